@@ -1,0 +1,41 @@
+"""Everything semisure raises on purpose.
+
+::
+
+    SemisureError
+    ├── InputError          what you passed cannot be used (also a ValueError)
+    │   └── FileError       a file is damaged, foreign, or from a newer semisure
+    ├── FitError            a calibration could not be fitted to this data
+    └── MissingExtraError   an optional package is not installed (also an ImportError)
+
+A robust fit that finds no model is not an error but an outcome: see
+:class:`semisure.types.Estimate`.
+"""
+
+from __future__ import annotations
+
+
+class SemisureError(Exception):
+    """Base of the tree above; its message is one sentence for the user."""
+
+
+class InputError(SemisureError, ValueError):
+    """What must hold, what breaks it, what to do."""
+
+
+class FileError(InputError):
+    """A file that cannot be read as what it should be."""
+
+
+class FitError(SemisureError, RuntimeError):
+    """The optimiser met data that no calibration describes."""
+
+
+class MissingExtraError(SemisureError, ImportError):
+    """An optional dependency is missing; the message holds the pip line."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed. "
+            f"Run: pip install 'semisure[{extra}]'"
+        )

@@ -1,0 +1,76 @@
+"""What all robust estimators share: their settings and their bookkeeping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from semisure.errors import InputError
+from semisure.geometry.homography import normalised, project
+from semisure.types import Estimate, FloatArray
+
+MINIMAL_SAMPLE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RansacSettings:
+    """Settings that every estimator understands; the paper states none of them."""
+
+    threshold_px: float = 3.0
+    max_iterations: int = 10_000
+    confidence: float = 0.9999
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.threshold_px > 0:
+            raise InputError(
+                f"threshold_px must be positive, but is {self.threshold_px}."
+            )
+        if self.max_iterations < 1:
+            raise InputError(
+                f"max_iterations must be at least 1, but is {self.max_iterations}."
+            )
+        if not 0 < self.confidence < 1:
+            raise InputError(
+                f"confidence must lie in (0, 1), but is {self.confidence}; it is the "
+                "chance of having sampled one all-inlier set."
+            )
+        if not 0 <= self.seed < 2**31:
+            raise InputError(f"seed must lie in [0, 2³¹), but is {self.seed}.")
+
+
+def too_few(source: FloatArray, name: str) -> Estimate | None:
+    """The outcome for less than a minimal sample, or None if there are enough."""
+    if len(source) >= MINIMAL_SAMPLE:
+        return None
+    found = "no matches" if len(source) == 0 else f"only {len(source)} matches"
+    return failure(len(source), name, f"{found}, a homography needs {MINIMAL_SAMPLE}")
+
+
+def failure(count: int, name: str, reason: str) -> Estimate:
+    """An estimate without a model."""
+    nothing = np.zeros(count, dtype=np.bool_)
+    return Estimate(model=None, inliers=nothing, estimator=name, reason=reason)
+
+
+def outcome(
+    H: FloatArray | None,
+    source: FloatArray,
+    target: FloatArray,
+    threshold_px: float,
+    name: str,
+) -> Estimate:
+    """The estimate for a library's answer, with the mask recomputed by us.
+
+    Libraries disagree on the mask: some return that of the model before its last
+    refinement, one returns none at all.
+    """
+    if H is None or not np.isfinite(H).all() or not np.abs(H).max() > 0:
+        return failure(len(source), name, "no model was consistent with enough matches")
+    model = normalised(np.asarray(H, dtype=np.float64))
+    distance = np.linalg.norm(target - project(model, source), axis=1)
+    inliers = distance <= threshold_px
+    if inliers.sum() < MINIMAL_SAMPLE:
+        return failure(len(source), name, "the model found has fewer than 4 inliers")
+    return Estimate(model=model, inliers=inliers, estimator=name)

@@ -1,0 +1,1 @@
+"""Geometric models: projection, residuals, weighted fits."""

@@ -1,0 +1,273 @@
+"""Homographies: projection, residuals on the refined side, the weighted DLT."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semisure.types import FloatArray, Matches
+
+# Below this share of the largest singular value, a second null direction exists:
+# the weighted points do not determine one homography.
+RANK_TOLERANCE = 1e-7
+
+
+def project(H: FloatArray, points: FloatArray) -> FloatArray:
+    """Image of `points` (n, 2) under `H`; infinite where a point meets the horizon."""
+    x, y = points[:, 0], points[:, 1]
+    mapped = np.empty_like(points)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_depth = 1.0 / depth(H, points)
+        mapped[:, 0] = (H[0, 0] * x + H[0, 1] * y + H[0, 2]) * per_depth
+        mapped[:, 1] = (H[1, 0] * x + H[1, 1] * y + H[1, 2]) * per_depth
+    return mapped
+
+
+def depth(H: FloatArray, points: FloatArray) -> FloatArray:
+    """Third homogeneous coordinate of the mapped points, (n,); its sign is a side."""
+    return H[2, 0] * points[:, 0] + H[2, 1] * points[:, 1] + H[2, 2]
+
+
+def inverse(H: FloatArray) -> FloatArray | None:
+    """H_10 from H_01 with the same normalisation, or None if H is singular."""
+    try:
+        return normalised(np.linalg.inv(H))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def normalised(H: FloatArray) -> FloatArray:
+    """`H` over its last entry, or over its norm where that entry vanishes."""
+    last = H[2, 2]
+    norm = float(np.linalg.norm(H))
+    return H / last if abs(last) > 1e-12 * norm else H / norm
+
+
+def jacobian(H: FloatArray, points: FloatArray) -> FloatArray:
+    """∂ project(H, p) / ∂p at each point, (n, 2, 2)."""
+    w = depth(H, points)
+    mapped = project(H, points)
+    return (H[:2, :2] - mapped[:, :, None] * H[2, :2]) / w[:, None, None]
+
+
+def residual(H: FloatArray, matches: Matches) -> FloatArray:
+    """Predicted minus reference on each match's refined side (eq. geom_residual).
+
+    Where image 1 was refined this is ŷ − Π(x); where image 0 was, x − Π⁻¹(y).
+    """
+    on_target = matches.side == 1
+    if on_target.all():
+        return matches.target - project(H, matches.source)
+    backward = inverse(H)
+    if backward is None:
+        return np.full((len(matches), 2), np.inf)
+    on_source = matches.source - project(backward, matches.target)
+    if not on_target.any():
+        return on_source
+    forward = matches.target - project(H, matches.source)
+    return np.where(on_target[:, None], forward, on_source)
+
+
+def weighted_dlt(
+    source: FloatArray, target: FloatArray, weight: FloatArray
+) -> FloatArray | None:
+    """H minimising Σ ω ‖ŷ × Hx̃‖² (algebraic), or None if it is not determined.
+
+    Hartley's normalisation is weighted too: otherwise matches of weight zero
+    still move the result. The 9 × 9 normal matrix is built from moments,
+    Σ ω {1, u, v, u² + v²} ⊗ x̃x̃ᵀ, so the 2n × 9 matrix is never formed.
+
+    >>> import numpy as np
+    >>> square = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])
+    >>> weighted_dlt(square, 2 * square + 1, np.ones(4)).round(9) + 0.0
+    array([[2., 0., 1.],
+           [0., 2., 1.],
+           [0., 0., 1.]])
+    """
+    frame0, frame1 = _normalise(source, weight), _normalise(target, weight)
+    if frame0 is None or frame1 is None:
+        return None
+    (T0, p), (T1, q) = frame0, frame1
+    values, vectors = np.linalg.eigh(_dlt_matrix(p, q, weight))
+    # Eigenvalues are squared singular values.
+    if not values[1] > RANK_TOLERANCE**2 * values[-1]:
+        return None
+    return normalised(np.linalg.solve(T1, vectors[:, 0].reshape(3, 3) @ T0))
+
+
+def _normalise(
+    points: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Hartley's frame, weighted, as a 3 × 3 map, and the points in it.
+
+    Their weighted centroid becomes the origin and their rms distance √2; None if
+    no weight is left or all points coincide.
+    """
+    total = float(weight.sum())
+    if not (total > 0.0 and np.isfinite(total)):
+        return None
+    center = (weight @ points) / total
+    moved = points - center
+    rms = float(np.sqrt((weight @ (moved * moved)).sum() / total))
+    if not (np.isfinite(rms) and rms > 1e-12 * (1.0 + float(np.abs(center).max()))):
+        return None
+    scale = float(np.sqrt(2.0)) / rms
+    moved *= scale
+    T = np.array(
+        [[scale, 0, -scale * center[0]], [0, scale, -scale * center[1]], [0, 0, 1]]
+    )
+    return T, moved
+
+
+def _dlt_matrix(p: FloatArray, q: FloatArray, weight: FloatArray) -> FloatArray:
+    """Σ ω AᵀA (9 × 9) of the rows (x̃, 0, −u x̃) and (0, x̃, −v x̃), (u, v) = q."""
+    u, v = q[:, 0], q[:, 1]
+    factors = np.empty((4, len(weight)))
+    factors[0] = weight
+    np.multiply(weight, u, out=factors[1])
+    np.multiply(weight, v, out=factors[2])
+    factors[3] = factors[1] * u + factors[2] * v
+    one, by_u, by_v, by_uv = _outer_moments(factors, p[:, 0], p[:, 1], None)
+    matrix = np.zeros((9, 9))
+    matrix[0:3, 0:3] = matrix[3:6, 3:6] = one
+    matrix[0:3, 6:9] = matrix[6:9, 0:3] = -by_u
+    matrix[3:6, 6:9] = matrix[6:9, 3:6] = -by_v
+    matrix[6:9, 6:9] = by_uv
+    return matrix
+
+
+def _outer_moments(
+    factors: FloatArray, x: FloatArray, y: FloatArray, z: FloatArray | None
+) -> FloatArray:
+    """Σ factor · ttᵀ for each row of factors, (k, 3, 3), with t = (x, y, z or 1)."""
+    products = np.empty((6, len(x)))
+    np.multiply(x, x, out=products[0])
+    np.multiply(x, y, out=products[1])
+    np.multiply(y, y, out=products[2])
+    products[3] = x if z is None else x * z
+    products[4] = y if z is None else y * z
+    products[5] = 1.0 if z is None else z * z
+    moments = factors @ products.T
+    return moments[:, [0, 1, 3, 1, 2, 4, 3, 4, 5]].reshape(-1, 3, 3)
+
+
+def _normal_matrix(
+    x: FloatArray, q: FloatArray, w_xx: FloatArray, w_xy: FloatArray, w_yy: FloatArray
+) -> FloatArray:
+    """The same for 2 × 2 weights W of each match: Σ AᵀWA (9 × 9)."""
+    u, v = q[:, 0], q[:, 1]
+    first, second = w_xx * u + w_xy * v, w_xy * u + w_yy * v
+    factors = np.stack([w_xx, w_xy, w_yy, first, second, first * u + second * v])
+    xx, xy, yy, by_u, by_v, by_uv = _outer_moments(factors, *x)
+    return np.block([[xx, xy, -by_u], [xy, yy, -by_v], [-by_u, -by_v, by_uv]])
+
+
+def gauss_newton(
+    H: FloatArray, matches: Matches, residual: FloatArray, weight: FloatArray
+) -> FloatArray | None:
+    """`H` after one step that lowers Σ ω r² of the residual on each refined side.
+
+    `residual` and `weight` are (n, 2), per axis. None if the matches do not
+    determine a homography. Every row is divided by its projective depth, so the
+    error is in pixels, unlike the DLT's.
+    """
+    at, ahead, (w_xx, w_xy, w_yy) = _linearised(H, matches, residual, weight)
+    reached = project(H, at)
+    used = w_xx + w_yy > 0
+    if not used.all():
+        at, ahead, reached = at[used], ahead[used], reached[used]
+        w_xx, w_xy, w_yy = w_xx[used], w_xy[used], w_yy[used]
+    even = np.ones(len(at))
+    frame0, frame1 = _normalise(at, even), _normalise(reached, even)
+    if frame0 is None or frame1 is None:
+        return None
+    (T0, p), (T1, q) = frame0, frame1
+    G = T1 @ H @ np.linalg.inv(T0)
+    G = G / np.linalg.norm(G)
+    r = ahead * T1[0, 0]
+    per_depth = 1.0 / depth(G, p)
+    x = np.stack([p[:, 0] * per_depth, p[:, 1] * per_depth, per_depth])
+    normal = _normal_matrix(x, q, w_xx, w_xy, w_yy)
+    pull_x, pull_y = w_xx * r[:, 0] + w_xy * r[:, 1], w_xy * r[:, 0] + w_yy * r[:, 1]
+    along = np.stack([pull_x, pull_y, -(pull_x * q[:, 0] + pull_y * q[:, 1])])
+    step = _solve_in_gauge(normal, (along @ x.T).ravel(), G.ravel())
+    if step is None:
+        return None
+    return normalised(np.linalg.solve(T1, (G + step.reshape(3, 3)) @ T0))
+
+
+def _linearised(
+    H: FloatArray, matches: Matches, residual: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
+    """Where each row is linearised, its residual ahead in image 1, and its W there.
+
+    A residual of image 0, x − x₀ with x₀ = Π⁻¹(y), is carried to image 1 by the local
+    Jacobian J at x₀: there it is −J (x − x₀), and its weight J⁻ᵀ W J⁻¹.
+    """
+    w_xx, w_yy = weight[:, 0].copy(), weight[:, 1].copy()
+    w_xy = np.zeros(len(weight))
+    on_source = matches.side == 0
+    if not on_source.any():
+        return matches.source, residual, (w_xx, w_xy, w_yy)
+    at, ahead = matches.source.copy(), residual.copy()
+    at[on_source] -= residual[on_source]
+    J = jacobian(H, at[on_source])
+    ahead[on_source] = -np.einsum("nij,nj->ni", J, residual[on_source])
+    back = np.linalg.inv(J)
+    W = np.einsum("nki,nk,nkj->nij", back, weight[on_source], back)
+    w_xx[on_source], w_xy[on_source], w_yy[on_source] = (
+        W[:, 0, 0],
+        W[:, 0, 1],
+        W[:, 1, 1],
+    )
+    return at, ahead, (w_xx, w_xy, w_yy)
+
+
+def _solve_in_gauge(
+    normal: FloatArray, pull: FloatArray, gauge: FloatArray
+) -> FloatArray | None:
+    """The step across `gauge`, along which a homography only changes its scale."""
+    if not (np.isfinite(normal).all() and np.isfinite(pull).all()):
+        return None
+    values = np.linalg.eigvalsh(normal)
+    # Eight directions must be determined; the ninth is the gauge.
+    if not values[1] > RANK_TOLERANCE**2 * values[-1]:
+        return None
+    fixed = normal + values[-1] * np.outer(gauge, gauge)
+    return np.linalg.solve(fixed, pull)
+
+
+def corners(size: tuple[int, int]) -> FloatArray:
+    """Centres of the four corner pixels, clockwise from the top left, (4, 2)."""
+    right, bottom = size[0] - 1.0, size[1] - 1.0
+    return np.array([[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]])
+
+
+def defect(H: FloatArray, size: tuple[int, int]) -> str | None:
+    """Why `H` is no view of an image of `size`, or None if it is one.
+
+    Such a view is finite, invertible, keeps the whole image on one side of the
+    horizon, and does not shrink it to less than a ten-thousandth of its area.
+    """
+    if not np.isfinite(H).all():
+        return "it is not finite"
+    frame = corners(size)
+    w = depth(H, frame)
+    if not ((w > 0).all() or (w < 0).all()):
+        return "it turns the image inside out"
+    seen = project(H, frame)
+    area = _signed_area(seen)
+    if not abs(area) > 1e-4 * abs(_signed_area(frame)):
+        return "it collapses the image"
+    return None
+
+
+def _signed_area(quad: FloatArray) -> float:
+    x, y = quad.T
+    return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
+
+
+def mirrors(H: FloatArray) -> bool:
+    """True where `H` flips orientation, as a mirror does."""
+    # The local orientation is the sign of det H / depth³, and depth is ±1 · H[2, 2]
+    # on the image's side of the horizon.
+    return bool(np.linalg.det(H) * H[2, 2] < 0)

@@ -1,0 +1,272 @@
+"""The calibrated error law of the paper: nine numbers, one mixture per axis.
+
+For match i and axis d the residual r = predicted − reference follows
+
+    p(r) = (1 − α) Lap(r | μ, sᶠ) + α Lap(r | μ, sᶜ)          (eq. laplace_mixture)
+    sᶠ = √b s̃ᶠ,  sᶜ = √a s̃ᶜ                                  (eq. scale_calibration)
+    α  = σ(k_s s̄ + k_m (−log m) + β_d),  s̄ = 100 s̃ᶜ / D       (eq. gate)
+
+with μ = 0 in the paper. Everything below takes a :class:`ErrorLaw`, the law of n
+matches, and works per axis on (n, 2) arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from semisure.errors import InputError
+from semisure.types import BoolArray, Calibration, Cues, FloatArray, Index
+
+# A sharp softmax underflows to a standard deviation of exactly 0, where the density
+# has no value. Raw standard deviations are raised to this floor before the gains.
+STD_FLOOR_PX = 1e-2
+
+
+def expit(x: FloatArray) -> FloatArray:
+    """1 / (1 + e^{−x}), by NumPy's vectorised exponential: SciPy's is scalar."""
+    with np.errstate(over="ignore"):  # e^{800} is infinite, and its inverse the limit
+        return np.asarray(1.0 / (1.0 + np.exp(-x)))
+
+
+def softplus(x: FloatArray) -> FloatArray:
+    """log(1 + e^x) to an absolute error of one rounding, for any x."""
+    return np.maximum(x, 0.0) + np.log(1.0 + np.exp(-np.abs(x)))
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A symmetric component shape, density e^{−energy} / (norm · scale)."""
+
+    energy: Callable[[FloatArray, FloatArray], FloatArray]
+    log_norm: float
+    cdf: Callable[[FloatArray, FloatArray], FloatArray]
+    mean_abs: Callable[[FloatArray, FloatArray], FloatArray]  # E|X + c|, scale s
+    mean_abs_difference: Callable[[FloatArray, FloatArray], FloatArray]  # E|X − X'|
+    sample: Callable[[np.random.Generator, FloatArray], FloatArray]
+
+    def log_density(self, x: FloatArray, scale: FloatArray) -> FloatArray:
+        return -self.energy(x, scale) - np.log(scale) - self.log_norm
+
+
+def _laplace_cdf(x: FloatArray, scale: FloatArray) -> FloatArray:
+    half_tail = 0.5 * np.exp(-np.abs(x) / scale)
+    return np.where(x < 0, half_tail, 1.0 - half_tail)
+
+
+LAPLACE = Family(
+    energy=lambda x, s: np.abs(x) / s,
+    log_norm=float(np.log(2.0)),
+    cdf=_laplace_cdf,
+    mean_abs=lambda c, s: np.abs(c) + s * np.exp(-np.abs(c) / s),
+    mean_abs_difference=lambda s, t: (s * s + s * t + t * t) / (s + t),
+    sample=lambda rng, s: rng.laplace(0.0, s),
+)
+
+
+def _gaussian_mean_abs(c: FloatArray, scale: FloatArray) -> FloatArray:
+    z = c / scale
+    peak = np.sqrt(2.0 / np.pi) * scale * np.exp(-0.5 * z * z)
+    return peak + c * (2.0 * ndtr(z) - 1.0)
+
+
+GAUSSIAN = Family(
+    energy=lambda x, s: 0.5 * (x / s) ** 2,
+    log_norm=float(0.5 * np.log(2.0 * np.pi)),
+    cdf=lambda x, s: ndtr(x / s),
+    mean_abs=_gaussian_mean_abs,
+    mean_abs_difference=lambda s, t: np.sqrt(2.0 / np.pi * (s * s + t * t)),
+    sample=lambda rng, s: rng.normal(0.0, s),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ErrorLaw:
+    """The distribution of each match's residual, per axis; all arrays (n, 2)."""
+
+    fine_scale: FloatArray  # sᶠ, px
+    coarse_scale: FloatArray  # sᶜ, px
+    tail_logit: FloatArray  # logit α; ±inf where the gate is shut or open
+    location: FloatArray  # μ, px; 0 in the paper
+    family: Family = LAPLACE
+
+    def __len__(self) -> int:
+        return len(self.fine_scale)
+
+    def take(self, index: Index) -> ErrorLaw:
+        """The laws of the matches that `index` picks."""
+        return ErrorLaw(
+            self.fine_scale[index],
+            self.coarse_scale[index],
+            self.tail_logit[index],
+            self.location[index],
+            self.family,
+        )
+
+
+def location(cues: Cues, calibration: Calibration) -> FloatArray:
+    """Systematic shift of the refined points, (n, 2) px."""
+    if calibration.location is None:
+        return np.zeros_like(cues.fine_std)
+    return cues.fine_window[:, None] * np.array(calibration.location)
+
+
+def scales(cues: Cues, calibration: Calibration) -> tuple[FloatArray, FloatArray]:
+    """Calibrated fine and coarse scales, (n, 2) px each (eq. scale_calibration)."""
+    fine = np.maximum(cues.fine_std, STD_FLOOR_PX)
+    coarse = np.maximum(cues.coarse_std, STD_FLOOR_PX)
+    fine *= np.sqrt(calibration.fine_var_gain)
+    coarse *= np.sqrt(calibration.coarse_var_gain)
+    return fine, coarse
+
+
+def tail_logit(cues: Cues, calibration: Calibration) -> FloatArray:
+    """Logit of the chance that the coarse cell was wrong, (n, 2) (eq. gate)."""
+    gate = calibration.spread_slope * cues.spread
+    gate += calibration.doubt_slope * cues.doubt[:, None]
+    gate += np.array(calibration.intercept)
+    return gate
+
+
+def mixture_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
+    """The paper's law of each match."""
+    fine, coarse = scales(cues, calibration)
+    gate = tail_logit(cues, calibration)
+    return ErrorLaw(fine, coarse, gate, location(cues, calibration))
+
+
+def log_density(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+    """log p(r) per axis, (n, 2) nats (eq. laplace_mixture)."""
+    x = residual - law.location
+    fine = law.family.log_density(x, law.fine_scale) - softplus(law.tail_logit)
+    coarse = law.family.log_density(x, law.coarse_scale) - softplus(-law.tail_logit)
+    return np.logaddexp(fine, coarse)
+
+
+def coarse_success(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+    """Posterior, per axis, that the coarse cell was right (eq. weight_approx).
+
+    Bayes in odds: the prior logit of failure and the two energies meet in one
+    exponent, whose overflow is the right limit, 0. No epsilon, any residual.
+    """
+    x = residual - law.location
+    odds = law.family.energy(x, law.fine_scale)
+    odds -= law.family.energy(x, law.coarse_scale)
+    odds += law.tail_logit
+    with np.errstate(over="ignore"):
+        np.exp(odds, out=odds)
+    odds *= law.fine_scale / law.coarse_scale
+    odds += 1.0
+    return 1.0 / odds
+
+
+def tail_prob(law: ErrorLaw) -> FloatArray:
+    """α, the chance per axis that the coarse cell was wrong, (n, 2)."""
+    return expit(law.tail_logit)
+
+
+def coarse_failure(law: ErrorLaw) -> FloatArray:
+    """Chance that the coarse cell was wrong on either axis, (n,)."""
+    return 1.0 - expit(-law.tail_logit).prod(axis=1)
+
+
+def _mix(law: ErrorLaw, fine: FloatArray, coarse: FloatArray) -> FloatArray:
+    alpha = tail_prob(law)
+    return (1.0 - alpha) * fine + alpha * coarse
+
+
+def expected_abs_residual(law: ErrorLaw) -> FloatArray:
+    """E|r| per axis, (n, 2) px; (1 − α) sᶠ + α sᶜ for the paper's law."""
+    fine = law.family.mean_abs(law.location, law.fine_scale)
+    coarse = law.family.mean_abs(law.location, law.coarse_scale)
+    return _mix(law, fine, coarse)
+
+
+def expected_abs_error(law: ErrorLaw) -> FloatArray:
+    """E[e], the mean over axes of E|r|, (n,) px: what a match's error should be."""
+    return expected_abs_residual(law).mean(axis=1)
+
+
+def cdf(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+    """P(R ≤ r) per axis, (n, 2)."""
+    x = residual - law.location
+    fine = law.family.cdf(x, law.fine_scale)
+    return _mix(law, fine, law.family.cdf(x, law.coarse_scale))
+
+
+def tail_probability(law: ErrorLaw, threshold_px: float) -> FloatArray:
+    """P(|r| > τ) per axis, (n, 2)."""
+    if not threshold_px >= 0:
+        raise InputError(f"threshold_px must not be negative, but is {threshold_px}.")
+
+    # Both tails are lower tails of a symmetric shape: no 1 − (almost 1).
+    def beyond(scale: FloatArray) -> FloatArray:
+        below = law.family.cdf(-threshold_px - law.location, scale)
+        return below + law.family.cdf(law.location - threshold_px, scale)
+
+    return _mix(law, beyond(law.fine_scale), beyond(law.coarse_scale))
+
+
+def quantile(law: ErrorLaw, probability: float) -> FloatArray:
+    """The residual per axis that is not exceeded with `probability`, (n, 2) px."""
+    from scipy.optimize import elementwise
+
+    if not 0.0 < probability < 1.0:
+        raise InputError(
+            f"probability must lie strictly between 0 and 1, but is {probability}."
+        )
+    # Solved on the lower tail, where small probabilities keep their digits.
+    lower = min(probability, 1.0 - probability)
+    alpha = tail_prob(law)
+
+    def excess(
+        log_x: FloatArray, a: FloatArray, fine: FloatArray, coarse: FloatArray
+    ) -> FloatArray:
+        x = -np.exp(log_x)
+        at_fine, at_coarse = law.family.cdf(x, fine), law.family.cdf(x, coarse)
+        return np.log((1.0 - a) * at_fine + a * at_coarse) - np.log(lower)
+
+    if lower == 0.5:
+        return law.location.copy()
+    # One component's quantile lies on either side of the mixture's.
+    smaller = np.minimum(law.fine_scale, law.coarse_scale)
+    larger = np.maximum(law.fine_scale, law.coarse_scale)
+    unit = -_unit_quantile(law.family, lower)
+    bracket = np.log(unit * smaller) - 1e-9, np.log(unit * larger) + 1e-9
+    arguments = (alpha, law.fine_scale, law.coarse_scale)
+    root = np.exp(elementwise.find_root(excess, bracket, args=arguments).x)
+    return law.location + (root if probability > 0.5 else -root)
+
+
+def _unit_quantile(family: Family, probability: float) -> float:
+    """Lower-tail quantile of the component of scale 1."""
+    from scipy.optimize import brentq
+
+    one = np.ones(())
+    return float(
+        brentq(lambda x: float(family.cdf(np.array(x), one)) - probability, -800.0, 0.0)
+    )
+
+
+def sample(law: ErrorLaw, rng: np.random.Generator) -> FloatArray:
+    """One residual per match and axis drawn from the law, (n, 2) px."""
+    failed: BoolArray = rng.random(law.fine_scale.shape) < tail_prob(law)
+    scale = np.where(failed, law.coarse_scale, law.fine_scale)
+    return law.location + law.family.sample(rng, scale)
+
+
+def crps(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+    """Continuous ranked probability score per axis, (n, 2) px; lower is better.
+
+    E|X − r| − ½ E|X − X'| with X, X' from the law; closed form for both families.
+    """
+    x = residual - law.location
+    shape, fine, coarse = law.family, law.fine_scale, law.coarse_scale
+    to_truth = _mix(law, shape.mean_abs(x, fine), shape.mean_abs(x, coarse))
+    between = shape.mean_abs_difference
+    from_fine = _mix(law, between(fine, fine), between(fine, coarse))
+    from_coarse = _mix(law, between(fine, coarse), between(coarse, coarse))
+    return to_truth - 0.5 * _mix(law, from_fine, from_coarse)

@@ -1,0 +1,74 @@
+"""Matches drawn from a known law over a known homography: for tests and examples.
+
+No image is looked at. Source points lie on an 8 px grid, cues are drawn from broad
+ranges, and the target's errors from the law that a calibration gives those cues, so a
+fit on such matches must find the calibration again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from semisure.geometry.homography import project
+from semisure.mixture import sample
+from semisure.types import Calibration, FloatArray, Matches
+from semisure.variants import error_law
+
+CELL_PX = 8
+
+# A law with about a tenth of coarse failures, in the range of the real matchers.
+EXAMPLE_CALIBRATION = Calibration(
+    coarse_var_gain=(1.5, 1.2),
+    fine_var_gain=(0.8, 0.9),
+    spread_slope=0.25,
+    doubt_slope=1.2,
+    intercept=(-4.6, -4.4),
+    matcher="synthetic",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticMatcher:
+    """A matcher that errs exactly as `calibration` says."""
+
+    calibration: Calibration = EXAMPLE_CALIBRATION
+
+    def match(
+        self,
+        H_01: FloatArray,
+        *,
+        count: int = 2000,
+        size: tuple[int, int] = (640, 480),
+        seed: int = 0,
+    ) -> tuple[Matches, FloatArray]:
+        """`count` matches under `H_01` and their true residuals, (n, 2) px."""
+        rng = np.random.default_rng(seed)
+        cells = rng.integers(0, [size[0] // CELL_PX, size[1] // CELL_PX], (count, 2))
+        source = CELL_PX * (cells + 0.5) - 0.5
+        truth = project(H_01, source)
+        matches = Matches(
+            source=source,
+            target=truth,
+            confidence=np.exp(-rng.exponential(0.9, count)),
+            fine_std=np.exp(rng.normal(-0.5, 0.4, (count, 2))),
+            coarse_std=np.exp(rng.normal(3.0, 0.8, (count, 2))),
+            source_size=size,
+            target_size=size,
+        )
+        residual = sample(error_law(matches, self.calibration), rng)
+        return replace(matches, target=truth + residual), residual
+
+
+def random_homography(
+    rng: np.random.Generator, size: tuple[int, int] = (640, 480), strength: float = 0.15
+) -> FloatArray:
+    """The homography that moves each corner by up to `strength` of the image side."""
+    from semisure.geometry.homography import corners, weighted_dlt
+
+    frame = corners(size)
+    moved = frame + rng.uniform(-strength, strength, (4, 2)) * np.array(size)
+    H = weighted_dlt(frame, moved, np.ones(4))
+    assert H is not None  # four corners of a convex frame
+    return H

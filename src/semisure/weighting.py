@@ -1,0 +1,75 @@
+"""The refit weights of the paper's ablation, one function each.
+
+Every function returns ω (n,), the factor of each match's squared error. Weighted fits
+do not feel a common factor, so no weight is normalised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, logit
+
+from semisure.mixture import LAPLACE, STD_FLOOR_PX, ErrorLaw, coarse_success
+from semisure.types import BoolArray, FloatArray
+
+HUBER_THRESHOLD_PX = 2.0  # the paper's
+_MIN_SCALE_PX = 1e-3  # residuals of an exact fit have no scale
+
+
+def uniform(count: int) -> FloatArray:
+    """All matches alike."""
+    return np.ones(count)
+
+
+def binary(inliers: BoolArray) -> FloatArray:
+    """1 for the robust estimator's inliers, 0 for the rest."""
+    return inliers.astype(np.float64)
+
+
+def huber(residual: FloatArray, threshold_px: float = HUBER_THRESHOLD_PX) -> FloatArray:
+    """One step of Huber's M-estimator: min(1, δ / ‖r‖).
+
+    >>> huber(np.array([[0.0, 1.0], [3.0, 4.0]]))
+    array([1. , 0.4])
+    """
+    distance = np.linalg.norm(residual, axis=1)
+    return threshold_px / np.maximum(distance, threshold_px)
+
+
+def laplace_laplace(residual: FloatArray, inliers: BoolArray) -> FloatArray:
+    """Posterior of a mixture known from the residuals alone.
+
+    Its scales are the mean |r| of inliers and outliers per axis and its prior the
+    inlier ratio, all of the initial model; no matcher cue enters.
+    """
+    if inliers.all() or not inliers.any():
+        return binary(inliers)
+    x = np.abs(residual)
+    finite = np.isfinite(x).all(axis=1)
+    fine = np.maximum(x[inliers & finite].mean(axis=0), _MIN_SCALE_PX)
+    outliers = x[~inliers & finite]
+    coarse = outliers.mean(axis=0) if len(outliers) else fine
+    coarse = np.maximum(coarse, _MIN_SCALE_PX)
+    log_odds = LAPLACE.log_density(x, fine) - LAPLACE.log_density(x, coarse)
+    prior = float(logit(inliers.mean()))
+    return np.where(finite, expit(log_odds + prior).prod(axis=1), 0.0)
+
+
+def coarse_confidence(confidence: FloatArray) -> FloatArray:
+    """The matcher's own confidence m, taken as a weight."""
+    return confidence
+
+
+def raw_fine_std(fine_std: FloatArray) -> FloatArray:
+    """Inverse of the raw fine variance, averaged over axes.
+
+    The paper does not say how it turns the standard deviation into a weight; the
+    inverse variance is what a least-squares fit asks for.
+    """
+    return 1.0 / np.mean(np.maximum(fine_std, STD_FLOOR_PX) ** 2, axis=1)
+
+
+def core(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+    """CoRe: product over axes of the coarse-success posterior (eq. weight_approx)."""
+    success = coarse_success(law, residual)
+    return success[:, 0] * success[:, 1]
