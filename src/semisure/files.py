@@ -194,16 +194,16 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as stored:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
 
 
 def _read_csv(path: Path) -> dict[str, np.ndarray]:
     with path.open(newline="", encoding="utf-8") as file:
         header = [name.strip() for name in next(csv.reader(file), [])]
-        rows = np.loadtxt(file, delimiter=",", ndmin=2)
-    if rows.size == 0:
-        rows = np.zeros((0, len(header)))
+        lines = [line for line in file if line.strip()]
+    empty = np.zeros((0, len(header)))
+    rows = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else empty
     if rows.shape[1] != len(header):
         raise FileError(
             f"{path} must have one number per column, but has {len(header)} names "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logit
 
 from semisure import hardgate, mixture
 from semisure.errors import FitError
@@ -18,11 +17,14 @@ from semisure.types import Calibration, FloatArray, LawName
 POWELL_ITERATIONS = 120
 POWELL_FTOL = 1e-7
 
-# The box. The paper says "bounded" without bounds; these are far from any optimum
-# seen, and a parameter that ends on one is reported.
+# The boxes, far from any optimum seen; a parameter that ends on a bound is reported.
+# The paper says "bounded" without its bounds. SciPy's Powell searches each line from
+# bound to bound, so that its box is kept as small as sense allows.
+POWELL_GAIN_BOUNDS = (1e-4, 1e4)
+POWELL_SLOPE_BOUNDS = (0.0, 10.0)
+POWELL_KNEE_BOUNDS = (0.0, 30.0)
 GAIN_BOUNDS = (1e-6, 1e6)
 SLOPE_BOUNDS = (-100.0, 100.0)
-KNEE_BOUNDS = (-100.0, 100.0)
 INTERCEPT_BOUNDS = (-40.0, 40.0)
 ORDER_SPAN = 40.0  # log of the largest coarse to fine variance gain ratio
 
@@ -87,7 +89,8 @@ def _moment_start(obs: Observations, shift: tuple[float, float]) -> FloatArray:
         gain = max(float(np.median(fine[:, axis])) / np.log(2.0), 1e-3)
         tail = max(float(coarse[failed, axis].mean()), 1e-3)
         parameters[axis], parameters[2 + axis] = 2 * np.log(gain), 2 * np.log(tail)
-        parameters[6 + axis] = logit(np.clip(failed.mean(), 1e-3, 0.5))
+        share = np.clip(failed.mean(), 1e-3, 0.5)
+        parameters[6 + axis] = np.log(share / (1.0 - share))
     return parameters
 
 
@@ -235,9 +238,9 @@ def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Ou
 
     power = 2 if law == "gaussian" else 1
     likelihood = Likelihood(obs, power=power)
-    gain = (float(np.log(GAIN_BOUNDS[0])), float(np.log(GAIN_BOUNDS[1])))
-    doubt = (0.0, 0.0) if law == "no_confidence_gate" else SLOPE_BOUNDS
-    box = [gain] * 4 + [SLOPE_BOUNDS, doubt] + [KNEE_BOUNDS] * 3
+    gain = (float(np.log(POWELL_GAIN_BOUNDS[0])), float(np.log(POWELL_GAIN_BOUNDS[1])))
+    doubt = (0.0, 0.0) if law == "no_confidence_gate" else POWELL_SLOPE_BOUNDS
+    box = [gain] * 4 + [POWELL_SLOPE_BOUNDS, doubt] + [POWELL_KNEE_BOUNDS] * 3
     free = [i for i in range(9) if box[i][0] < box[i][1]]
 
     def eight(nine: FloatArray) -> FloatArray:

@@ -36,7 +36,7 @@ def auc(errors: ArrayLike, thresholds: Iterable[float]) -> list[float]:
     leading 0, the curve cut at the threshold, trapezoids. Failures are infinite.
 
     >>> [round(a, 4) for a in auc([0.5, 1.5, 4.0, float("inf")], [1, 3])]
-    [0.1875, 0.3542]
+    [0.1875, 0.3958]
     """
     sorted_errors = np.sort(np.asarray(errors, dtype=np.float64))
     if sorted_errors.size == 0 or np.isnan(sorted_errors).any():

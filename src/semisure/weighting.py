@@ -7,9 +7,14 @@ do not feel a common factor, so no weight is normalised.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, logit
 
-from semisure.mixture import LAPLACE, STD_FLOOR_PX, ErrorLaw, coarse_success
+from semisure.mixture import (
+    LAPLACE,
+    STD_FLOOR_PX,
+    ErrorLaw,
+    coarse_success,
+    expit,
+)
 from semisure.types import BoolArray, FloatArray
 
 HUBER_THRESHOLD_PX = 2.0  # the paper's
@@ -51,7 +56,8 @@ def laplace_laplace(residual: FloatArray, inliers: BoolArray) -> FloatArray:
     coarse = outliers.mean(axis=0) if len(outliers) else fine
     coarse = np.maximum(coarse, _MIN_SCALE_PX)
     log_odds = LAPLACE.log_density(x, fine) - LAPLACE.log_density(x, coarse)
-    prior = float(logit(inliers.mean()))
+    share = inliers.mean()
+    prior = np.log(share / (1.0 - share))
     return np.where(finite, expit(log_odds + prior).prod(axis=1), 0.0)
 
 

@@ -1,0 +1,30 @@
+"""Fixtures: one planted law, one planted pair."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
+from semisure.types import Calibration, FloatArray, Matches
+
+
+@pytest.fixture
+def calibration() -> Calibration:
+    return EXAMPLE_CALIBRATION
+
+
+@pytest.fixture
+def truth() -> FloatArray:
+    return random_homography(np.random.default_rng(7))
+
+
+@pytest.fixture
+def planted(truth: FloatArray) -> tuple[Matches, FloatArray]:
+    """1,500 matches under `truth` and their residuals."""
+    return SyntheticMatcher().match(truth, count=1500, seed=7)
+
+
+@pytest.fixture
+def matches(planted: tuple[Matches, FloatArray]) -> Matches:
+    return planted[0]

@@ -1,0 +1,143 @@
+"""The command line as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semisure.files import save_calibration, save_matches
+from semisure.metrics import corner_error
+from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
+
+
+def semisure(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from semisure.cli import main; main()"]
+    return subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def pair_files(tmp_path: Path) -> list[Path]:
+    paths = []
+    for i in range(3):
+        H = random_homography(np.random.default_rng(i))
+        matches, residual = SyntheticMatcher().match(H, count=500, seed=i)
+        path = tmp_path / f"pair{i}.npz"
+        truth = {"H_01": H} if i else {"residual": residual}
+        save_matches(matches, path, **truth)
+        paths.append(path)
+    return paths
+
+
+def test_fit_then_refit(pair_files: list[Path], tmp_path: Path) -> None:
+    theta = tmp_path / "theta.json"
+    done = semisure("fit", *pair_files, "-o", theta, "--matcher", "synthetic")
+    assert done.returncode == 0, done.stderr
+    assert "1,500" in done.stdout
+    assert "converged" in done.stdout
+    out = tmp_path / "better.json"
+    done = semisure("refit", pair_files[1], "-c", theta, "-o", out)
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    stored = json.loads(out.read_text())
+    assert printed["H_01"] == stored["H_01"]
+    assert len(stored["weight"]) == 500
+    truth = random_homography(np.random.default_rng(1))
+    assert corner_error(np.array(printed["H_01"]), truth, (640, 480)) < 0.5
+
+
+def test_refit_from_a_text_file_into_csv(
+    pair_files: list[Path], tmp_path: Path
+) -> None:
+    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
+    np.savetxt(tmp_path / "H.txt", random_homography(np.random.default_rng(1)))
+    done = semisure(
+        "refit", pair_files[1], "-c", tmp_path / "theta.json",
+        "--initial", tmp_path / "H.txt", "-m", "core", "-o", tmp_path / "w.csv",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    header = (tmp_path / "w.csv").read_text().splitlines()[0].split(",")
+    assert {"x0", "weight", "expected_abs_error", "coarse_failure"} <= set(header)
+
+
+def test_fit_as_json(pair_files: list[Path], tmp_path: Path) -> None:
+    done = semisure("fit", *pair_files, "-o", tmp_path / "t.json", "--json")
+    assert json.loads(done.stdout)["format"] == "semisure-calibration"
+
+
+def test_too_few_matches_exit_with_three(
+    pair_files: list[Path], tmp_path: Path
+) -> None:
+    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
+    save_matches(matches, tmp_path / "few.npz")
+    done = semisure("refit", tmp_path / "few.npz", "-c", tmp_path / "theta.json")
+    assert done.returncode == 3
+    assert "only 3 matches" in json.loads(done.stdout)["kept_initial_because"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["fit", "none.npz", "-o", "t.json"], 1, "There is no file none.npz"),
+        (["fit", "none.txt", "-o", "t.json"], 1, "read from .npz or .csv"),
+        (["refit", "{pair}", "-c", "none.json"], 1, "There is no calibration file"),
+        (
+            ["refit", "{pair}", "-c", "{theta}", "-e", "usac"],
+            1,
+            "estimator must be one",
+        ),
+        (["refit", "{pair}", "-c", "{theta}", "-m", "lm"], 1, "method must be one of"),
+        (["refit", "{pair}", "-c", "{theta}", "--threshold", "0"], 1, "positive"),
+        (["refit", "{pair}", "-c", "{theta}", "--initial", "{pair}"], 1, "3 × 3 text"),
+        (["refit", "{pair}", "-c", "{pair}"], 1, "not a readable calibration"),
+        (["fit", "{pair}", "-o", "t.json", "--law", "cauchy"], 1, "law must be one of"),
+        (["fit", "{pair}", "-o", "t.json", "--size", "big"], 2, "WIDTHxHEIGHT"),
+        (["fit"], 2, "Missing argument"),
+        (["figt"], 2, "No such command"),
+    ],
+)
+def test_mistakes_get_a_sentence_and_no_traceback(
+    arguments, code, words, pair_files: list[Path], tmp_path: Path
+) -> None:
+    theta = tmp_path / "theta.json"
+    save_calibration(EXAMPLE_CALIBRATION, theta)
+    known = {"{pair}": pair_files[1], "{theta}": theta}
+    done = semisure(*(known.get(a, a) for a in arguments))
+    assert done.returncode == code
+    assert words in " ".join(done.stderr.split()).replace("│ ", "").replace(" │", "")
+    assert "Traceback" not in done.stderr
+
+
+def test_matches_without_truth_cannot_be_fitted(tmp_path: Path) -> None:
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=50)
+    save_matches(matches, tmp_path / "pair.npz")
+    done = semisure("fit", tmp_path / "pair.npz", "-o", tmp_path / "t.json")
+    assert done.returncode == 1
+    assert "holds no truth" in done.stderr
+
+
+def test_help_teaches_with_an_example() -> None:
+    for command in ("fit", "refit", "demo"):
+        done = semisure(command, "--help")
+        assert done.returncode == 0
+        assert f"semisure {command}" in done.stdout
+    assert "coarse_std_x" in semisure("fit", "--help").stdout
+    assert semisure("--version").stdout.startswith("semisure 0.")
+
+
+def test_demo_shows_every_estimator_bettered() -> None:
+    done = semisure("demo", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert len(result["errors_px"]) == 5
+    for base, core, plus in result["errors_px"].values():
+        assert plus < 0.6 * base
+        assert plus < core
+        assert plus < 0.2

@@ -1,0 +1,49 @@
+"""What a stranger meets first: the import, the names, the README."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import semisure
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_import_is_light() -> None:
+    heavy = ("cv2", "matplotlib", "torch", "typer", "rich", "scipy.stats")
+    code = f"import sys, semisure; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_all_is_sorted_and_importable() -> None:
+    assert semisure.__all__ == sorted(semisure.__all__)
+    for name in semisure.__all__:
+        assert getattr(semisure, name) is not None
+
+
+def readme_blocks() -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("block", readme_blocks())
+def test_readme_blocks_run(block: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102
+
+
+def test_readme_has_a_block_to_run() -> None:
+    assert readme_blocks()
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    for path in (ROOT / "src").rglob("*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path

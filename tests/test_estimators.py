@@ -1,0 +1,142 @@
+"""Robust estimators: reproducible, honest about failure, names checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semisure.errors import InputError, MissingExtraError
+from semisure.estimators import (
+    ESTIMATOR_NAMES,
+    PAPER_ESTIMATORS,
+    estimate_homography,
+    load_estimator,
+)
+from semisure.estimators.poselib import _options
+from semisure.estimators.settings import RansacSettings
+from semisure.metrics import corner_error
+from semisure.types import FloatArray, Matches, RobustEstimator
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_NAMES)
+def test_finds_the_planted_homography(
+    name: str, matches: Matches, truth: FloatArray
+) -> None:
+    if name in ("poselib", "superansac"):
+        pytest.importorskip({"poselib": "poselib", "superansac": "pysuperansac"}[name])
+    estimate = estimate_homography(matches, name)
+    assert estimate.reason is None
+    assert corner_error(estimate.model, truth, (640, 480)) < 1.5
+    assert estimate.inliers.dtype == np.bool_
+    assert 0.5 < estimate.inliers.mean() < 1
+    assert isinstance(load_estimator(name), RobustEstimator)
+
+
+@pytest.mark.parametrize("name", [n for n in ESTIMATOR_NAMES if n != "superansac"])
+def test_same_seed_same_answer_other_seed_other_samples(
+    name: str, matches: Matches
+) -> None:
+    if name == "poselib":
+        pytest.importorskip("poselib")
+    few = matches.take(slice(0, 60))
+    models = [
+        estimate_homography(
+            few, name, RansacSettings(seed=seed, threshold_px=0.3)
+        ).model
+        for seed in (0, 0, 1, 2, 3)
+    ]
+    assert all(H is not None for H in models)
+    assert np.array_equal(models[0], models[1])
+    assert any(not np.array_equal(models[0], H) for H in models[2:])
+
+
+def test_prosac_gets_its_matches_sorted(matches: Matches, truth: FloatArray) -> None:
+    shuffled = matches.take(np.random.default_rng(0).permutation(len(matches)))
+    a = estimate_homography(matches, "prosac").model
+    b = estimate_homography(shuffled, "prosac").model
+    assert corner_error(a, b, (640, 480)) < 1e-6
+
+
+@pytest.mark.parametrize("name", PAPER_ESTIMATORS)
+@pytest.mark.parametrize("count", [0, 3])
+def test_too_few_matches_is_an_outcome(name: str, count: int, matches: Matches) -> None:
+    estimate = estimate_homography(matches.take(slice(0, count)), name)
+    assert estimate.model is None
+    assert estimate.reason is not None
+    assert "a homography needs 4" in estimate.reason
+    assert estimate.inliers.shape == (count,)
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_NAMES)
+def test_degenerate_points_never_crash(name: str, matches: Matches) -> None:
+    if name in ("poselib", "superansac"):
+        pytest.importorskip({"poselib": "poselib", "superansac": "pysuperansac"}[name])
+    run = load_estimator(name, RansacSettings(max_iterations=200))
+    confidence = np.ones(20)
+    same = np.ones((20, 2))
+    line = np.linspace(0, 100, 20)[:, None] * [1.0, 2.0]
+    for points in (same, line):
+        estimate = run(points, points, confidence)
+        assert estimate.model is None or np.isfinite(estimate.model).all()
+        assert (estimate.model is None) == (estimate.reason is not None)
+
+
+def test_inliers_agree_with_the_returned_model(matches: Matches) -> None:
+    from semisure.geometry.homography import residual
+
+    for name in PAPER_ESTIMATORS:
+        estimate = estimate_homography(matches, name)
+        assert estimate.model is not None
+        distance = np.linalg.norm(residual(estimate.model, matches), axis=1)
+        assert np.array_equal(estimate.inliers, distance <= 3.0)
+
+
+def test_unknown_names_get_one_sentence() -> None:
+    with pytest.raises(InputError, match="estimator must be one of ransac, lo-ransac"):
+        load_estimator("usac")
+    with pytest.raises(TypeError):
+        RansacSettings(treshold_px=3.0)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"threshold_px": 0}, "threshold_px must be positive"),
+        ({"threshold_px": float("nan")}, "threshold_px must be positive"),
+        ({"max_iterations": 0}, "max_iterations must be at least 1"),
+        ({"confidence": 1.0}, r"confidence must lie in \(0, 1\)"),
+        ({"seed": -1}, "seed must lie in"),
+    ],
+)
+def test_wrong_settings_get_one_sentence(wrong: dict, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        RansacSettings(**wrong)
+
+
+def test_poselib_options_are_checked_against_the_installed_names() -> None:
+    known = dict.fromkeys(
+        ("max_error", "max_iterations", "min_iterations", "success_prob", "seed")
+    )
+    assert _options(known, RansacSettings())["max_error"] == 3.0
+    with pytest.raises(MissingExtraError, match="seed"):
+        _options({k: v for k, v in known.items() if k != "seed"}, RansacSettings())
+
+
+def test_missing_extra_names_its_pip_line(monkeypatch, matches: Matches) -> None:
+    import sys
+
+    for package, name in (("poselib", "poselib"), ("pysuperansac", "superansac")):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(
+            MissingExtraError, match=r"pip install 'semisure\[ransac\]'"
+        ):
+            estimate_homography(matches, name)
+
+
+def test_a_users_own_estimator_plugs_in(matches: Matches, truth: FloatArray) -> None:
+    from semisure.types import Estimate
+
+    def oracle(source, target, confidence):
+        return Estimate(model=truth, inliers=confidence > 0, estimator="oracle")
+
+    assert estimate_homography(matches, oracle).model is truth

@@ -1,0 +1,192 @@
+"""Homographies: projection, residuals, the weighted DLT, the Gauss–Newton step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semisure.geometry.homography import (
+    corners,
+    defect,
+    gauss_newton,
+    inverse,
+    jacobian,
+    mirrors,
+    normalised,
+    project,
+    residual,
+    weighted_dlt,
+)
+from semisure.synthetic import SyntheticMatcher, random_homography
+from semisure.types import FloatArray, Matches
+
+
+def exact(H: FloatArray, n: int = 60, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    source = np.random.default_rng(seed).uniform([0, 0], [640, 480], (n, 2))
+    return source, project(H, source)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_dlt_recovers_an_exact_homography(seed: int) -> None:
+    H = random_homography(np.random.default_rng(seed), strength=0.2)
+    source, target = exact(H, seed=seed)
+    found = weighted_dlt(source, target, np.ones(len(source)))
+    assert found is not None
+    assert (
+        np.abs(
+            project(found, corners((640, 480))) - project(H, corners((640, 480)))
+        ).max()
+        < 1e-6
+    )
+
+
+def test_weight_two_is_the_row_twice(matches: Matches) -> None:
+    weight = np.ones(len(matches))
+    weight[:100] = 2
+    twice = np.concatenate([np.arange(len(matches)), np.arange(100)])
+    a = weighted_dlt(matches.source, matches.target, weight)
+    b = weighted_dlt(matches.source[twice], matches.target[twice], np.ones(len(twice)))
+    assert np.allclose(a, b, rtol=0, atol=1e-9)
+
+
+def test_weight_zero_is_the_row_gone(matches: Matches) -> None:
+    # Also in the normalisation: outliers of weight zero must not move the frame.
+    weight = np.ones(len(matches))
+    weight[::3] = 0
+    far = matches.target.copy()
+    far[::3] += 1e4
+    kept = weight > 0
+    a = weighted_dlt(matches.source, far, weight)
+    b = weighted_dlt(matches.source[kept], matches.target[kept], weight[kept])
+    assert np.allclose(a, b, rtol=0, atol=1e-9)
+
+
+@given(st.floats(0.1, 10), st.floats(-3, 3), st.floats(-1e3, 1e3))
+def test_dlt_is_equivariant_under_similarities(scale, angle, shift) -> None:
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=200, seed=1)
+    c, s = scale * np.cos(angle), scale * np.sin(angle)
+    S = np.array([[c, -s, shift], [s, c, -shift], [0, 0, 1]])
+    weight = matches.confidence
+    H = weighted_dlt(matches.source, matches.target, weight)
+    moved = weighted_dlt(project(S, matches.source), project(S, matches.target), weight)
+    assert H is not None
+    assert moved is not None
+    back = inverse(S) @ moved @ S
+    frame = corners((640, 480))
+    assert np.abs(project(back, frame) - project(H, frame)).max() < 1e-5
+
+
+def test_points_of_a_hundred_thousand_pixels_keep_their_digits() -> None:
+    H = random_homography(np.random.default_rng(3))
+    shift = np.array([[1, 0, 1e5], [0, 1, -1e5], [0, 0, 1]])
+    source, target = exact(H)
+    found = weighted_dlt(project(shift, source), project(shift, target), np.ones(60))
+    assert found is not None
+    error = project(found, project(shift, source)) - project(shift, target)
+    assert np.abs(error).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (np.zeros((10, 2)), "one point ten times"),
+        (np.linspace(0, 1, 10)[:, None] * [3.0, 4.0], "a line"),
+        (np.repeat(np.array([[0.0, 0], [1, 0], [0, 1]]), 4, axis=0), "three points"),
+    ],
+)
+def test_degenerate_points_give_no_homography(source: FloatArray, why: str) -> None:
+    assert weighted_dlt(source, source + 1.0, np.ones(len(source))) is None, why
+
+
+def test_no_weight_gives_no_homography(matches: Matches) -> None:
+    assert weighted_dlt(matches.source, matches.target, np.zeros(len(matches))) is None
+
+
+def test_jacobian_matches_finite_differences() -> None:
+    H = random_homography(np.random.default_rng(1))
+    points, _ = exact(H, 20)
+    J = jacobian(H, points)
+    h = 1e-4
+    for axis in (0, 1):
+        step = np.zeros(2)
+        step[axis] = h
+        numeric = (project(H, points + step) - project(H, points - step)) / (2 * h)
+        assert J[:, :, axis] == pytest.approx(numeric, abs=1e-7)
+
+
+def test_residual_of_the_source_side_is_measured_in_image_0(matches: Matches) -> None:
+    H = random_homography(np.random.default_rng(2))
+    swapped = matches.swapped()
+    assert np.allclose(residual(H, matches), residual(inverse(H), swapped))
+    mixed = replace(matches, side=np.arange(len(matches)) % 2)
+    both = residual(H, mixed)
+    forward = residual(H, replace(matches, side=1))
+    backward = residual(H, replace(matches, side=0))
+    assert np.array_equal(both[1::2], forward[1::2])
+    assert np.array_equal(both[0::2], backward[0::2])
+
+
+@pytest.mark.parametrize("side", ["target", "source", "mixed"])
+def test_gauss_newton_step_is_newtons_on_the_geometric_error(side: str) -> None:
+    """Its direction is −(JᵀWJ)⁻¹JᵀWr with J by finite differences of the residual."""
+    H = random_homography(np.random.default_rng(4))
+    matches, _ = SyntheticMatcher().match(H, count=80, seed=4)
+    rng = np.random.default_rng(0)
+    # Small errors: the two parametrisations part at second order.
+    noise = rng.normal(0, 0.01, (80, 2))
+    matches = replace(matches, target=project(H, matches.source) + noise)
+    sides = {"target": 1, "source": 0, "mixed": rng.integers(0, 2, len(matches))}
+    matches = replace(matches, side=sides[side])
+    start = normalised(H + rng.normal(0, 1e-7, (3, 3)) * np.abs(H))
+    r = residual(start, matches)
+    weight = rng.random(r.shape)
+    found = gauss_newton(start, matches, r, weight)
+    assert found is not None
+    # Eight free entries of H with the last fixed to 1.
+    J = np.zeros((2 * len(matches), 8))
+    for i in range(8):
+        h = 1e-6 * max(1e-3, abs(start.ravel()[i]))
+        up, down = start.copy().ravel(), start.copy().ravel()
+        up[i] += h
+        down[i] -= h
+        change = residual(up.reshape(3, 3), matches) - residual(
+            down.reshape(3, 3), matches
+        )
+        J[:, i] = change.ravel() / (2 * h)
+    W = weight.ravel()
+    step = -np.linalg.solve(J.T @ (W[:, None] * J), J.T @ (W * r.ravel()))
+    expected = np.append(start.ravel()[:8] + step, 1.0).reshape(3, 3)
+    frame = corners((640, 480))
+    moved = np.abs(project(expected, frame) - project(start, frame)).max()
+    gap = np.abs(project(found, frame) - project(expected, frame)).max()
+    assert gap < 1e-3 * moved
+
+
+def test_gauss_newton_stands_still_at_the_truth() -> None:
+    H = random_homography(np.random.default_rng(5))
+    source, target = exact(H, 50)
+    matches = Matches(
+        source=source, target=target, confidence=np.ones(50),
+        fine_std=np.ones((50, 2)), coarse_std=np.ones((50, 2)),
+        source_size=(640, 480), target_size=(640, 480))  # fmt: skip
+    found = gauss_newton(H, matches, residual(H, matches), np.ones((50, 2)))
+    assert np.allclose(found, H, atol=1e-10)
+
+
+def test_defects_are_named() -> None:
+    size = (640, 480)
+    assert defect(np.eye(3), size) is None
+    assert defect(np.full((3, 3), np.nan), size) == "it is not finite"
+    horizon = np.array([[1, 0, 0], [0, 1, 0], [-1 / 320, 0, 1.0]])
+    assert defect(horizon, size) == "it turns the image inside out"
+    assert defect(np.diag([1e-3, 1e-3, 1.0]), size) == "it collapses the image"
+    assert not mirrors(np.eye(3))
+    assert mirrors(np.diag([-1.0, 1.0, 1.0]))
+
+
+def test_singular_homography_has_no_inverse() -> None:
+    assert inverse(np.zeros((3, 3))) is None

@@ -1,0 +1,304 @@
+"""CoRe and core+: the story, the safety, the sides, the odd inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from semisure import weighting
+from semisure.errors import InputError
+from semisure.estimators import estimate_homography
+from semisure.geometry.homography import inverse, project
+from semisure.metrics import corner_error
+from semisure.mixture import log_density
+from semisure.refit import (
+    REFIT_METHODS,
+    refit_homography,
+    refit_points,
+    without_bias,
+)
+from semisure.synthetic import SyntheticMatcher, random_homography
+from semisure.types import Calibration, Estimate, FloatArray, Matches
+from semisure.variants import error_law
+
+FAILING = Calibration(  # about 30 % coarse failures
+    coarse_var_gain=(1.5, 1.2),
+    fine_var_gain=(0.8, 0.9),
+    spread_slope=0.25,
+    doubt_slope=1.2,
+    intercept=(-3.2, -3.0),
+)
+
+
+def test_story_of_planted_coarse_failures() -> None:
+    """Medians over 50 pairs: RANSAC > hard inliers > CoRe > core+, and all small."""
+    errors: dict[str, list[float]] = {}
+    failed = []
+    for seed in range(50):
+        truth = random_homography(np.random.default_rng(seed))
+        matches, r = SyntheticMatcher(FAILING).match(truth, count=600, seed=seed)
+        failed.append((np.abs(r).max(axis=1) > 8).mean())
+        start = estimate_homography(matches, "ransac")
+        models = {"ransac": start.model}
+        for method in ("binary", "core", "core+"):
+            models[method] = refit_homography(
+                matches, FAILING, start, method=method
+            ).model
+        for name, H in models.items():
+            error = corner_error(H, truth, matches.source_size)
+            errors.setdefault(name, []).append(error)
+    medians = {name: float(np.median(e)) for name, e in errors.items()}
+    assert 0.25 < np.mean(failed) < 0.45
+    assert medians["core+"] < medians["core"] < medians["ransac"]
+    assert medians["core+"] < medians["binary"] < medians["ransac"]
+    # Absolute bounds, lest all arms be wrong together.
+    assert medians["ransac"] < 1.5
+    assert medians["core"] < 0.5
+    assert medians["core+"] < 0.2
+
+
+def test_core_plus_never_lowers_the_likelihood() -> None:
+    kept = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        truth = random_homography(rng)
+        matches, _ = SyntheticMatcher(FAILING).match(truth, count=40, seed=seed)
+        start = random_homography(rng)  # a start that has nothing to do with the truth
+        result = refit_homography(matches, FAILING, start)
+        assert result.model is not None
+        law = error_law(matches, FAILING)
+
+        def likelihood(H: FloatArray, matches: Matches = matches, law=law) -> float:
+            r = matches.target - project(H, matches.source)
+            return float(log_density(law, r).sum())
+
+        assert likelihood(result.model) >= likelihood(start) - 1e-9
+        if result.reason is None:
+            assert result.log_likelihood is not None
+            assert result.log_likelihood[1] >= result.log_likelihood[0]
+        else:
+            kept += 1
+            assert np.allclose(result.model, start / start[2, 2])
+    assert kept > 0  # the guard was needed at least once
+
+
+def test_core_plus_refuses_to_turn_the_image_inside_out() -> None:
+    # All the weight lies on a tiny far corner whose noise alone would bend the rest.
+    rng = np.random.default_rng(1)
+    source = rng.uniform([630, 470], [636, 476], (40, 2))
+    kept = 0
+    for seed in range(40):
+        noise = np.random.default_rng(seed).laplace(0, 1.0, (40, 2))
+        matches = Matches(
+            source=source, target=source + noise, confidence=np.full(40, 0.9),
+            fine_std=np.ones((40, 2)), coarse_std=np.full((40, 2), 30.0),
+            source_size=(640, 480), target_size=(640, 480))  # fmt: skip
+        result = refit_homography(matches, FAILING, np.eye(3))
+        assert result.model is not None
+        depth = (
+            result.model[2]
+            @ np.array([[0, 0, 1], [639, 0, 1], [639, 479, 1], [0, 479, 1]]).T
+        )
+        assert (depth > 0).all() or (depth < 0).all()
+        assert np.linalg.det(result.model) * result.model[2, 2] > 0
+        kept += result.reason is not None
+    assert kept > 0
+
+
+def test_converged_core_plus_is_a_fixed_point(
+    matches: Matches, calibration: Calibration, truth: FloatArray
+) -> None:
+    once = refit_homography(matches, calibration, truth)
+    assert once.model is not None
+    again = refit_homography(matches, calibration, once.model)
+    assert again.model is not None
+    assert corner_error(again.model, once.model, matches.source_size) < 0.01
+    assert once.std_floor_px is not None
+
+
+@pytest.mark.parametrize("method", ["core", "core+"])
+def test_swapping_the_images_inverts_the_answer(
+    method, matches: Matches, calibration: Calibration, truth: FloatArray
+) -> None:
+    forward = refit_homography(matches, calibration, truth, method=method)
+    backward = refit_homography(
+        matches.swapped(), calibration, inverse(truth), method=method
+    )
+    assert forward.model is not None
+    assert backward.model is not None
+    back = inverse(backward.model)
+    assert corner_error(back, forward.model, matches.source_size) < 2e-3
+    assert np.allclose(forward.weight, backward.weight, atol=1e-4)
+
+
+def test_matches_refined_on_either_side_are_refitted_together(
+    calibration: Calibration, truth: FloatArray
+) -> None:
+    there, _ = SyntheticMatcher(calibration).match(truth, count=700, seed=1)
+    back, _ = SyntheticMatcher(calibration).match(inverse(truth), count=700, seed=2)
+    back = back.swapped()
+    both = Matches(
+        **{name: np.concatenate([getattr(there, name), getattr(back, name)])
+           for name in ("source", "target", "confidence", "fine_std", "coarse_std",
+                        "side", "fine_window")},
+        source_size=(640, 480), target_size=(640, 480),
+    )  # fmt: skip
+    start = estimate_homography(both, "ransac")
+    result = refit_homography(both, calibration, start)
+    assert result.reason is None
+    assert corner_error(result.model, truth, (640, 480)) < 0.3
+
+
+def test_location_is_taken_off_in_the_refit(truth: FloatArray) -> None:
+    biased = replace(FAILING, location=(0.12, -0.1))
+    matches, _ = SyntheticMatcher(biased).match(truth, count=2000, seed=0)
+    start = estimate_homography(matches, "lo-ransac")
+    blind = refit_homography(matches, FAILING, start)
+    aware = refit_homography(matches, biased, start)
+    assert corner_error(blind.model, truth, (640, 480)) > 0.8
+    assert corner_error(aware.model, truth, (640, 480)) < 0.2
+    shifted, unbiased = without_bias(matches, biased)
+    assert unbiased.location is None
+    same = refit_homography(shifted, unbiased, start)
+    assert corner_error(same.model, aware.model, (640, 480)) < 0.01
+    assert without_bias(matches, FAILING) == (matches, FAILING)
+
+
+@pytest.mark.parametrize("method", REFIT_METHODS)
+def test_every_method_refits_from_an_estimate_and_from_a_matrix(
+    method, matches: Matches, calibration: Calibration, truth: FloatArray
+) -> None:
+    start = estimate_homography(matches, "magsac++")
+    for initial in (start, start.model):
+        result = refit_homography(matches, calibration, initial, method=method)
+        assert result.model is not None
+        assert result.weight.shape == (len(matches),)
+        assert result.method == method
+        bound = 100 if method in ("uniform", "confidence", "fine-std") else 1
+        assert corner_error(result.model, truth, matches.source_size) < bound
+
+
+def test_plain_arrays_in_homography_and_weights_out(
+    matches: Matches, calibration: Calibration, truth: FloatArray
+) -> None:
+    H, weight = refit_points(
+        matches.source.tolist(), matches.target, truth, calibration,
+        confidence=matches.confidence, fine_std=matches.fine_std,
+        coarse_std=matches.coarse_std, source_size=(640, 480), target_size=(640, 480),
+    )  # fmt: skip
+    same = refit_homography(matches, calibration, truth)
+    assert np.array_equal(H, same.model)
+    assert np.array_equal(weight, same.weight)
+
+
+def test_no_initial_model_is_an_outcome_with_a_reason(
+    matches: Matches, calibration: Calibration
+) -> None:
+    few = matches.take(slice(0, 3))
+    start = estimate_homography(few, "ransac")
+    result = refit_homography(few, calibration, start)
+    assert result.model is None
+    assert result.reason == "only 3 matches, a homography needs 4"
+    assert (result.weight == 0).all()
+
+
+@pytest.mark.parametrize("method", REFIT_METHODS)
+def test_collinear_matches_keep_the_initial_model(method, calibration) -> None:
+    t = np.linspace(0, 400, 50)
+    line = np.stack([t, 0.5 * t], axis=1)
+    matches = Matches(
+        source=line, target=line + 1, confidence=np.full(50, 0.9),
+        fine_std=np.ones((50, 2)), coarse_std=np.full((50, 2), 9.0),
+        source_size=(640, 480), target_size=(640, 480))  # fmt: skip
+    result = refit_homography(matches, calibration, np.eye(3), method=method)
+    assert np.array_equal(result.model, np.eye(3))
+    assert result.reason == "the weighted matches do not determine a homography"
+
+
+@pytest.mark.parametrize("method", ["core", "core+"])
+def test_all_weights_zero_keeps_the_initial_model(method, matches, calibration) -> None:
+    far = np.array([[1.0, 0, 1e7], [0, 1, 1e7], [0, 0, 1]])
+    result = refit_homography(matches, calibration, far, method=method)
+    assert np.array_equal(result.model, far)
+    assert result.reason == "the weighted matches do not determine a homography"
+    assert result.weight.max() == 0
+
+
+def test_empty_matches_keep_the_initial_model(matches, calibration) -> None:
+    result = refit_homography(matches.take(slice(0, 0)), calibration, np.eye(3))
+    assert np.array_equal(result.model, np.eye(3))
+    assert result.reason == "the weighted matches do not determine a homography"
+
+
+def test_duplicate_points_do_not_matter(matches, calibration, truth) -> None:
+    twice = matches.take(np.repeat(np.arange(len(matches)), 2))
+    once = refit_homography(matches, calibration, truth)
+    both = refit_homography(twice, calibration, truth)
+    assert corner_error(once.model, both.model, (640, 480)) < 1e-3
+
+
+def test_a_million_matches_are_refitted(calibration, truth) -> None:
+    matches, _ = SyntheticMatcher().match(truth, count=1_000_000, seed=0)
+    result = refit_homography(matches, calibration, truth)
+    assert corner_error(result.model, truth, (640, 480)) < 0.01
+
+
+def test_points_of_a_hundred_thousand_pixels_are_refitted(calibration) -> None:
+    size = (100_000, 80_000)
+    truth = random_homography(np.random.default_rng(0), size)
+    matches, _ = SyntheticMatcher(calibration).match(truth, count=2000, size=size)
+    start = estimate_homography(matches, "ransac")
+    result = refit_homography(matches, calibration, start)
+    assert corner_error(result.model, truth, size) < 1
+
+
+@pytest.mark.parametrize(
+    "initial",
+    [np.zeros((3, 3)), np.ones((2, 3)), np.full((3, 3), np.nan), np.ones((3, 3))],
+)
+def test_unusable_initial_matrix_gets_one_sentence(
+    initial, matches, calibration
+) -> None:
+    with pytest.raises(InputError, match="invertible, finite 3 × 3"):
+        refit_homography(matches, calibration, initial)
+
+
+def test_unknown_method_and_foreign_estimate_get_one_sentence(
+    matches, calibration
+) -> None:
+    with pytest.raises(InputError, match=r"method must be one of core\+, core"):
+        refit_homography(matches, calibration, np.eye(3), method="lm")
+    other = Estimate(model=np.eye(3), inliers=np.ones(5, bool), estimator="x")
+    with pytest.raises(InputError, match="5 inlier flags"):
+        refit_homography(matches, calibration, other)
+
+
+class TestWeights:
+    """Each weight of the ablation by hand."""
+
+    r = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0]])
+
+    def test_uniform_and_binary(self) -> None:
+        assert weighting.uniform(3).tolist() == [1, 1, 1]
+        assert weighting.binary(np.array([True, False])).tolist() == [1, 0]
+
+    def test_huber_at_two_pixels(self) -> None:
+        assert weighting.huber(self.r).tolist() == pytest.approx([1, 0.4, 1])
+
+    def test_laplace_laplace_from_residuals_alone(self) -> None:
+        r = np.array([[1.0, 1], [-1, -1], [8, 8], [1, -1]])
+        inliers = np.array([True, True, False, True])
+        # scales 1 and 8, prior 3/4: per axis 24 e^{−7|r|/8} : 1 as odds.
+        odds = 24 * np.exp(-7 / 8)
+        expected = (odds / (1 + odds)) ** 2
+        assert weighting.laplace_laplace(r, inliers)[0] == pytest.approx(expected)
+        everything = np.ones(4, bool)
+        assert weighting.laplace_laplace(r, everything).tolist() == [1, 1, 1, 1]
+
+    def test_confidence_and_fine_std(self) -> None:
+        m = np.array([0.2, 0.9])
+        assert weighting.coarse_confidence(m) is m
+        std = np.array([[1.0, 3.0], [0.0, 0.0]])
+        assert weighting.raw_fine_std(std).tolist() == pytest.approx([0.2, 1e4])

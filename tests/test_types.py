@@ -1,0 +1,121 @@
+"""The doors: each bad input gets one sentence with the offender."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semisure.errors import InputError
+from semisure.types import Calibration, Matches
+
+GOOD = {
+    "source": np.zeros((3, 2)),
+    "target": np.ones((3, 2)),
+    "confidence": np.array([0.1, 0.5, 1.0]),
+    "fine_std": np.ones((3, 2)),
+    "coarse_std": np.ones((3, 2)),
+    "source_size": (640, 480),
+    "target_size": (320, 240),
+}
+
+
+def spoilt(name: str, index: object, value: float) -> dict:
+    changed = np.array(GOOD[name], dtype=float)
+    changed[index] = value
+    return {**GOOD, name: changed}
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "value", "sentence"),
+    [
+        ("source", (1, 0), np.nan, r"source must be finite.* 1 of 3 .*first: match 1"),
+        ("target", (2, 1), np.inf, r"target must be finite.*match 2"),
+        ("confidence", 1, 0.0, r"confidence must lie in \(0, 1\].*match 1 has 0"),
+        ("confidence", 1, 1.7, r"match 1 has 1.7. Raw scores need a softmax"),
+        ("confidence", slice(0, 2), -1, r"2 of 3 do not; first: match 0"),
+        ("fine_std", (0, 0), -0.1, r"fine_std must not be negative"),
+        ("coarse_std", (2, 0), np.nan, r"coarse_std must be finite"),
+    ],
+)  # fmt: skip
+def test_bad_entries_are_named(name, index, value, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        Matches(**spoilt(name, index, value))
+
+
+def test_wrong_shapes_are_named() -> None:
+    with pytest.raises(
+        InputError, match=r"target must have shape \(3, 2\).*has \(2, 2\)"
+    ):
+        Matches(**{**GOOD, "target": np.ones((2, 2))})
+    with pytest.raises(InputError, match=r"source must have shape"):
+        Matches(**{**GOOD, "source": np.ones(3)})
+    with pytest.raises(InputError, match="fine_std must be numbers"):
+        Matches(**{**GOOD, "fine_std": [["a", "b"]] * 3})
+
+
+@pytest.mark.parametrize("size", [(0, 5), (640,), None, "640x480", (np.nan, 3)])
+def test_wrong_sizes_are_named(size) -> None:
+    with pytest.raises(InputError, match=r"source_size must be \(width, height\)"):
+        Matches(**{**GOOD, "source_size": size})
+
+
+def test_side_is_zero_or_one_for_all_or_each() -> None:
+    assert Matches(**GOOD).side.tolist() == [1, 1, 1]
+    assert Matches(**GOOD, side=0).side.tolist() == [0, 0, 0]
+    mixed = Matches(**GOOD, side=[0, 1, 0])
+    # The spread is measured against the refined image: 640 or 320 wide.
+    assert mixed.spread[:, 0].tolist() == [100 / 640, 100 / 320, 100 / 640]
+    with pytest.raises(InputError, match="side must be 0 or 1"):
+        Matches(**GOOD, side=[0, 2, 1])
+    with pytest.raises(InputError, match="fine_window must be positive"):
+        Matches(**GOOD, fine_window=0)
+
+
+def test_empty_matches_are_allowed() -> None:
+    empty = Matches(**GOOD).take(slice(0, 0))
+    assert len(empty) == 0
+    assert empty.spread.shape == (0, 2)
+
+
+def test_zero_standard_deviation_is_allowed() -> None:
+    assert len(Matches(**spoilt("coarse_std", slice(None), 0.0))) == 3
+
+
+def test_swapping_twice_is_nothing(matches: Matches) -> None:
+    back = matches.swapped().swapped()
+    assert np.array_equal(back.source, matches.source)
+    assert np.array_equal(back.side, matches.side)
+    assert matches.swapped().source_size == matches.target_size
+
+
+def test_shift_moves_the_refined_points_only() -> None:
+    mixed = Matches(**GOOD, side=[0, 1, 1]).shifted(np.full((3, 2), 0.5))
+    assert mixed.source[:, 0].tolist() == [0.5, 0, 0]
+    assert mixed.target[:, 0].tolist() == [1, 1.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"fine_var_gain": (1.0, 0.0)}, "fine_var_gain must be positive"),
+        ({"coarse_var_gain": (1.0,)}, "coarse_var_gain must have shape"),
+        ({"intercept": (np.nan, 0)}, "intercept must be finite"),
+        ({"spread_slope": "steep"}, "spread_slope must be numbers"),
+        ({"law": "cauchy"}, "law must be one of mixture, fine_only"),
+        ({"resolution": (0, 1)}, "resolution must be"),
+    ],
+)
+def test_bad_calibrations_are_named(wrong: dict, sentence: str) -> None:
+    good = {
+        "coarse_var_gain": (1, 1), "fine_var_gain": (1, 1), "spread_slope": 1,
+        "doubt_slope": 1, "intercept": (0, 0),
+    }  # fmt: skip
+    with pytest.raises(InputError, match=sentence):
+        Calibration(**{**good, **wrong})
+
+
+def test_calibration_without_spread_slope_has_no_knees() -> None:
+    flat = Calibration(
+        coarse_var_gain=(1, 1), fine_var_gain=(1, 1), spread_slope=0,
+        doubt_slope=1, intercept=(-1, -2))  # fmt: skip
+    assert flat.paper_symbols()["t_x"] is None
