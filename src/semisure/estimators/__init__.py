@@ -9,7 +9,7 @@ name             library     what runs
 ``gc-ransac``    OpenCV      MSAC with graph-cut local optimisation
 ``magsac++``     OpenCV      MAGSAC score with σ-consensus
 ``poselib``      PoseLib     LO-RANSAC with bundle adjustment (extra ``ransac``)
-``superansac``   SupeRANSAC  MAGSAC score, graph cut (extra ``ransac``)
+``superansac``   SupeRANSAC  MAGSAC score, nested LO (extra ``superansac``)
 ===============  ==========  ====================================================
 """
 

@@ -23,7 +23,7 @@ class SupeRansac:
         try:
             import pysuperansac
         except ImportError:
-            raise MissingExtraError("pysuperansac", "ransac", "SupeRANSAC") from None
+            raise MissingExtraError("pysuperansac", "superansac", "SupeRANSAC") from None
         lacking = too_few(source, "superansac")
         if lacking is not None:
             return lacking
