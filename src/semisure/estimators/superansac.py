@@ -23,7 +23,9 @@ class SupeRansac:
         try:
             import pysuperansac
         except ImportError:
-            raise MissingExtraError("pysuperansac", "superansac", "SupeRANSAC") from None
+            raise MissingExtraError(
+                "pysuperansac", "superansac", "SupeRANSAC"
+            ) from None
         lacking = too_few(source, "superansac")
         if lacking is not None:
             return lacking
