@@ -18,7 +18,7 @@ from semisure import __about__
 from semisure.calibrate import FitReport
 from semisure.errors import FileError, InputError
 from semisure.mixture import STD_FLOOR_PX
-from semisure.types import Calibration, FloatArray, Matches
+from semisure.types import Array, Calibration, FloatArray, Matches
 
 FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1
@@ -161,7 +161,7 @@ def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> Non
         )
     elif path.suffix == ".csv":
         header: list[str] = []
-        columns: list[np.ndarray] = []
+        columns: list[Array] = []
         for name, array in {**arrays, **extra}.items():
             header += _CSV_COLUMNS.get(name, (name,))
             columns.append(array.reshape(len(matches), -1))
@@ -173,12 +173,12 @@ def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> Non
         raise FileError(f"Matches are written to .npz or .csv, not to {path}.")
 
 
-def _write_csv(file: IO[bytes], header: list[str], columns: list[np.ndarray]) -> None:
+def _write_csv(file: IO[bytes], header: list[str], columns: list[Array]) -> None:
     file.write((",".join(header) + "\n").encode())
     np.savetxt(file, np.hstack(columns), delimiter=",", fmt="%.17g")
 
 
-def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
+def load_arrays(path: str | Path) -> dict[str, Array]:
     """All arrays of an NPZ or CSV file of matches by their names."""
     path = Path(path)
     if path.suffix not in (".npz", ".csv"):
@@ -193,12 +193,12 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
         raise FileError(f"{path} cannot be read: {error}") from None
 
 
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
+def _read_npz(path: Path) -> dict[str, Array]:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
 
 
-def _read_csv(path: Path) -> dict[str, np.ndarray]:
+def _read_csv(path: Path) -> dict[str, Array]:
     with path.open(newline="", encoding="utf-8") as file:
         header = [name.strip() for name in next(csv.reader(file), [])]
         lines = [line for line in file if line.strip()]
@@ -228,7 +228,7 @@ def load_matches(path: str | Path, *, size: tuple[int, int] | None = None) -> Ma
 
 
 def matches_from(
-    arrays: dict[str, np.ndarray], path: str | Path, size: tuple[int, int] | None = None
+    arrays: dict[str, Array], path: str | Path, size: tuple[int, int] | None = None
 ) -> Matches:
     """Matches from a file's arrays, or one sentence on what the file lacks."""
     missing = [name for name in _REQUIRED if name not in arrays]

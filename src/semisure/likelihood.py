@@ -118,7 +118,7 @@ class Likelihood:
 
     def pair_scores(self, parameters: FloatArray) -> FloatArray:
         """Gradient of each pair's summed log density, (pairs, 8)."""
-        scores = np.zeros((int(self.observations.pair.max()) + 1, SIZE))
+        scores = np.zeros((int(np.max(self.observations.pair)) + 1, SIZE))
         for block in self.observations.blocks():
             for axis in (0, 1):
                 first, _ = self._axis(block, axis, parameters).derivatives()

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
 from semisure.geometry.homography import corners, project
-from semisure.types import BoolArray, FloatArray
+from semisure.types import BoolArray, FloatArray, IntArray
 
 ECE_BINS = 15
 
@@ -55,7 +55,7 @@ def auc(errors: ArrayLike, thresholds: Iterable[float]) -> list[float]:
     return areas
 
 
-def _mass_bins(order_by: FloatArray, bins: int) -> list[np.ndarray]:
+def _mass_bins(order_by: FloatArray, bins: int) -> list[IntArray]:
     """Indices of `bins` groups of equal count, from the smallest value up."""
     return [
         g for g in np.array_split(np.argsort(order_by, kind="stable"), bins) if len(g)

@@ -53,7 +53,7 @@ class Family:
 
 def _laplace_cdf(x: FloatArray, scale: FloatArray) -> FloatArray:
     half_tail = 0.5 * np.exp(-np.abs(x) / scale)
-    return np.where(x < 0, half_tail, 1.0 - half_tail)
+    return np.asarray(np.where(x < 0, half_tail, 1.0 - half_tail))
 
 
 LAPLACE = Family(

@@ -41,6 +41,7 @@ from semisure.errors import InputError
 FloatArray = NDArray[np.floating[Any]]  # float64 everywhere past the doors
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+Array = NDArray[Any]
 Index = slice | BoolArray | IntArray
 
 LawName = Literal[
@@ -73,9 +74,7 @@ def _as_floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArr
     return array
 
 
-def _require(
-    name: str, array: NDArray[Any], good: BoolArray, rule: str, advice: str
-) -> None:
+def _require(name: str, array: Array, good: BoolArray, rule: str, advice: str) -> None:
     """Raise if any entry of `array` is not `good`, and show the first one."""
     if good.all():
         return

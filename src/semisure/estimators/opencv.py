@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from semisure.estimators.settings import RansacSettings, outcome, too_few
-from semisure.types import Estimate, FloatArray
+from semisure.types import Estimate, FloatArray, IntArray
 
 # sampler, score, local optimisation, its sample size and its iterations: what the
 # flags USAC_DEFAULT, USAC_PROSAC, USAC_ACCURATE and USAC_MAGSAC set, spelt out so
@@ -62,7 +62,7 @@ class OpenCV:
         H = self._run(source[order], target[order])
         return outcome(H, source, target, self.settings.threshold_px, self.name)
 
-    def _order(self, confidence: FloatArray) -> np.ndarray:
+    def _order(self, confidence: FloatArray) -> IntArray:
         """PROSAC wants the best first; plain RANSAC is seeded by its order alone."""
         if self.name == "prosac":
             return np.argsort(-confidence, kind="stable")
