@@ -1,0 +1,143 @@
+"""Pictures of results: each function takes arrays and returns a Figure."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
+from matplotlib.figure import Figure
+
+from semisure.images import Image
+from semisure.metrics import reliability
+from semisure.types import FloatArray, Matches
+
+# Green to red as in the paper, but also dark to light to dark, so that it can be read
+# without telling green from red.
+ERROR_COLORS = LinearSegmentedColormap.from_list(
+    "error", ["#0b7a3b", "#7fc97f", "#ffe08a", "#f4863b", "#b2182b"]
+)
+MAX_LINES = 250
+
+
+def _figure(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file's bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def plot_matches(
+    image0: Image,
+    image1: Image,
+    matches: Matches,
+    expected_px: FloatArray,
+    title: str = "",
+) -> Figure:
+    """Both images side by side, matches coloured by expected error."""
+    (h0, w0), (h1, w1) = image0.shape[:2], image1.shape[:2]
+    gap = round(0.02 * (w0 + w1))
+    width, height = w0 + gap + w1, max(h0, h1)
+    figure = _figure(12.0, 12.0 * height / width + 0.9)
+    axes = figure.add_subplot()
+    axes.imshow(image0, cmap="gray", extent=(-0.5, w0 - 0.5, h0 - 0.5, -0.5))
+    left = w0 + gap
+    axes.imshow(
+        image1, cmap="gray", extent=(left - 0.5, left + w1 - 0.5, h1 - 0.5, -0.5)
+    )
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), title=title)
+    axes.axis("off")
+    if len(matches):
+        norm = LogNorm(0.3, 30.0, clip=True)
+        _draw_matches(axes, matches, left, expected_px, norm)
+        bar = figure.colorbar(
+            _mappable(norm), ax=axes, shrink=0.75, pad=0.01, extend="both"
+        )
+        bar.set_label("expected error, px")
+        bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
+    return figure
+
+
+def _mappable(norm: LogNorm) -> Any:
+    from matplotlib.cm import ScalarMappable
+
+    return ScalarMappable(norm, ERROR_COLORS)
+
+
+def _draw_matches(
+    axes: Any, matches: Matches, left: float, expected: FloatArray, norm: LogNorm
+) -> None:
+    """Dots for all, lines for an even sample; the worst below, the best on top."""
+    order = np.argsort(-expected)
+    target = matches.target + np.array([left, 0.0])
+    colors = ERROR_COLORS(norm(expected))
+    some = order[:: max(1, len(order) // MAX_LINES)]
+    lines = np.stack([matches.source[some], target[some]], axis=1)
+    axes.add_collection(
+        LineCollection(list(lines), colors=colors[some], linewidths=0.6, alpha=0.55)
+    )
+    for points in (matches.source, target):
+        axes.scatter(*points[order].T, s=5, c=colors[order], linewidths=0, alpha=0.9)
+
+
+def plot_reliability(
+    expected: FloatArray, observed: FloatArray, title: str = "Reliability"
+) -> Figure:
+    """Observed against expected error in equal-mass bins; the diagonal is honest."""
+    figure = _figure(5.6, 5.2)
+    axes = figure.add_subplot()
+    x, y, _ = reliability(expected, observed)
+    ends = min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5
+    axes.plot(ends, ends, color="0.5", linestyle=":", label="as predicted")
+    axes.fill_between(
+        ends, np.array(ends) / 1.25, np.array(ends) * 1.25, color="0.5", alpha=0.15,
+        linewidth=0, label="within 25 %",
+    )  # fmt: skip
+    axes.plot(x, y, marker="o", color="#2c6fbb", label="observed")
+    axes.set(
+        xscale="log", yscale="log", xlim=ends, ylim=ends, title=title,
+        xlabel="expected error, px", ylabel="observed error, px",
+    )  # fmt: skip
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.25, which="both", linewidth=0.5)
+    return figure
+
+
+def plot_bars(
+    groups: dict[str, dict[str, float]], ylabel: str, title: str = ""
+) -> Figure:
+    """Grouped bars: one group per key, one bar per inner key."""
+    names = list(next(iter(groups.values())))
+    figure = _figure(1.2 + 1.6 * len(groups), 3.8)
+    axes = figure.add_subplot()
+    width = 0.8 / len(names)
+    shades = ["0.72", "#7fb2e5", "#1b5fa8", "#0b2f57"]
+    for k, name in enumerate(names):
+        places = np.arange(len(groups)) + (k - (len(names) - 1) / 2) * width
+        heights = [row[name] for row in groups.values()]
+        bars = axes.bar(places, heights, width, label=name, color=shades[k % 4])
+        axes.bar_label(bars, fmt="%.2f", fontsize=7, padding=1)
+    axes.set_xticks(np.arange(len(groups)), labels=list(groups))
+    axes.set(ylabel=ylabel, title=title)
+    axes.legend(frameon=False, ncols=len(names))
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def plot_weights(weight: FloatArray) -> Figure:
+    """Histogram of the refit weights."""
+    figure = _figure(5.6, 3.2)
+    axes = figure.add_subplot()
+    axes.hist(weight, bins=40, range=(0, 1), color="#2c6fbb")
+    axes.set(xlabel="weight: chance that the coarse cell was right", ylabel="matches")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

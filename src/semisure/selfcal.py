@@ -1,0 +1,252 @@
+"""Calibration of any matcher on anyone's photos: no ground-truth data set.
+
+Each photo is matched against a random view of itself, whose homography is known, so
+every match's error is known too. A share of the photos is held out and says how far
+the fitted law can be believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from semisure import metrics, mixture
+from semisure.__about__ import __version__
+from semisure.calibrate import FitReport, fit, nll_per_match
+from semisure.errors import FileError, InputError
+from semisure.files import load_arrays, matches_from, save_matches, write_json
+from semisure.geometry.homography import residual
+from semisure.images import Image, read_image
+from semisure.likelihood import Observations, observe
+from semisure.types import Calibration, FloatArray, Matcher, Matches
+from semisure.variants import error_law
+from semisure.warps import DEFAULT_WARPS, WarpSettings, random_view
+
+MIN_PHOTOS = 5
+MIN_SIDE_PX = 64
+TAIL_PX = 8.0  # an error beyond one coarse cell
+
+Residuals = tuple[Matches, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfCalSettings:
+    """What decides the result of a self-calibration, and so names its cache."""
+
+    pairs: int = 200  # the paper's number
+    held_out: float = 0.25  # share of the photos
+    max_side: int = 640  # larger photos are reduced to this
+    location: bool = False
+    seed: int = 0
+    warps: WarpSettings = DEFAULT_WARPS
+
+    def __post_init__(self) -> None:
+        if self.pairs < 2:
+            raise InputError(f"pairs must be at least 2, but is {self.pairs}.")
+        if not 0.0 < self.held_out < 1.0:
+            raise InputError(f"held_out must lie in (0, 1), but is {self.held_out}.")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Trust:
+    """How a calibration did on matches that it was not fitted to."""
+
+    matches: int
+    pairs: int
+    expected_px: float
+    observed_px: float
+    expected_beyond: float  # share of axes off by more than TAIL_PX
+    observed_beyond: float
+    nll: float
+    ece_px: float
+    spearman: float
+    expected: FloatArray  # (n,) px, for a reliability plot
+    observed: FloatArray  # (n,) px
+
+    def verdict(self) -> str:
+        """One sentence for people."""
+        return (
+            f"Predicted {self.expected_px:.2f} px, observed {self.observed_px:.2f} px "
+            f"on {self.matches:,} held-out matches; predicted "
+            f"{100 * self.expected_beyond:.1f} % beyond {TAIL_PX:.0f} px, observed "
+            f"{100 * self.observed_beyond:.1f} %."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SelfCalibration:
+    """The calibration of a matcher, its fit, and its trial on held-out photos."""
+
+    calibration: Calibration
+    report: FitReport
+    trust: Trust
+    skipped: tuple[str, ...]  # photos that could not be used, with the reason
+
+
+def self_calibrate(
+    matcher: Matcher,
+    photos: Sequence[Path],
+    settings: SelfCalSettings | None = None,
+    *,
+    name: str = "unknown",
+    cache: Path | None = None,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> SelfCalibration:
+    """Fit the error law of `matcher` on random views of `photos`.
+
+    With a `cache` folder, finished pairs are kept there: a run that was interrupted
+    goes on where it stopped. `tick` is told how many pairs are done, of how many.
+    """
+    settings = settings or SelfCalSettings()
+    usable, skipped = _usable(photos, settings.max_side)
+    order = np.random.default_rng(settings.seed).permutation(len(usable))
+    shuffled = [usable[i] for i in order]
+    held_out = max(1, round(settings.held_out * len(shuffled)))
+    tasks = [shuffled[i % len(shuffled)] for i in range(settings.pairs)]
+    store = _Store(cache, name, settings, usable)
+    pairs: dict[bool, list[Residuals]] = {False: [], True: []}
+    for i, path in enumerate(tasks):
+        made = store.load(i) or store.save(i, _pair(matcher, path, i, settings))
+        if len(made[0]):
+            pairs[i % len(shuffled) < held_out].append(made)
+        tick(i + 1, len(tasks))
+    if not pairs[False] or not pairs[True]:
+        raise InputError(
+            f"The matcher found matches on {len(pairs[False])} of the calibration and "
+            f"{len(pairs[True])} of the held-out pairs; both need some. Use more."
+        )
+    calibration, report = fit(
+        pairs[False],
+        location=settings.location,
+        matcher=name,
+        provenance={
+            "method": "random homographies of photos",
+            "photos": len(usable),
+            "settings": asdict(settings),
+            "semisure": __version__,
+            "numpy": np.__version__,
+            "opencv": cv2.__version__,
+        },
+    )
+    return SelfCalibration(
+        calibration=calibration,
+        report=report,
+        trust=trial(observe(pairs[True]), calibration),
+        skipped=tuple(skipped),
+    )
+
+
+def trial(observations: Observations, calibration: Calibration) -> Trust:
+    """How well `calibration` foretells the errors of `observations`."""
+    law = error_law(observations, calibration)
+    expected = mixture.expected_abs_error(law)
+    errors = np.abs(observations.residual)
+    observed = errors.mean(axis=1)
+    return Trust(
+        matches=len(observations),
+        pairs=len(np.unique(observations.pair)),
+        expected_px=float(expected.mean()),
+        observed_px=float(observed.mean()),
+        expected_beyond=float(mixture.tail_probability(law, TAIL_PX).mean()),
+        observed_beyond=float((errors > TAIL_PX).mean()),
+        nll=float(nll_per_match(observations, calibration).mean()),
+        ece_px=metrics.expected_calibration_error(expected, observed),
+        spearman=metrics.spearman(expected, observed),
+        expected=expected,
+        observed=observed,
+    )
+
+
+def _usable(photos: Sequence[Path], max_side: int) -> tuple[list[Path], list[str]]:
+    """The photos that can be read, are large enough and show something."""
+    good, skipped = [], []
+    for path in photos:
+        try:
+            photo = reduced(read_image(path), max_side)
+        except FileError as error:
+            skipped.append(str(error))
+            continue
+        if min(photo.shape[:2]) < MIN_SIDE_PX:
+            skipped.append(f"{path} is smaller than {MIN_SIDE_PX} px.")
+        elif photo.std() < 1.0:
+            skipped.append(f"{path} is of one colour.")
+        else:
+            good.append(path)
+    if len(good) < MIN_PHOTOS:
+        first = f" First: {skipped[0]}" if skipped else ""
+        raise InputError(
+            f"A self-calibration needs at least {MIN_PHOTOS} usable photos, better 50, "
+            f"but {len(good)} of {len(photos)} are usable.{first}"
+        )
+    return good, skipped
+
+
+def reduced(image: Image, max_side: int) -> Image:
+    """The image with its longer side at most `max_side`."""
+    scale = max_side / max(image.shape[:2])
+    if scale >= 1.0:
+        return image
+    size = [max(1, round(scale * side)) for side in (image.shape[1], image.shape[0])]
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
+
+
+def _pair(
+    matcher: Matcher, path: Path, index: int, settings: SelfCalSettings
+) -> Residuals:
+    photo = reduced(read_image(path), settings.max_side)
+    rng = np.random.default_rng([settings.seed, index])
+    view, H_01 = random_view(photo, rng, settings.warps)
+    matches = matcher(photo, view)
+    errors = residual(H_01, matches)
+    # A point that the truth sends beyond the horizon has no error to speak of.
+    seen = np.asarray(np.isfinite(errors).all(axis=1))
+    return matches.take(seen), errors[seen]
+
+
+class _Store:
+    """Finished pairs on disk, under a name made of all that decides them."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        name: str,
+        settings: SelfCalSettings,
+        photos: Sequence[Path],
+    ) -> None:
+        self.folder = None
+        if folder is None:
+            return
+        made_of = {
+            "matcher": name,
+            "settings": asdict(settings),
+            "photos": [[path.name, path.stat().st_size] for path in photos],
+            "semisure": __version__,
+        }
+        text = json.dumps(made_of, sort_keys=True)
+        self.folder = folder / hashlib.sha256(text.encode()).hexdigest()[:16]
+        write_json(self.folder / "made_of.json", made_of)
+
+    def _path(self, index: int) -> Path:
+        assert self.folder is not None
+        return self.folder / f"pair_{index:05d}.npz"
+
+    def load(self, index: int) -> Residuals | None:
+        """A stored pair, or None if there is none or its file is damaged."""
+        if self.folder is None or not self._path(index).exists():
+            return None
+        try:
+            arrays = load_arrays(self._path(index))
+            return matches_from(arrays, self._path(index)), arrays["residual"]
+        except (FileError, KeyError):
+            return None
+
+    def save(self, index: int, made: Residuals) -> Residuals:
+        if self.folder is not None:
+            save_matches(made[0], self._path(index), residual=made[1])
+        return made
