@@ -33,7 +33,7 @@ $(VENV)/bin/python:
 	  || { $(PYTHON) -m pip install --quiet --user virtualenv && $(PYTHON) -m virtualenv --quiet $(VENV); }
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable .
+	$(PIP) --editable '.[demo]'
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -105,9 +105,15 @@ def _without_nan(value: Any) -> Any:
     return value
 
 
+SHIPPED = Path(__file__).with_name("data") / "calibrations"
+
+
 def load_calibration(path: str | Path) -> Calibration:
-    """The calibration in a JSON file that :func:`save_calibration` wrote."""
+    """The calibration in a JSON file, or the shipped one of that name (``daisy``)."""
     path = Path(path)
+    shipped = SHIPPED / f"{path.name}.json"
+    if path.name == str(path) and not path.exists() and shipped.exists():
+        path = shipped
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -79,6 +79,15 @@ def _to_8_bits(image: NDArray[Any]) -> Image:
     return np.clip(np.round(stretched), 0, 255).astype(np.uint8)
 
 
+def reduced(image: Image, max_side: int) -> Image:
+    """The image with its longer side at most `max_side`."""
+    scale = max_side / max(image.shape[:2])
+    if scale >= 1.0:
+        return image
+    size = [max(1, round(scale * side)) for side in (image.shape[1], image.shape[0])]
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
+
+
 def find_images(folder: str | Path) -> list[Path]:
     """The image files in a folder and below it, in a fixed order."""
     folder = Path(folder)

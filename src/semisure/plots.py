@@ -36,25 +36,62 @@ def png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def plot_matches(
+def plot_pair(
     image0: Image,
     image1: Image,
     matches: Matches,
     expected_px: FloatArray,
+    laid: Image,
     title: str = "",
 ) -> Figure:
+    """Both images with their matches by expected error, and the overlay below."""
+    width, height = _canvas_size(image0, image1)
+    below = laid.shape[0] / laid.shape[1] * 0.62
+    figure = _figure(12.0, 12.0 * (height / width + below) + 1.0)
+    top, bottom = figure.subplots(2, 1, height_ratios=[height / width, below])
+    draw_matches(figure, top, image0, image1, matches, expected_px)
+    top.set_title(title, fontsize=11)
+    bottom.imshow(laid)
+    bottom.set_title("image 0 laid over image 1, in tiles", fontsize=11)
+    bottom.axis("off")
+    return figure
+
+
+def plot_matches(
+    image0: Image, image1: Image, matches: Matches, expected_px: FloatArray
+) -> Figure:
     """Both images side by side, matches coloured by expected error."""
+    width, height = _canvas_size(image0, image1)
+    figure = _figure(12.0, 12.0 * height / width + 0.4)
+    draw_matches(figure, figure.add_subplot(), image0, image1, matches, expected_px)
+    return figure
+
+
+def _canvas_size(image0: Image, image1: Image) -> tuple[int, int]:
     (h0, w0), (h1, w1) = image0.shape[:2], image1.shape[:2]
-    gap = round(0.02 * (w0 + w1))
-    width, height = w0 + gap + w1, max(h0, h1)
-    figure = _figure(12.0, 12.0 * height / width + 0.9)
-    axes = figure.add_subplot()
+    return w0 + _gap(image0, image1) + w1, max(h0, h1)
+
+
+def _gap(image0: Image, image1: Image) -> int:
+    return round(0.02 * (image0.shape[1] + image1.shape[1]))
+
+
+def draw_matches(
+    figure: Figure,
+    axes: Any,
+    image0: Image,
+    image1: Image,
+    matches: Matches,
+    expected_px: FloatArray,
+) -> None:
+    """The same into given axes."""
+    width, height = _canvas_size(image0, image1)
+    (h0, w0), (h1, w1) = image0.shape[:2], image1.shape[:2]
+    left = w0 + _gap(image0, image1)
     axes.imshow(image0, cmap="gray", extent=(-0.5, w0 - 0.5, h0 - 0.5, -0.5))
-    left = w0 + gap
-    axes.imshow(
-        image1, cmap="gray", extent=(left - 0.5, left + w1 - 0.5, h1 - 0.5, -0.5)
-    )
-    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), title=title)
+    right_end = left + w1 - 0.5
+    axes.imshow(image1, cmap="gray", extent=(left - 0.5, right_end, h1 - 0.5, -0.5))
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")
     if len(matches):
         norm = LogNorm(0.3, 30.0, clip=True)
@@ -64,7 +101,6 @@ def plot_matches(
         )
         bar.set_label("expected error, px")
         bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
-    return figure
 
 
 def _mappable(norm: LogNorm) -> Any:

@@ -6,12 +6,13 @@
 (2) errors in pixels, not algebraic, (3) the fine Laplace's own robustness, rounded at
 zero so that it has curvature: weight ω / (sᶠ √(r² + sᶠ²)), (4) repeated until the
 image's corners stand still, (5) the location taken off where the calibration has one,
-and (6) safe: a result less likely than the initial model, or no view of the image, is
-not returned.
+(6) scales kept above what no plane and no lens hold to, and (7) safe: a result less
+likely than the initial model, or no view of the image, is not returned.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -46,6 +47,9 @@ REFIT_METHODS: tuple[str, ...] = get_args(RefitMethod)
 INLIER_THRESHOLD_PX = 3.0  # of a model that comes without inliers
 MAX_ITERATIONS = 30
 CORNER_TOLERANCE_PX = 1e-3
+# No scene is exactly a plane, no lens exactly a pinhole: below this share of the
+# image's diagonal a match can be surer of itself than the model can follow.
+MODEL_FLOOR = 4e-4
 FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
 
 
@@ -132,8 +136,6 @@ def without_bias(
 
     For estimators that know no location: shift first, then estimate, then refit.
     """
-    from dataclasses import replace
-
     if calibration.location is None:
         return matches, calibration
     shift = mixture.location(matches, calibration)
@@ -220,7 +222,7 @@ def _kept(
 
 
 def _core_plus(matches: Matches, law: ErrorLaw, start: FloatArray) -> Refit:
-    H, iterations = _iterate(start, matches, law)
+    H, iterations = _iterate(start, matches, _floored(law, matches))
     first = _residual(start, matches)
     initial_likelihood = _log_likelihood(law, first)
     reason = _why_not(H, start, matches)
@@ -240,6 +242,15 @@ def _core_plus(matches: Matches, law: ErrorLaw, start: FloatArray) -> Refit:
             )
         reason = "the refit was less likely than the initial model"
     return _kept(matches, start, "core+", reason, weighting.core(law, first))
+
+
+def _floored(law: ErrorLaw, matches: Matches) -> ErrorLaw:
+    """The law with the model's own error added to the fine scale, in quadrature."""
+    diagonal = np.linalg.norm(matches.refined_size, axis=1, keepdims=True)
+    fine = np.hypot(law.fine_scale, MODEL_FLOOR * diagonal)
+    return replace(
+        law, fine_scale=fine, coarse_scale=np.maximum(law.coarse_scale, fine)
+    )
 
 
 def _iterate(

@@ -1,6 +1,6 @@
 """Calibration of any matcher on anyone's photos: no ground-truth data set.
 
-Each photo is matched against a random view of itself, whose homography is known, so
+Random views of each photo are matched with each other. Their homography is known, so
 every match's error is known too. A share of the photos is held out and says how far
 the fitted law can be believed.
 """
@@ -22,11 +22,11 @@ from semisure.calibrate import FitReport, fit, nll_per_match
 from semisure.errors import FileError, InputError
 from semisure.files import load_arrays, matches_from, save_matches, write_json
 from semisure.geometry.homography import residual
-from semisure.images import Image, read_image
+from semisure.images import read_image, reduced
 from semisure.likelihood import Observations, observe
 from semisure.types import Calibration, FloatArray, Matcher, Matches
 from semisure.variants import error_law
-from semisure.warps import DEFAULT_WARPS, WarpSettings, random_view
+from semisure.warps import DEFAULT_WARPS, WarpSettings, random_pair
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
@@ -106,7 +106,7 @@ def self_calibrate(
     settings = settings or SelfCalSettings()
     usable, skipped = _usable(photos, settings.max_side)
     order = np.random.default_rng(settings.seed).permutation(len(usable))
-    shuffled = [usable[i] for i in order]
+    shuffled = [usable[i] for i in order][: settings.pairs]
     held_out = max(1, round(settings.held_out * len(shuffled)))
     tasks = [shuffled[i % len(shuffled)] for i in range(settings.pairs)]
     store = _Store(cache, name, settings, usable)
@@ -126,7 +126,7 @@ def self_calibrate(
         location=settings.location,
         matcher=name,
         provenance={
-            "method": "random homographies of photos",
+            "method": "random views of photos",
             "photos": len(usable),
             "settings": asdict(settings),
             "semisure": __version__,
@@ -187,22 +187,13 @@ def _usable(photos: Sequence[Path], max_side: int) -> tuple[list[Path], list[str
     return good, skipped
 
 
-def reduced(image: Image, max_side: int) -> Image:
-    """The image with its longer side at most `max_side`."""
-    scale = max_side / max(image.shape[:2])
-    if scale >= 1.0:
-        return image
-    size = [max(1, round(scale * side)) for side in (image.shape[1], image.shape[0])]
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
-
-
 def _pair(
     matcher: Matcher, path: Path, index: int, settings: SelfCalSettings
 ) -> Residuals:
     photo = reduced(read_image(path), settings.max_side)
     rng = np.random.default_rng([settings.seed, index])
-    view, H_01 = random_view(photo, rng, settings.warps)
-    matches = matcher(photo, view)
+    image0, image1, H_01 = random_pair(photo, rng, settings.warps)
+    matches = matcher(image0, image1)
     errors = residual(H_01, matches)
     # A point that the truth sends beyond the horizon has no error to speak of.
     seen = np.asarray(np.isfinite(errors).all(axis=1))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from semisure.geometry.homography import corners, defect, weighted_dlt
+from semisure.geometry.homography import corners, defect, normalised, weighted_dlt
 from semisure.images import Image
 from semisure.types import FloatArray
 
@@ -31,29 +31,44 @@ class WarpSettings:
 DEFAULT_WARPS = WarpSettings()
 
 
-def random_view(
+def random_pair(
     photo: Image, rng: np.random.Generator, settings: WarpSettings = DEFAULT_WARPS
+) -> tuple[Image, Image, FloatArray]:
+    """Two changed views of `photo`, of the same size, and the homography between them.
+
+    Neither is the photo itself: two real images share no pixel grid and no noise. The
+    first is moved little, the second as far as `settings` say.
+    """
+    first, H_0 = _warped(photo, rng, settings, share=0.25)
+    second, H_1 = _warped(photo, rng, settings, share=1.0)
+    second = _occlude(second, photo, rng, settings)
+    images = _expose(first, rng, settings), _expose(second, rng, settings)
+    return *images, normalised(H_1 @ np.linalg.inv(H_0))
+
+
+def _warped(
+    photo: Image, rng: np.random.Generator, settings: WarpSettings, share: float
 ) -> tuple[Image, FloatArray]:
-    """A changed view of `photo`, of the same size, and the homography to it."""
-    H_01 = _random_homography((photo.shape[1], photo.shape[0]), rng, settings)
+    H = _random_homography((photo.shape[1], photo.shape[0]), rng, settings, share)
     border = cv2.BORDER_REFLECT_101 if rng.random() < 0.3 else cv2.BORDER_CONSTANT
-    view = _warp(photo, H_01, border)
-    view = _occlude(view, photo, rng, settings)
-    return _expose(view, rng, settings), H_01
+    return _warp(photo, H, border), H
 
 
 def _random_homography(
-    size: tuple[int, int], rng: np.random.Generator, settings: WarpSettings
+    size: tuple[int, int],
+    rng: np.random.Generator,
+    settings: WarpSettings,
+    share: float,
 ) -> FloatArray:
     """Rotation, zoom and moved corners about the image's centre; always a view."""
     frame = corners(size)
     middle = frame.mean(axis=0)
     while True:
-        angle = np.radians(rng.normal(0.0, settings.rotation_deg))
-        zoom = np.exp(rng.normal(0.0, settings.log_zoom))
+        angle = np.radians(rng.normal(0.0, share * settings.rotation_deg))
+        zoom = np.exp(rng.normal(0.0, share * settings.log_zoom))
         c, s = zoom * np.cos(angle), zoom * np.sin(angle)
         moved = (frame - middle) @ np.array([[c, s], [-s, c]]) + middle
-        reach = settings.corner_shift
+        reach = share * settings.corner_shift
         moved += rng.uniform(-reach, reach, (4, 2)) * np.array(size)
         H = weighted_dlt(frame, moved, np.ones(4))
         if H is not None and defect(H, size) is None:

@@ -1,0 +1,173 @@
+"""`semisure fit` and `semisure calibrate`: from known errors to a calibration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semisure.cli.app import (
+    FILES_HELP,
+    AsJson,
+    Seed,
+    Size,
+    app,
+    homography,
+    parse_size,
+    progress,
+)
+from semisure.errors import FileError
+
+if TYPE_CHECKING:
+    from semisure.calibrate import FitReport
+    from semisure.types import FloatArray, Matches
+
+Output = Annotated[Path, typer.Option("-o", "--output", help="Calibration (JSON).")]
+Location = Annotated[
+    bool, typer.Option("--location", help="Fit a systematic shift too (ours).")
+]
+
+
+def fit(
+    files: Annotated[
+        list[Path], typer.Argument(help="One file of matches per image pair.")
+    ],
+    output: Output,
+    matcher: Annotated[str, typer.Option(help="Name to record.")] = "unknown",
+    law: Annotated[
+        str, typer.Option(help="Error law; the paper's is mixture.")
+    ] = "mixture",
+    method: Annotated[
+        str, typer.Option(help="newton, or the paper's powell.")
+    ] = "newton",
+    location: Location = False,
+    size: Size = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the error law to matches whose truth is known.
+
+    Each file must also say where the matches should have gone: **H_01** (3 × 3, NPZ)
+    from image 0 to image 1, or **residual** (n × 2, px; CSV: residual_x, residual_y),
+    predicted minus true on the refined side.
+    """
+    from semisure.calibrate import fit as fit_calibration
+    from semisure.files import save_calibration
+
+    pairs = [_with_truth(path, size) for path in files]
+    calibration, report = fit_calibration(
+        pairs,
+        law=law,  # type: ignore[arg-type]
+        method=method,  # type: ignore[arg-type]
+        location=location,
+        matcher=matcher,
+        provenance={"files": len(files)},
+    )
+    save_calibration(calibration, output, report)
+    if as_json:
+        typer.echo(output.read_text(encoding="utf-8"), nl=False)
+        return
+    _print_fit(report)
+    typer.echo(f"Wrote {output}.")
+
+
+fit.__doc__ = f"{fit.__doc__}{FILES_HELP}"
+app.command(epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o t.json`")(fit)
+
+
+def _with_truth(path: Path, size: str | None) -> tuple[Matches, FloatArray]:
+    from semisure.files import load_arrays, matches_from
+    from semisure.geometry.homography import residual
+
+    arrays = load_arrays(path)
+    matches = matches_from(arrays, path, parse_size(size))
+    if "residual" in arrays:
+        return matches, arrays["residual"]
+    if "H_01" in arrays:
+        return matches, residual(homography(arrays["H_01"], path), matches)
+    raise FileError(
+        f"{path} holds no truth: add H_01 (3 × 3, NPZ) or residual (n × 2 px; CSV: "
+        "residual_x, residual_y)."
+    )
+
+
+def _print_fit(report: FitReport) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("error", "matches", "NLL per axis (nats)", title="Fit")
+    table.add_row("all", f"{report.matches:,}", f"{report.nll:.4f}")
+    for name, nll in report.nll_by_stratum.items():
+        count = report.matches_by_stratum[name]
+        table.add_row(f"{name} px", f"{count:,}", f"{nll:.4f}" if count else "–")
+    console = Console()
+    console.print(table)
+    state = "converged" if report.converged else "did NOT converge"
+    console.print(
+        f"{report.law} by {report.method} on {report.pairs} pairs: {state} after "
+        f"{report.iterations} iterations ({report.message})."
+    )
+    if report.at_bounds:
+        console.print(f"At a bound: {', '.join(report.at_bounds)}.", style="yellow")
+
+
+@app.command(
+    epilog="Example: `semisure calibrate --photos ~/Pictures/street -o theta.json`"
+)
+def calibrate(
+    photos: Annotated[Path, typer.Option(help="Folder of photos, any content.")],
+    output: Output,
+    matcher: Annotated[str, typer.Option(help="Whose errors to learn.")] = "daisy",
+    pairs: Annotated[int, typer.Option(help="Views to match; the paper: 200.")] = 200,
+    max_side: Annotated[int, typer.Option(help="Reduce photos to this, px.")] = 640,
+    location: Location = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Calibrate a matcher on your photos: no ground-truth data needed.
+
+    Random views of each photo are matched, whose geometry is known. A
+    quarter of the photos is held out to tell how far the result can be trusted; a
+    reliability plot is written beside it. Interrupted, the command goes on where it
+    stopped when it is run again.
+    """
+    from semisure.files import save_calibration, write_atomically
+    from semisure.images import find_images
+    from semisure.matchers import load_matcher
+    from semisure.plots import plot_reliability, png
+    from semisure.selfcal import SelfCalSettings, self_calibrate
+
+    settings = SelfCalSettings(
+        pairs=pairs, max_side=max_side, location=location, seed=seed
+    )
+    parts = output.with_name(output.name + ".parts")
+    with progress("Matching views") as tick:
+        result = self_calibrate(
+            load_matcher(matcher),
+            find_images(photos),
+            settings,
+            name=matcher,
+            cache=parts,
+            tick=tick,
+        )
+    save_calibration(result.calibration, output, result.report)
+    trust = result.trust
+    picture = output.with_name(output.stem + "_reliability.png")
+    figure = plot_reliability(trust.expected, trust.observed, "Held-out reliability")
+    write_atomically(picture, lambda file: file.write(png(figure)))
+    _remove(parts)
+    if as_json:
+        typer.echo(output.read_text(encoding="utf-8"), nl=False)
+        return
+    _print_fit(result.report)
+    for sentence in result.skipped:
+        typer.echo(f"Skipped: {sentence}")
+    typer.echo(trust.verdict())
+    typer.echo(f"Wrote {output} and {picture}.")
+
+
+def _remove(folder: Path) -> None:
+    """The cache of a run that is done."""
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,60 @@
+"""`semisure demo`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from semisure.cli.app import AsJson, Seed, app, progress
+
+
+@app.command(epilog="Example: `semisure demo`")
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Page of pictures (HTML).")
+    ] = Path("semisure-demo.html"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Match real photos with known truth, better their homographies, show it.
+
+    The photos come with scikit-image (`pip install 'semisure[demo]'`); nothing is
+    fetched.
+    """
+    from semisure.demo import run
+
+    with progress("Matching photos") as tick:
+        result = run(output, seed, tick)
+    if as_json:
+        document = {
+            "median_corner_error_px": result.medians(),
+            "stereo_expected_px": result.stereo_expected_px,
+            "stereo_observed_px": result.stereo_observed_px,
+        }
+        typer.echo(json.dumps(document, indent=2))
+        return
+    _print(result.medians())
+    typer.echo(
+        f"Stereo pair: median expected error {result.stereo_expected_px:.2f} px, "
+        f"observed {result.stereo_observed_px:.2f} px."
+    )
+    typer.echo(f"Open {output.resolve()} in a browser for the pictures.")
+
+
+def _print(medians: dict[str, dict[str, float]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        "estimator",
+        "base",
+        "core (paper)",
+        "core+ (ours)",
+        title="Median corner error, px",
+    )
+    for name, row in medians.items():
+        table.add_row(name, *(f"{value:.3f}" for value in row.values()))
+    Console().print(table)

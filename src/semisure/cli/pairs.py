@@ -1,0 +1,223 @@
+"""`semisure match` and `semisure refit`: to a better homography of one pair."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semisure.cli.app import (
+    FILES_HELP,
+    AsJson,
+    EstimatorName,
+    MethodName,
+    Seed,
+    Size,
+    Threshold,
+    app,
+    homography,
+    parse_size,
+)
+from semisure.errors import FileError
+
+if TYPE_CHECKING:
+    from semisure.images import Image
+    from semisure.pipeline import PairResult
+    from semisure.types import FloatArray, Matches, Refit
+
+NO_MODEL = 3  # exit code
+
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option("-o", "--output", help="JSON, NPZ or CSV by suffix; may be repeated."),
+]
+
+
+@app.command(epilog="Example: `semisure match a.jpg b.jpg --picture matches.png`")
+def match(
+    image0: Annotated[Path, typer.Argument(help="First image.")],
+    image1: Annotated[Path, typer.Argument(help="Second image.")],
+    matcher: Annotated[str, typer.Option(help="Matcher.")] = "daisy",
+    calibration: Annotated[
+        str | None,
+        typer.Option("-c", "--calibration", help="File; default: the shipped one."),
+    ] = None,
+    estimator: EstimatorName = "magsac++",
+    method: MethodName = "core+",
+    threshold_px: Threshold = 3.0,
+    max_side: Annotated[
+        int | None, typer.Option(help="Match at this size at most, px.")
+    ] = None,
+    seed: Seed = 0,
+    output: Outputs = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="PNG: matches by expected error, overlay.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Match two images: pixel errors for each match, a refitted homography.
+
+    Any size, colour or grey, turned as the EXIF tag says. Exit code 3: no homography,
+    or one that chance explains.
+    """
+    from semisure.estimators.settings import RansacSettings
+    from semisure.files import load_calibration
+    from semisure.images import read_image
+    from semisure.matchers import load_matcher
+    from semisure.pipeline import match_pair
+
+    images = read_image(image0), read_image(image1)
+    result = match_pair(
+        *images,
+        load_matcher(matcher, max_side=max_side),
+        load_calibration(calibration or matcher),
+        estimator=estimator,
+        method=method,  # type: ignore[arg-type]
+        settings=RansacSettings(threshold_px=threshold_px, seed=seed),
+    )
+    document = _document(result)
+    told = {"expected_abs_error": result.expected_px, "coarse_failure": result.failure}
+    for path in output or []:
+        _write(path, document, result.matches, result.refit, told)
+    if picture is not None:
+        _draw(picture, images, result)
+    typer.echo(_as_text(document) if as_json else result.summary())
+    if not as_json and result.refit.model is not None:
+        typer.echo(_matrix(result.refit.model))
+    if not result.related:
+        raise typer.Exit(NO_MODEL)
+
+
+def _document(result: PairResult) -> dict[str, Any]:
+    return {
+        **_refit_document(result.refit, len(result.matches)),
+        "estimator": result.estimate.estimator,
+        "inliers": int(result.estimate.inliers.sum()),
+        "model_failure": result.model_failure,
+        "related": result.related,
+        "summary": result.summary(),
+    }
+
+
+def _refit_document(refit: Refit, matches: int) -> dict[str, Any]:
+    return {
+        "H_01": None if refit.model is None else refit.model.tolist(),
+        "initial": None if refit.initial is None else refit.initial.tolist(),
+        "method": refit.method,
+        "kept_initial_because": refit.reason,
+        "iterations": refit.iterations,
+        "log_likelihood": refit.log_likelihood,
+        "std_floor_px": refit.std_floor_px,
+        "matches": matches,
+        "effective_matches": float(refit.weight.sum()),
+    }
+
+
+def _write(
+    path: Path,
+    document: dict[str, Any],
+    matches: Matches,
+    refit: Refit,
+    columns: dict[str, FloatArray],
+) -> None:
+    """The result as JSON, or the matches with what is known of each as NPZ or CSV."""
+    from semisure.files import save_matches, write_json
+
+    columns = {"weight": refit.weight, **columns}
+    if path.suffix in (".npz", ".csv"):
+        if path.suffix == ".npz" and refit.model is not None:
+            columns["H_01"] = refit.model
+        save_matches(matches, path, **columns)
+        return
+    listed = {name: column.tolist() for name, column in columns.items()}
+    points = {"source": matches.source.tolist(), "target": matches.target.tolist()}
+    write_json(path, {**document, **points, **listed})
+
+
+def _draw(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
+    from semisure.files import write_atomically
+    from semisure.overlay import overlay
+    from semisure.plots import plot_pair, png
+
+    laid = overlay(*images, result.refit.model)
+    figure = plot_pair(
+        *images, result.matches, result.expected_px, laid, result.summary()
+    )
+    write_atomically(path, lambda file: file.write(png(figure)))
+
+
+def _matrix(H: FloatArray) -> str:
+    import numpy as np
+
+    return np.array2string(H, precision=8, suppress_small=False)
+
+
+def _as_text(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, allow_nan=False)
+
+
+def refit(
+    file: Annotated[Path, typer.Argument(help="Matches of one image pair.")],
+    calibration: Annotated[
+        str, typer.Option("-c", "--calibration", help="From `semisure fit`.")
+    ],
+    estimator: EstimatorName = "magsac++",
+    initial: Annotated[
+        Path | None,
+        typer.Option(help="Start from this 3 × 3 text file instead of an estimator."),
+    ] = None,
+    method: MethodName = "core+",
+    threshold_px: Threshold = 3.0,
+    seed: Seed = 0,
+    output: Outputs = None,
+    size: Size = None,
+) -> None:
+    """Estimate a homography from matches, then refit it with calibrated weights.
+
+    Prints the model as JSON. Exit code 3: no homography was found.
+    """
+    from semisure.estimators import estimate_homography
+    from semisure.estimators.settings import RansacSettings
+    from semisure.files import load_calibration, load_matches
+    from semisure.mixture import coarse_failure, expected_abs_error
+    from semisure.refit import refit_homography
+    from semisure.variants import error_law
+
+    matches = load_matches(file, size=parse_size(size))
+    known = load_calibration(calibration)
+    settings = RansacSettings(threshold_px=threshold_px, seed=seed)
+    start = (
+        estimate_homography(matches, estimator, settings)
+        if initial is None
+        else _read_homography(initial)
+    )
+    result = refit_homography(matches, known, start, method=method)  # type: ignore[arg-type]
+    document = _refit_document(result, len(matches))
+    law = error_law(matches, known)
+    told = {
+        "expected_abs_error": expected_abs_error(law),
+        "coarse_failure": coarse_failure(law),
+    }
+    for path in output or []:
+        _write(path, document, matches, result, told)
+    typer.echo(_as_text(document))
+    if result.model is None:
+        raise typer.Exit(NO_MODEL)
+
+
+refit.__doc__ = f"{refit.__doc__}{FILES_HELP}"
+app.command(epilog="Example: `semisure refit pair.npz -c theta.json -o better.json`")(
+    refit
+)
+
+
+def _read_homography(path: Path) -> FloatArray:
+    import numpy as np
+
+    try:
+        values = np.loadtxt(path)
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} is not a 3 × 3 text file: {error}") from None
+    return homography(values, path)

@@ -1,0 +1,1 @@
+"""Data sets on disk, each a file that yields :class:`semisure.types.Pair`."""

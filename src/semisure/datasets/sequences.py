@@ -1,0 +1,54 @@
+"""Folders of image sequences with homographies, in the layout of HPatches.
+
+Each sequence is a folder with images ``1.*``, ``2.*``, … and plain 3 × 3 text files
+``H_1_2``, ``H_1_3``, … that map pixels of image 1 to pixels of image k.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from semisure.errors import FileError
+from semisure.images import IMAGE_SUFFIXES
+from semisure.types import FloatArray, Pair
+
+
+def read_sequences(root: str | Path) -> list[Pair]:
+    """All pairs (1, k) of the sequences below `root`, in a fixed order."""
+    root = Path(root)
+    files = sorted(root.glob("*/H_1_*"), key=lambda path: (path.parent.name, path.name))
+    if not files:
+        raise FileError(
+            f"There is no sequence in {root}: expected folders with images 1.*, 2.*, … "
+            "and homographies H_1_2, H_1_3, …"
+        )
+    return [_pair(path) for path in files]
+
+
+def _pair(path: Path) -> Pair:
+    k = path.name.rpartition("_")[2]
+    return Pair(
+        name=f"{path.parent.name}_{k}",
+        image0=_image(path.parent, "1"),
+        image1=_image(path.parent, k),
+        H_01=_homography(path),
+    )
+
+
+def _image(folder: Path, stem: str) -> Path:
+    found = [p for p in folder.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES]
+    if not found:
+        raise FileError(f"{folder} lacks the image {stem}.* its homographies name.")
+    return min(found)
+
+
+def _homography(path: Path) -> FloatArray:
+    try:
+        H = np.loadtxt(path)
+    except ValueError as error:
+        raise FileError(f"{path} is not a 3 × 3 text file: {error}") from None
+    if H.shape != (3, 3) or not np.isfinite(H).all():
+        raise FileError(f"{path} must hold 3 × 3 finite numbers, but has {H.shape}.")
+    return H

@@ -1,0 +1,125 @@
+"""The image reader: every kind of file, and a sentence for each that is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from semisure.errors import FileError
+from semisure.images import decode_image, find_images, read_image, reduced, write_png
+
+RNG = np.random.default_rng(0)
+PICTURE = cv2.GaussianBlur(RNG.integers(0, 256, (60, 90, 3), np.uint8), (0, 0), 2)
+
+
+def encoded(suffix: str, image: np.ndarray = PICTURE) -> bytes:
+    return cv2.imencode(suffix, image)[1].tobytes()
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp", ".tiff", ".ppm", ".webp", ".jpg"])
+def test_formats_are_read_as_rgb(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(encoded(suffix))
+    image = read_image(path)
+    assert image.shape == (60, 90, 3)
+    assert image.dtype == np.uint8
+    # OpenCV wrote BGR, so that red is its last channel.
+    gap = np.abs(image[:, :, 0].astype(int) - PICTURE[:, :, 2]).mean()
+    assert gap < (4 if suffix in (".jpg", ".webp") else 1e-9)
+
+
+def test_grey_alpha_and_sixteen_bits_become_rgb_of_eight(tmp_path: Path) -> None:
+    grey = decode_image(encoded(".png", PICTURE[:, :, 0]))
+    assert (grey[:, :, 0] == grey[:, :, 2]).all()
+    alpha = np.dstack([PICTURE, np.full((60, 90), 7, np.uint8)])
+    assert decode_image(encoded(".png", alpha)).shape == (60, 90, 3)
+    # A thermal camera fills a sliver of its range; it is stretched, not cut to black.
+    deep = (7000 + PICTURE[:, :, 0].astype(np.uint16)).astype(np.uint16)
+    stretched = decode_image(encoded(".png", deep))
+    assert stretched.min() == 0
+    assert stretched.max() == 255
+    correlation = np.corrcoef(stretched[:, :, 0].ravel(), deep.ravel())[0, 1]
+    assert correlation > 0.99
+    flat = decode_image(encoded(".png", np.full((20, 20), 900, np.uint16)))
+    assert flat.std() == 0
+
+
+def test_cmyk_is_read() -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    import io
+
+    buffer = io.BytesIO()
+    pillow.fromarray(PICTURE[:, :, ::-1]).convert("CMYK").save(
+        buffer, "JPEG", quality=95
+    )
+    image = decode_image(buffer.getvalue())
+    assert np.abs(image.astype(int) - PICTURE[:, :, ::-1]).mean() < 12
+
+
+def test_exif_orientation_is_honoured() -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    import io
+
+    buffer = io.BytesIO()
+    photo = pillow.fromarray(PICTURE[:, :, ::-1])
+    exif = photo.getexif()
+    exif[0x0112] = 6  # turn by 90° clockwise to view
+    photo.save(buffer, "JPEG", quality=95, exif=exif)
+    image = decode_image(buffer.getvalue())
+    assert image.shape == (90, 60, 3)
+    upright = np.rot90(PICTURE[:, :, ::-1], -1)
+    assert np.abs(image.astype(int) - upright).mean() < 4
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "is empty"),
+        (b"not an image at all", "is not an image that OpenCV can read"),
+        (encoded(".jpg")[:-200], "is truncated"),
+        (encoded(".jpg")[: len(encoded(".jpg")) // 2], "is truncated"),
+        (encoded(".png")[:-40], "is truncated"),
+    ],
+)
+def test_what_is_no_image_gets_one_sentence(data, sentence, tmp_path: Path) -> None:
+    path = tmp_path / "a.jpg"
+    path.write_bytes(data)
+    with pytest.raises(FileError, match=sentence) as caught:
+        read_image(path)
+    assert "a.jpg" in str(caught.value)
+
+
+def test_missing_files_and_folders_get_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="There is no image"):
+        read_image(tmp_path / "none.png")
+    with pytest.raises(FileError, match="cannot be read"):
+        read_image(tmp_path)
+    with pytest.raises(FileError, match="There is no folder"):
+        find_images(tmp_path / "none")
+
+
+def test_oversized_images_are_refused(monkeypatch) -> None:
+    monkeypatch.setattr("semisure.images.MAX_PIXELS", 1000)
+    with pytest.raises(FileError, match="90 × 60 pixels, more than the 1,000"):
+        decode_image(encoded(".png"))
+
+
+def test_folders_are_searched_in_order(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for name in ("z.JPG", "a.png", "notes.txt", "b/c.tif"):
+        (tmp_path / name).write_bytes(b"")
+    found = [path.relative_to(tmp_path).as_posix() for path in find_images(tmp_path)]
+    assert found == ["a.png", "b/c.tif", "z.JPG"]
+
+
+def test_reduced_keeps_small_images_and_halves_large_ones() -> None:
+    assert reduced(PICTURE, 90) is PICTURE
+    assert reduced(PICTURE, 45).shape == (30, 45, 3)
+
+
+def test_png_round_trip(tmp_path: Path) -> None:
+    write_png(tmp_path / "a.png", PICTURE)
+    assert np.array_equal(read_image(tmp_path / "a.png"), PICTURE)
