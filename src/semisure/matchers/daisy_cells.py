@@ -171,6 +171,25 @@ def coarse_match(
     return index0, index1, np.minimum(confidence, 1), _row_std(sums[index0])
 
 
+def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
+    """Only the indices of the mutual maxima: no softmax, a third of the time."""
+    count0, count1 = len(cells0.vectors), len(cells1.vectors)
+    if not count0 or not count1:
+        return np.zeros(0, int), np.zeros(0, int)
+    best = np.zeros(count0, int)
+    back, highest = np.zeros(count1, int), np.full(count1, -2, "f4")
+    everyone = np.arange(count1)
+    for rows in (slice(k, k + TILE_ROWS) for k in range(0, count0, TILE_ROWS)):
+        cosine = cells0.vectors[rows] @ cells1.vectors.T
+        best[rows] = cosine.argmax(axis=1)
+        row = cosine.argmax(axis=0)
+        top = cosine[row, everyone]
+        better = top > highest
+        highest[better], back[better] = top[better], rows.start + row[better]
+    index0 = np.flatnonzero(back[best] == np.arange(count0))
+    return index0, best[index0]
+
+
 def _affinity(vectors0: Array, vectors1: Array, temperature: float) -> Array:
     logits = (vectors0 / np.float32(temperature)) @ vectors1.T
     logits -= np.float32(1 / temperature)

@@ -21,9 +21,9 @@ from semisure.matchers.daisy_cells import (
     Cells,
     Projection,
     cell_centres,
-    coarse_match,
     describe,
     local_support,
+    mutual_nearest,
     project,
 )
 
@@ -133,8 +133,7 @@ class Evidence:
 
 def supported(cells0: Cells, cells1: Cells, linear: Array) -> tuple[Array, Array]:
     """Mutual matches that move like their neighbours once `linear` is taken out."""
-    # Which maxima are mutual does not depend on the temperature.
-    index0, index1, _, _ = coarse_match(cells0, cells1, cells1.centres, 0.05)
+    index0, index1 = mutual_nearest(cells0, cells1)
     source, target = cells0.centres[index0], cells1.centres[index1]
     support = local_support(cells0.on_grid(index0, target - source @ linear.T))
     sure = support.ravel()[cells0.index[index0]] >= MIN_SUPPORT
