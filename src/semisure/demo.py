@@ -112,7 +112,7 @@ def _view_pictures(image0: Image, image1: Image, pair: PairResult) -> list[Pictu
     laid = overlay(image0, image1, pair.refit.model)
     _, encoded = cv2.imencode(".png", laid[:, :, ::-1])
     return [
-        Picture(png(matched), "Two views of a photo: matches by expected error."),
+        Picture(png(matched), "Two views of a photo.", wide=True),
         Picture(encoded.tobytes(), "One view laid over the other, in tiles."),
     ]
 
@@ -133,7 +133,9 @@ def _try_stereo(
     result.stereo_expected_px = float(np.median(pair.expected_px[known]))
     result.stereo_observed_px = float(np.median(observed))
     matched = plot_matches(left, right, pair.matches, pair.expected_px)
-    result.pictures.append(Picture(png(matched), "A stereo pair with measured depth."))
+    result.pictures.append(
+        Picture(png(matched), "A stereo pair with measured depth.", wide=True)
+    )
 
 
 def _write_page(page: Path, result: DemoResult) -> None:
@@ -157,8 +159,8 @@ def _write_page(page: Path, result: DemoResult) -> None:
         [
             Section(
                 heading="A better homography",
-                text=f"Median corner error in px over {views} views of {len(PHOTOS)} "
-                "photos with known homographies: the robust estimator alone, the "
+                text=f"Median corner error in px over {views} pairs of views of "
+                f"{len(PHOTOS)} photos with known homographies: the robust estimator alone, the "
                 "paper's refit (core), ours (core+).",
                 table=[head, *rows],
                 pictures=[Picture(png(bars), "The same as bars.")],
@@ -171,6 +173,10 @@ def _write_page(page: Path, result: DemoResult) -> None:
                 f"one {result.stereo_observed_px:.2f} px.",
                 pictures=[Picture(png(curve), "Reliability in bins of equal count.")],
             ),
-            Section(heading="Matches", pictures=result.pictures),
+            Section(
+                heading="Matches",
+                text="Each coloured by its expected error, from green to red.",
+                pictures=result.pictures,
+            ),
         ],
     )

@@ -112,7 +112,7 @@ def load_calibration(path: str | Path) -> Calibration:
     """The calibration in a JSON file, or the shipped one of that name (``daisy``)."""
     path = Path(path)
     shipped = SHIPPED / f"{path.name}.json"
-    if path.name == str(path) and not path.exists() and shipped.exists():
+    if path.name == str(path) and not path.is_file() and shipped.exists():
         path = shipped
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

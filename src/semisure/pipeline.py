@@ -42,7 +42,7 @@ class PairResult:
         if not self.related:
             return (
                 f"The images seem unrelated: {n:,} matches, of which so few agree that "
-                f"chance explains the homography ({self.model_failure:.0%} likely)."
+                f"chance alone explains them (probability {self.model_failure:.2f})."
             )
         middle, behind = np.median(self.expected_px), self.refit.weight.sum()
         sentence = (

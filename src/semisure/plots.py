@@ -86,11 +86,11 @@ def draw_matches(
 ) -> None:
     """The same into given axes."""
     width, height = _canvas_size(image0, image1)
-    (h0, w0), (h1, w1) = image0.shape[:2], image1.shape[:2]
-    left = w0 + _gap(image0, image1)
-    axes.imshow(image0, cmap="gray", extent=(-0.5, w0 - 0.5, h0 - 0.5, -0.5))
-    right_end = left + w1 - 0.5
-    axes.imshow(image1, cmap="gray", extent=(left - 0.5, right_end, h1 - 0.5, -0.5))
+    left = image0.shape[1] + _gap(image0, image1)
+    for image, at in ((image0, 0), (image1, left)):
+        rows, columns = image.shape[:2]
+        extent = (at - 0.5, at + columns - 0.5, rows - 0.5, -0.5)
+        axes.imshow(_backdrop(image), extent=extent, cmap="gray", vmin=0, vmax=255)
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")
     if len(matches):
@@ -101,6 +101,12 @@ def draw_matches(
         )
         bar.set_label("expected error, px")
         bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
+
+
+def _backdrop(image: Image) -> FloatArray:
+    """Grey and pale, so that colours are the matches' alone."""
+    grey = image if image.ndim == 2 else image.mean(axis=2)
+    return 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
 
 
 def _mappable(norm: LogNorm) -> Any:
@@ -164,7 +170,8 @@ def plot_bars(
         axes.bar_label(bars, fmt="%.2f", fontsize=7, padding=1)
     axes.set_xticks(np.arange(len(groups)), labels=list(groups))
     axes.set(ylabel=ylabel, title=title)
-    axes.legend(frameon=False, ncols=len(names))
+    axes.margins(y=0.18)  # room for the legend
+    axes.legend(frameon=False, ncols=len(names), loc="upper center")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 

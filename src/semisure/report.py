@@ -20,6 +20,7 @@ h2 { font-size: 1.15rem; margin-top: 2.4rem; }
 img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
 figure { margin: 1rem 0; } figcaption { font-size: .9rem; opacity: .8; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem; } .row figure { flex: 1 1 20rem; }
+.row figure.wide { flex-basis: 100%; } figure.wide img { width: 100%; }
 table { border-collapse: collapse; margin: .8rem 0; }
 th, td { text-align: right; padding: .3rem .8rem; font-variant-numeric: tabular-nums;
          border-bottom: 1px solid var(--line); }
@@ -35,6 +36,7 @@ class Picture:
 
     png: bytes
     caption: str
+    wide: bool = False  # takes the page's whole width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,8 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 def _picture(picture: Picture) -> str:
     data = base64.b64encode(picture.png).decode()
     caption = escape(picture.caption)
+    wide = ' class="wide"' if picture.wide else ""
     return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{caption}">'
+        f'<figure{wide}><img src="data:image/png;base64,{data}" alt="{caption}">'
         f"<figcaption>{caption}</figcaption></figure>"
     )

@@ -84,7 +84,7 @@ def match(
     if picture is not None:
         _draw(picture, images, result)
     typer.echo(_as_text(document) if as_json else result.summary())
-    if not as_json and result.refit.model is not None:
+    if not as_json and result.related and result.refit.model is not None:
         typer.echo(_matrix(result.refit.model))
     if not result.related:
         raise typer.Exit(NO_MODEL)

@@ -26,8 +26,8 @@ def log_false_alarms(
     """Logarithm of the number of models this good to be expected by chance."""
     near = np.linalg.norm(residual(H_01, matches), axis=1) <= threshold_px
     blocks, hits = _thinned(matches, near)
-    if hits <= 4:
-        return 0.0
+    # Four matches always agree with the model they propose, and prove nothing.
+    blocks, hits = max(blocks, 5), max(hits, 4)
     area = float(np.min(matches.refined_size.prod(axis=1)))
     chance = min(1.0, pi * threshold_px**2 / area)
     choices = _log_choose(blocks, hits) + _log_choose(hits, 4)

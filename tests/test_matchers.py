@@ -1,0 +1,268 @@
+"""The embedded matcher: right, unbiased, lean, and calm about odd images."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from semisure.demo import sample_folder
+from semisure.errors import InputError
+from semisure.estimators import estimate_homography
+from semisure.geometry.homography import residual
+from semisure.images import Image, read_image, reduced
+from semisure.matchers import MATCHER_NAMES, load_matcher
+from semisure.matchers.daisy import Daisy, heat_covariance, heat_map, peak_offset
+from semisure.matchers.daisy_cells import (
+    TURNS,
+    Cells,
+    Projection,
+    coarse_match,
+    describe,
+    mutual_nearest,
+    turn,
+)
+from semisure.metrics import corner_error, spearman
+from semisure.types import Matcher, Matches
+from semisure.warps import WarpSettings, random_pair
+
+pytest.importorskip("skimage", reason="scikit-image carries the photos")
+
+
+@pytest.fixture(scope="module")
+def photo() -> Image:
+    return reduced(read_image(sample_folder() / "astronaut.png"), 400)
+
+
+@pytest.fixture(scope="module")
+def daisy() -> Matcher:
+    return load_matcher("daisy")
+
+
+@pytest.fixture(scope="module")
+def pairs(daisy: Matcher) -> list[tuple[Matches, np.ndarray]]:
+    """Matches of random views of three photos, with their residuals."""
+    found = []
+    for i, name in enumerate(("astronaut.png", "coffee.png", "brick.png") * 2):
+        view = reduced(read_image(sample_folder() / name), 480)
+        image0, image1, H_01 = random_pair(view, np.random.default_rng(i))
+        matches = daisy(image0, image1)
+        found.append((matches, residual(H_01, matches)))
+    return found
+
+
+def test_random_views_are_matched_to_a_fraction_of_a_pixel(pairs) -> None:
+    errors = np.concatenate([np.abs(r).max(axis=1) for _, r in pairs])
+    assert len(errors) > 4000
+    assert np.median(errors) < 0.6
+    assert (errors < 3).mean() > 0.8
+
+
+def test_targets_are_not_biased(pairs) -> None:
+    r = np.concatenate([r for _, r in pairs])
+    near = r[np.abs(r).max(axis=1) < 3]
+    assert np.abs(np.median(near, axis=0)).max() < 0.05
+
+
+def test_every_cue_ranks_the_errors(pairs) -> None:
+    error = np.concatenate([np.abs(r).mean(axis=1) for _, r in pairs])
+    for name, least in (("fine_std", 0.4), ("coarse_std", 0.1), ("doubt", 0.15)):
+        cue = np.concatenate([getattr(m, name) for m, _ in pairs])
+        cue = cue.mean(axis=1) if cue.ndim == 2 else cue
+        assert spearman(cue, error) > least, name
+
+
+def test_failures_gather_where_confidence_is_low(pairs) -> None:
+    failed = np.concatenate([np.abs(r).max(axis=1) > 8 for _, r in pairs])
+    confidence = np.concatenate([m.confidence for m, _ in pairs])
+    low, high = failed[confidence < 0.1].mean(), failed[confidence > 0.5].mean()
+    assert low > 10 * high
+    assert high < 0.01
+
+
+@pytest.mark.parametrize("angle", [0, 45, 90, 170, -60])
+def test_any_rotation_is_found(angle: float, photo: Image, daisy: Matcher) -> None:
+    height, width = photo.shape[:2]
+    center = (width - 1) / 2, (height - 1) / 2
+    A = np.vstack([cv2.getRotationMatrix2D(center, angle, 1.0), [0, 0, 1]])
+    turned = np.asarray(cv2.warpPerspective(photo, A, (width, height)), dtype=np.uint8)
+    estimate = estimate_homography(daisy(photo, turned), "magsac++")
+    assert corner_error(estimate.model, A, (width, height)) < 2
+
+
+@pytest.mark.parametrize("zoom", [0.45, 0.7, 1.6])
+def test_large_zoom_is_found(zoom: float, photo: Image, daisy: Matcher) -> None:
+    height, width = photo.shape[:2]
+    s, t = zoom, 0.5 * zoom - 0.5
+    A = np.array([[s, 0, t], [0, s, t], [0, 0, 1]])
+    size = round(zoom * width), round(zoom * height)
+    zoomed = np.asarray(cv2.resize(photo, size, interpolation=cv2.INTER_AREA), np.uint8)
+    estimate = estimate_homography(daisy(photo, zoomed), "magsac++")
+    assert corner_error(estimate.model, A, (width, height)) < 2
+
+
+def test_points_are_in_the_original_images_pixels(photo: Image) -> None:
+    # Seen at half size, points must still land on the original's pixel centres.
+    small = Daisy(max_side=200)
+    matches = small(photo, photo)
+    sure = matches.take(matches.confidence > 0.5)
+    assert len(sure) > 50
+    assert np.abs(np.median(sure.target - sure.source, axis=0)).max() < 0.02
+    assert matches.source_size == photo.shape[1::-1]
+    shift = np.array([[1, 0, 13.0], [0, 1, -7], [0, 0, 1]])
+    moved = np.asarray(cv2.warpPerspective(photo, shift, photo.shape[1::-1]), np.uint8)
+    matches = small(photo, moved)
+    sure = matches.take(matches.confidence > 0.5)
+    middle = np.median(sure.target - sure.source, axis=0)
+    assert middle == pytest.approx([13, -7], abs=0.1)
+
+
+def test_the_same_images_give_the_same_matches_on_any_number_of_threads(
+    photo: Image, daisy: Matcher
+) -> None:
+    view, other, _ = random_pair(photo, np.random.default_rng(1))
+    before = cv2.getNumThreads()
+    try:
+        answers = []
+        for threads in (1, 2):
+            cv2.setNumThreads(threads)
+            answers.append(daisy(view, other))
+    finally:
+        cv2.setNumThreads(before)
+    assert np.array_equal(answers[0].target, answers[1].target)
+    assert np.array_equal(answers[0].confidence, answers[1].confidence)
+
+
+def test_images_may_differ_in_size_and_be_grey(photo: Image, daisy: Matcher) -> None:
+    tall = photo[:, 60:260]
+    matches = daisy(cv2.cvtColor(photo, cv2.COLOR_RGB2GRAY), tall)
+    assert matches.target_size == (200, 400)
+    sure = matches.take(matches.confidence > 0.5)
+    assert np.median(sure.source - sure.target, axis=0) == pytest.approx(
+        [60, 0], abs=0.2
+    )
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        np.zeros((1, 1, 3), np.uint8),
+        np.full((15, 20, 3), 200, np.uint8),
+        np.full((300, 400, 3), 128, np.uint8),
+        np.zeros((300, 400), np.uint8),
+        np.full((2000, 9, 3), 128, np.uint8),
+    ],
+)
+def test_images_without_content_give_no_matches(
+    image: Image, photo: Image, daisy: Matcher
+) -> None:
+    for pair in ((image, image), (image, photo), (photo, image)):
+        assert len(daisy(*pair)) == 0
+
+
+def test_identical_images_match_themselves(photo: Image, daisy: Matcher) -> None:
+    matches = daisy(photo, photo)
+    gap = np.abs(matches.target - matches.source).max(axis=1)
+    assert len(matches) > 1000
+    assert np.median(gap) < 0.05
+    assert (gap < 1).mean() > 0.99
+
+
+def test_wrong_images_and_settings_get_one_sentence(daisy: Matcher) -> None:
+    with pytest.raises(InputError, match="must be uint8 of shape"):
+        daisy(np.zeros((40, 40), np.float32), np.zeros((40, 40), np.uint8))
+    with pytest.raises(InputError, match="must be uint8 of shape"):
+        daisy(np.zeros((0, 40), np.uint8), np.zeros((40, 40), np.uint8))
+    with pytest.raises(InputError, match="max_side must be at least"):
+        load_matcher("daisy", max_side=10)
+    with pytest.raises(InputError, match="min_confidence must lie in"):
+        Daisy(min_confidence=0)
+    with pytest.raises(InputError, match="matcher must be one of daisy"):
+        load_matcher("superglue")
+    assert all(isinstance(load_matcher(name), Matcher) for name in MATCHER_NAMES)
+
+
+def unit_rows(rng: np.random.Generator, count: int) -> np.ndarray:
+    rows = rng.normal(size=(count, 16)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_tiled_coarse_matching_equals_the_whole_matrix() -> None:
+    rng = np.random.default_rng(0)
+    vectors = unit_rows(rng, 300), unit_rows(rng, 411)
+    vectors[1][:150] = vectors[0][:150] + 0.2 * unit_rows(rng, 150)
+    vectors[1][:] /= np.linalg.norm(vectors[1], axis=1, keepdims=True)
+    position = rng.uniform(0, 500, (411, 2))
+    cells = [
+        Cells(v, np.zeros((len(v), 2)), np.arange(len(v)), (1, len(v))) for v in vectors
+    ]
+    i, j, confidence, std = coarse_match(*cells, position, 0.1)
+    logits = vectors[0].astype(float) @ vectors[1].astype(float).T / 0.1
+    weight = np.exp(logits - 10)
+    rows, columns = weight / weight.sum(1, keepdims=True), weight / weight.sum(0)
+    dual = rows * columns
+    best = dual.argmax(axis=1)
+    expected = [k for k in range(300) if weight[:, weight[k].argmax()].argmax() == k]
+    assert i.tolist() == expected
+    assert confidence == pytest.approx(dual[i, j], rel=1e-4)
+    mean = rows[i] @ position
+    spread = np.sqrt(rows[i] @ position**2 - mean**2)
+    assert std == pytest.approx(spread, rel=1e-3)
+    assert len(best) == 300
+    again = mutual_nearest(*cells)
+    assert np.array_equal(again[0], i)
+    assert np.array_equal(again[1], j)
+
+
+def test_turning_descriptors_is_turning_the_image(photo: Image) -> None:
+    grey = cv2.cvtColor(photo[:400, :400], cv2.COLOR_RGB2GRAY)
+    straight, _ = describe(np.asarray(grey, np.uint8))
+    turned, _ = describe(np.rot90(grey).copy())  # a quarter turn to the left
+    cells = np.arange(50 * 50).reshape(50, 50)
+    back = turn(straight, -TURNS // 4)[:, :, np.rot90(cells).ravel()]
+    inner = np.zeros((50, 50), bool)
+    inner[6:-6, 6:-6] = True
+    a, b = (d[:, :, inner.ravel()].reshape(200, -1) for d in (back, turned))
+    # Cells sit at pixel 4 of 8, so that the two grids are off by a pixel.
+    correlation = (a * b).sum(0) / np.linalg.norm(a, axis=0) / np.linalg.norm(b, axis=0)
+    assert np.median(correlation) > 0.98
+
+
+def test_heat_map_is_the_normalised_correlation() -> None:
+    rng = np.random.default_rng(0)
+    window = rng.normal(100, 20, (17, 17, 1)).astype(np.float32)
+    template = window[2:14:2, 4:16:2] * 1.5 + 7  # a piece of it, brighter
+    heat = heat_map(template, window)
+    assert heat.shape == (7, 7, 1)
+    y, x = np.unravel_index(heat[:, :, 0].argmax(), (7, 7))
+    assert (y, x) == (2, 4)
+    assert heat.max() == pytest.approx(1.0, abs=1e-4)
+    piece = window[0:12:2, 0:12:2, 0]
+    by_hand = np.corrcoef(piece.ravel(), template[:, :, 0].ravel())[0, 1]
+    assert heat[0, 0, 0] == pytest.approx(by_hand, abs=1e-4)
+
+
+def test_peak_and_spread_of_a_known_bump() -> None:
+    y, x = np.mgrid[-3:4, -3:4].astype(np.float32)
+    for dx, dy in ((0.0, 0.0), (0.3, -0.4), (1.2, 0.7)):
+        bump = 1 - 0.01 * ((x - dx) ** 2 + 4 * (y - dy) ** 2)
+        offset = peak_offset(bump[..., None].astype(np.float32))
+        assert offset[0] == pytest.approx([dx, dy], abs=1e-3)
+    spread = np.sqrt(np.diagonal(heat_covariance(bump[..., None]), axis1=1, axis2=2))
+    assert spread[0, 0] > 1.2 * spread[0, 1]  # flatter along x
+
+
+def test_projection_is_shipped_and_small() -> None:
+    projection = Projection.load()
+    assert projection.basis.shape == (200, 64)
+    assert 0.02 < projection.temperature < 0.3
+
+
+def test_unrelated_settings_of_views_keep_their_truth(photo: Image) -> None:
+    still = WarpSettings(
+        rotation_deg=0, log_zoom=0, corner_shift=0, log_gamma=0, log_gain=0,
+        max_noise=0, max_blur_px=0.51, min_jpeg_quality=100, max_occluders=0,
+    )  # fmt: skip
+    image0, image1, H_01 = random_pair(photo, np.random.default_rng(3), still)
+    assert np.allclose(H_01, np.eye(3), atol=1e-9)
+    assert image0.shape == image1.shape == photo.shape

@@ -1,0 +1,196 @@
+"""Self-calibration and the pipeline that uses it, on the photos of scikit-image."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from semisure.demo import PHOTOS, sample_folder
+from semisure.errors import FileError, InputError
+from semisure.files import load_calibration
+from semisure.images import read_image, reduced, write_png
+from semisure.matchers import load_matcher
+from semisure.metrics import corner_error
+from semisure.pipeline import match_pair
+from semisure.selfcal import SelfCalSettings, self_calibrate
+from semisure.warps import random_pair
+
+pytest.importorskip("skimage", reason="scikit-image carries the photos")
+
+
+def photos() -> list[Path]:
+    return [sample_folder() / name for name in (*PHOTOS, "chelsea.png", "gravel.png")]
+
+
+SMALL = SelfCalSettings(pairs=14, max_side=256, seed=1)
+
+
+def test_predicted_errors_are_observed_on_held_out_photos() -> None:
+    ticks = []
+    result = self_calibrate(
+        load_matcher(), photos(), SMALL, name="daisy", tick=lambda *t: ticks.append(t)
+    )
+    assert ticks[-1] == (14, 14)
+    assert result.report.converged
+    assert result.trust.matches > 1000
+    assert result.trust.pairs == 4  # two of seven photos, two views each
+    ratio = result.trust.expected_px / result.trust.observed_px
+    assert 0.3 < ratio < 3
+    assert result.trust.spearman > 0.3
+    assert f"on {result.trust.matches:,} held-out matches" in result.trust.verdict()
+    assert result.calibration.provenance["photos"] == 7
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    calls = []
+    daisy = load_matcher()
+
+    def failing(image0, image1):
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return daisy(image0, image1)
+
+    with pytest.raises(KeyboardInterrupt):
+        self_calibrate(failing, photos(), SMALL, name="x", cache=tmp_path)
+    stored = list(tmp_path.rglob("pair_*.npz"))
+    assert len(stored) == 5
+    stored[0].write_bytes(b"damaged")  # is done again
+    resumed = self_calibrate(failing, photos(), SMALL, name="x", cache=tmp_path)
+    assert len(calls) == 6 + (14 - 5) + 1
+    whole = self_calibrate(daisy, photos(), SMALL, name="x")
+    assert resumed.calibration == whole.calibration
+    # Other settings never reuse these pairs.
+    other = SelfCalSettings(pairs=14, max_side=256, seed=2)
+    before = len(calls)
+    self_calibrate(failing, photos(), other, name="x", cache=tmp_path)
+    assert len(calls) == before + 14
+
+
+def test_too_few_and_unusable_photos_get_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "broken.jpg").write_bytes(b"no image")
+    write_png(tmp_path / "tiny.png", np.zeros((10, 10, 3), np.uint8))
+    write_png(tmp_path / "grey.png", np.full((200, 200, 3), 9, np.uint8))
+    bad = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match=r"at least 5 usable .*2 of 5 are usable"):
+        self_calibrate(load_matcher(), [*photos()[:2], *bad], SMALL)
+    result = self_calibrate(load_matcher(), [*photos(), *bad], SMALL)
+    assert len(result.skipped) == 3
+    assert any("is of one colour" in sentence for sentence in result.skipped)
+    with pytest.raises(InputError, match="pairs must be at least 2"):
+        SelfCalSettings(pairs=1)
+    with pytest.raises(InputError, match="held_out must lie in"):
+        SelfCalSettings(held_out=1.0)
+
+
+def test_shipped_calibration_has_its_provenance() -> None:
+    calibration = load_calibration("daisy")
+    assert calibration.matcher == "daisy"
+    assert calibration.provenance["photos"] >= 100
+    with pytest.raises(FileError, match="There is no calibration file nobody"):
+        load_calibration("nobody")
+
+
+def test_pipeline_betters_a_known_homography() -> None:
+    photo = reduced(read_image(sample_folder() / "astronaut.png"), 480)
+    base, refitted = [], []
+    for seed in range(6):
+        image0, image1, truth = random_pair(photo, np.random.default_rng(seed))
+        result = match_pair(
+            image0,
+            image1,
+            load_matcher(),
+            load_calibration("daisy"),
+            estimator="ransac",
+        )
+        assert result.related
+        assert result.model_failure < 1e-6
+        size = result.matches.source_size
+        base.append(corner_error(result.estimate.model, truth, size))
+        refitted.append(corner_error(result.refit.model, truth, size))
+    assert np.median(refitted) < np.median(base)
+    assert np.median(refitted) < 0.5
+
+
+def test_unrelated_images_are_called_so() -> None:
+    names = ("astronaut.png", "coffee.png", "rocket.jpg", "brick.png")
+    images = [reduced(read_image(sample_folder() / name), 400) for name in names]
+    for i in range(4):
+        for j in range(i):
+            result = match_pair(
+                images[i], images[j], load_matcher(), load_calibration("daisy")
+            )
+            assert not result.related, (names[i], names[j])
+            assert "unrelated" in result.summary() or "No homo" in result.summary()
+
+
+def test_uniform_images_have_no_homography() -> None:
+    grey = np.full((200, 300, 3), 99, np.uint8)
+    result = match_pair(grey, grey, load_matcher(), load_calibration("daisy"))
+    assert not result.related
+    assert result.summary() == "No homography: no matches, a homography needs 4."
+
+
+def test_match_command_writes_all_it_promises(tmp_path: Path, capsys) -> None:
+    from typer.testing import CliRunner
+
+    from semisure.cli import app
+
+    photo = reduced(read_image(sample_folder() / "astronaut.png"), 320)
+    image0, image1, truth = random_pair(photo, np.random.default_rng(0))
+    for name, image in (("a.png", image0), ("b.png", image1)):
+        write_png(tmp_path / name, image)
+    outputs = [tmp_path / f"out{suffix}" for suffix in (".json", ".npz", ".csv")]
+    arguments = ["match", str(tmp_path / "a.png"), str(tmp_path / "b.png")]
+    for path in outputs:
+        arguments += ["-o", str(path)]
+    arguments += ["--picture", str(tmp_path / "picture.png"), "--json"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    stored = json.loads(outputs[0].read_text())
+    assert stored["H_01"] == document["H_01"]
+    assert len(stored["expected_abs_error"]) == document["matches"]
+    assert corner_error(np.array(document["H_01"]), truth, (320, 320)) < 2
+    with np.load(outputs[1]) as arrays:
+        assert {"weight", "expected_abs_error", "coarse_failure", "H_01"} <= set(arrays)
+    assert read_image(tmp_path / "picture.png").shape[1] > 1000
+    write_png(tmp_path / "c.png", np.full((200, 200, 3), 5, np.uint8))
+    lost = CliRunner().invoke(
+        app, ["match", str(tmp_path / "a.png"), str(tmp_path / "c.png")]
+    )
+    assert lost.exit_code == 3
+    assert "No homography" in lost.stdout
+
+
+def test_calibrate_command_writes_plot_and_verdict(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from semisure.cli import app
+
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for path in photos()[:6]:
+        write_png(folder / f"{path.stem}.png", reduced(read_image(path), 200))
+    output = tmp_path / "theta.json"
+    done = CliRunner().invoke(
+        app, ["calibrate", "--photos", str(folder), "-o", str(output), "--pairs", "8"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "held-out matches" in done.stdout
+    assert load_calibration(output).matcher == "daisy"
+    assert (tmp_path / "theta_reliability.png").exists()
+    assert not (tmp_path / "theta.json.parts").exists()
+
+
+def test_a_photo_of_a_hundred_megapixels_is_matched_in_bounds(tmp_path: Path) -> None:
+    photo = read_image(sample_folder() / "astronaut.png")
+    huge = cv2.resize(photo, (12_000, 9_000), interpolation=cv2.INTER_NEAREST)
+    matches = load_matcher()(huge, photo)
+    assert matches.source_size == (12_000, 9_000)
+    assert len(matches) > 300
+    assert matches.source.max() > 8_000
