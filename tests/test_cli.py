@@ -124,7 +124,7 @@ def test_matches_without_truth_cannot_be_fitted(tmp_path: Path) -> None:
 
 
 def test_help_teaches_with_an_example() -> None:
-    for command in ("fit", "refit", "demo"):
+    for command in ("fit", "calibrate", "match", "refit", "demo"):
         done = semisure(command, "--help")
         assert done.returncode == 0
         assert f"semisure {command}" in done.stdout
@@ -132,12 +132,28 @@ def test_help_teaches_with_an_example() -> None:
     assert semisure("--version").stdout.startswith("semisure 0.")
 
 
-def test_demo_shows_every_estimator_bettered() -> None:
-    done = semisure("demo", "--json")
+def test_demo_shows_real_photos_bettered(tmp_path: Path) -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    page = tmp_path / "demo.html"
+    done = semisure("demo", "--json", "-o", page)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert len(result["errors_px"]) == 5
-    for base, core, plus in result["errors_px"].values():
-        assert plus < 0.6 * base
-        assert plus < core
-        assert plus < 0.2
+    assert set(result["median_corner_error_px"]) == {"ransac", "magsac++"}
+    for row in result["median_corner_error_px"].values():
+        assert row["core+"] < row["core"] < row["base"]
+        assert row["core+"] < 0.4
+    assert 0.1 < result["stereo_observed_px"] < 1
+    ratio = result["stereo_expected_px"] / result["stereo_observed_px"]
+    assert 0.4 < ratio < 2.5
+    text = page.read_text()
+    assert text.count("data:image/png;base64,") == 5
+    assert "http" not in text  # nothing is fetched
+
+
+def test_demo_without_its_photos_names_the_extra(monkeypatch) -> None:
+    from semisure import demo
+    from semisure.errors import MissingExtraError
+
+    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"semisure\[demo\]"):
+        demo.sample_folder()

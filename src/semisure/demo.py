@@ -160,8 +160,8 @@ def _write_page(page: Path, result: DemoResult) -> None:
             Section(
                 heading="A better homography",
                 text=f"Median corner error in px over {views} pairs of views of "
-                f"{len(PHOTOS)} photos with known homographies: the robust estimator alone, the "
-                "paper's refit (core), ours (core+).",
+                f"{len(PHOTOS)} photos with known homographies: the robust estimator "
+                "alone, the paper's refit (core), ours (core+).",
                 table=[head, *rows],
                 pictures=[Picture(png(bars), "The same as bars.")],
             ),
