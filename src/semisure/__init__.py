@@ -1,5 +1,8 @@
 """semisure: how sure a semi-dense match is, in pixels, and a better model from it."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from semisure.__about__ import __version__
 from semisure.calibrate import FitReport, fit
 from semisure.errors import InputError, SemisureError
@@ -12,10 +15,23 @@ from semisure.files import (
     save_matches,
 )
 from semisure.geometry.homography import residual
+from semisure.matchers import load_matcher
 from semisure.mixture import coarse_failure, coarse_success, expected_abs_error
 from semisure.refit import refit_homography, refit_points, without_bias
 from semisure.types import Calibration, Estimate, Matches, Pair, Refit
 from semisure.variants import error_law
+
+if TYPE_CHECKING:
+    from semisure.images import read_image
+    from semisure.pipeline import match_pair
+    from semisure.selfcal import self_calibrate
+
+# These need OpenCV, which is loaded when the first of them is asked for.
+_WITH_OPENCV = {
+    "match_pair": "semisure.pipeline",
+    "read_image": "semisure.images",
+    "self_calibrate": "semisure.selfcal",
+}
 
 __all__ = [
     "Calibration",
@@ -36,11 +52,21 @@ __all__ = [
     "fit",
     "load_calibration",
     "load_estimator",
+    "load_matcher",
     "load_matches",
+    "match_pair",
+    "read_image",
     "refit_homography",
     "refit_points",
     "residual",
     "save_calibration",
     "save_matches",
+    "self_calibrate",
     "without_bias",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WITH_OPENCV:
+        return getattr(import_module(_WITH_OPENCV[name]), name)
+    raise AttributeError(f"module 'semisure' has no attribute {name!r}")

@@ -124,6 +124,8 @@ class Matches:
     side: IntArray = 1  # type: ignore[assignment]  # (n,) 0 or 1
     fine_window: FloatArray = DEFAULT_FINE_WINDOW_PX  # type: ignore[assignment]  # (n,) px
 
+    doubt: FloatArray = field(init=False, repr=False)  # (n,) −log m, nats
+
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(np.asarray(self.source)))
         for name, shape in _ARRAY_SHAPES.items():
@@ -136,6 +138,7 @@ class Matches:
             object.__setattr__(self, name, _as_size(name, getattr(self, name)))
         self._check_ranges()
         object.__setattr__(self, "side", self.side.astype(np.int64))
+        object.__setattr__(self, "doubt", -np.log(self.confidence))
 
     def _check_ranges(self) -> None:
         m = self.confidence
@@ -169,11 +172,6 @@ class Matches:
     def spread(self) -> FloatArray:
         """Coarse std in percent of the refined image's sides, (n, 2)."""
         return self.coarse_std * (100.0 / self.refined_size)
-
-    @property
-    def doubt(self) -> FloatArray:
-        """−log m: nats of surprise at the matcher's own choice, (n,)."""
-        return -np.log(self.confidence)
 
     def take(self, index: Index) -> Matches:
         """The matches that `index` (a mask or positions) picks."""
