@@ -153,13 +153,7 @@ def _start(
                 f"{len(initial.inliers)} inlier flags."
             )
         return initial.model, initial.inliers
-    H = np.asarray(initial, dtype=np.float64)
-    if H.shape != (3, 3) or not np.isfinite(H).all() or np.linalg.matrix_rank(H) < 3:
-        raise InputError(
-            "initial must be an invertible, finite 3 × 3 homography from image 0 to "
-            f"image 1, but is {np.array2string(H, precision=4)}."
-        )
-    return plane.normalised(H), None
+    return plane.checked(initial, "initial"), None
 
 
 def _residual(H: FloatArray, matches: Matches) -> FloatArray:

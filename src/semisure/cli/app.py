@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from semisure.__about__ import __version__
-from semisure.errors import FileError
-
-if TYPE_CHECKING:
-    from semisure.types import FloatArray
 
 app = typer.Typer(
     name="semisure",
@@ -73,16 +68,6 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
     if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
         raise typer.BadParameter(f"{text!r} is not WIDTHxHEIGHT, such as 640x480")
     return int(parts[0]), int(parts[1])
-
-
-def homography(values: Any, path: Path) -> FloatArray:
-    """A 3 × 3 matrix that came from a file."""
-    import numpy as np
-
-    H = np.asarray(values, dtype=np.float64)
-    if H.shape != (3, 3) or not np.isfinite(H).all() or np.linalg.matrix_rank(H) < 3:
-        raise FileError(f"{path} must hold an invertible, finite 3 × 3 homography.")
-    return H
 
 
 @contextmanager

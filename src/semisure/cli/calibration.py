@@ -13,7 +13,6 @@ from semisure.cli.app import (
     Seed,
     Size,
     app,
-    homography,
     parse_size,
     progress,
 )
@@ -77,14 +76,14 @@ app.command(epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o t.json
 
 def _with_truth(path: Path, size: str | None) -> tuple[Matches, FloatArray]:
     from semisure.files import load_arrays, matches_from
-    from semisure.geometry.homography import residual
+    from semisure.geometry.homography import checked, residual
 
     arrays = load_arrays(path)
     matches = matches_from(arrays, path, parse_size(size))
     if "residual" in arrays:
         return matches, arrays["residual"]
     if "H_01" in arrays:
-        return matches, residual(homography(arrays["H_01"], path), matches)
+        return matches, residual(checked(arrays["H_01"], f"H_01 of {path}"), matches)
     raise FileError(
         f"{path} holds no truth: add H_01 (3 × 3, NPZ) or residual (n × 2 px; CSV: "
         "residual_x, residual_y)."

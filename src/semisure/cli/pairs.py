@@ -17,7 +17,6 @@ from semisure.cli.app import (
     Size,
     Threshold,
     app,
-    homography,
     parse_size,
 )
 from semisure.errors import FileError
@@ -216,8 +215,10 @@ app.command(epilog="Example: `semisure refit pair.npz -c theta.json -o better.js
 def _read_homography(path: Path) -> FloatArray:
     import numpy as np
 
+    from semisure.geometry.homography import checked
+
     try:
         values = np.loadtxt(path)
     except (OSError, ValueError) as error:
         raise FileError(f"{path} is not a 3 × 3 text file: {error}") from None
-    return homography(values, path)
+    return checked(values, str(path))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from semisure.errors import InputError
 from semisure.types import FloatArray, Matches
 
 # Below this share of the largest singular value, a second null direction exists:
@@ -33,6 +35,17 @@ def inverse(H: FloatArray) -> FloatArray | None:
         return normalised(np.linalg.inv(H))
     except np.linalg.LinAlgError:
         return None
+
+
+def checked(values: ArrayLike, name: str) -> FloatArray:
+    """`values` as a homography, or a sentence that calls them by `name`."""
+    H = np.asarray(values, dtype=np.float64)
+    if H.shape != (3, 3) or not np.isfinite(H).all() or np.linalg.matrix_rank(H) < 3:
+        raise InputError(
+            f"{name} must be an invertible, finite 3 × 3 homography from image 0 to "
+            f"image 1, but is {np.array2string(H, precision=4)}."
+        )
+    return normalised(H)
 
 
 def normalised(H: FloatArray) -> FloatArray:
