@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 
 import cv2
@@ -127,6 +127,7 @@ def self_calibrate(
         matcher=name,
         provenance={
             "method": "random views of photos",
+            "matcher": _described(matcher),
             "photos": len(usable),
             "settings": asdict(settings),
             "semisure": __version__,
@@ -140,6 +141,13 @@ def self_calibrate(
         trust=trial(observe(pairs[True]), calibration),
         skipped=tuple(skipped),
     )
+
+
+def _described(matcher: Matcher) -> str:
+    """The matcher with its settings where it shows them, else its name."""
+    if is_dataclass(matcher):
+        return repr(matcher)
+    return str(getattr(matcher, "__qualname__", type(matcher).__name__))
 
 
 def trial(observations: Observations, calibration: Calibration) -> Trust:

@@ -1,0 +1,30 @@
+"""`semisure matchers`: what there is, under which licence, and whether it is ready."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from semisure.cli.app import AsJson, app
+
+
+@app.command(epilog="Example: `semisure matchers`")
+def matchers(as_json: AsJson = False) -> None:
+    """List the matchers with licence, size of weights, source and status."""
+    from dataclasses import asdict
+
+    from semisure.matchers import describe_matchers
+
+    rows = describe_matchers()
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("matcher", "licence", "weights", "source", "status")
+    for row in rows:
+        size = f"{row.size / 1e6:.1f} MB" if row.size else "–"
+        table.add_row(row.name, row.licence, size, row.source, row.status)
+    Console().print(table)

@@ -1,0 +1,126 @@
+"""Weights: found in order, fetched over a real (loopback) server, verified always."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from semisure.errors import FileError
+from semisure.matchers import _weights as w
+
+CONTENT = bytes(range(256)) * 5000
+GOOD = w.Weights(
+    filename="net.pt",
+    url="",
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    size=len(CONTENT),
+    licence="Apache-2.0",
+)
+
+
+class Handler(BaseHTTPRequestHandler):
+    requests: list[str | None]
+
+    def do_GET(self) -> None:
+        asked = self.headers.get("Range")
+        self.requests.append(asked)
+        if self.path == "/missing":
+            self.send_error(404)
+            return
+        start = int(asked[6:-1]) if asked else 0
+        body = CONTENT[::-1] if self.path == "/other" else CONTENT[start:]
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch) -> Iterator[str]:
+    monkeypatch.setenv(w.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.delenv(w.OFFLINE_VARIABLE, raising=False)
+    Handler.requests = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+def test_download_is_verified_kept_and_not_repeated(
+    server: str, tmp_path: Path
+) -> None:
+    weights = replace(GOOD, url=f"{server}/net.pt")
+    ticks: list[tuple[int, int]] = []
+    path = w.obtain(weights, tick=lambda *t: ticks.append(t))
+    assert path == tmp_path / "cache" / "net.pt"
+    assert path.read_bytes() == CONTENT
+    assert ticks[-1] == (len(CONTENT), len(CONTENT))
+    assert w.obtain(weights) == path
+    assert len(Handler.requests) == 1
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_interrupted_download_goes_on_where_it_stopped(server: str) -> None:
+    part = w.cache_folder() / "net.pt.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(CONTENT[:1000])
+    assert w.obtain(replace(GOOD, url=f"{server}/net.pt")).read_bytes() == CONTENT
+    assert Handler.requests == ["bytes=1000-"]
+
+
+def test_another_file_is_refused_and_not_kept(server: str) -> None:
+    with pytest.raises(FileError, match=r"the official net\.pt; nothing was kept"):
+        w.obtain(replace(GOOD, url=f"{server}/other"))
+    assert list(w.cache_folder().iterdir()) == []
+
+
+def test_no_network_and_offline_name_the_next_step(server: str, monkeypatch) -> None:
+    weights = replace(
+        GOOD,
+        url=f"{server}/missing",
+        package=("some-package", "no_module", "x.pt"),
+    )
+    with pytest.raises(FileError, match=r"could not be .*pip install some-package"):
+        w.obtain(weights)
+    monkeypatch.setenv(w.OFFLINE_VARIABLE, "1")
+    with pytest.raises(FileError, match=r"SEMISURE_OFFLINE forbids downloads"):
+        w.obtain(weights)
+    assert len(Handler.requests) == 1
+
+
+def test_truncated_and_altered_files_are_refused(server: str) -> None:
+    cached = w.cache_folder() / "net.pt"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(CONTENT[:-5])
+    with pytest.raises(FileError, match=r"it has 1,279,995 bytes, not 1,280,000"):
+        w.obtain(GOOD)
+    cached.write_bytes(CONTENT[:-1] + b"x")
+    with pytest.raises(FileError, match="its SHA-256 differs"):
+        w.obtain(GOOD)
+
+
+def test_order_is_path_cache_package(server: str, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.pt"
+    with pytest.raises(FileError, match="There is no weights file"):
+        w.obtain(GOOD, mine)
+    mine.write_bytes(b"anything")
+    assert w.obtain(GOOD, mine) == mine
+    here = ("this-package", "semisure", "py.typed")
+    packaged = replace(GOOD, package=here)
+    assert w.locate(packaged) is not None
+    assert w.locate(packaged)[1] == "package this-package"
+    cached = w.cache_folder() / "net.pt"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(CONTENT)
+    assert w.locate(packaged) == (cached, "cache")

@@ -1,0 +1,158 @@
+"""XFeat*: the library's own matches, and cues equal to a brute-force softmax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+kornia = pytest.importorskip("kornia", reason="kornia is not installed")
+pytest.importorskip("skimage", reason="scikit-image carries the photos")
+
+from semisure.demo import sample_folder  # noqa: E402
+from semisure.errors import FileError, InputError  # noqa: E402
+from semisure.images import Image, read_image, reduced  # noqa: E402
+from semisure.matchers import describe_matchers, load_matcher  # noqa: E402
+from semisure.matchers._weights import locate  # noqa: E402
+from semisure.matchers.xfeat import WEIGHTS, XFeatStar  # noqa: E402
+from semisure.types import Matcher  # noqa: E402
+from semisure.warps import random_pair  # noqa: E402
+
+needs_weights = pytest.mark.skipif(
+    locate(WEIGHTS) is None, reason="XFeat's weights are not on this machine"
+)
+
+
+@pytest.fixture(scope="module")
+def random_weights(tmp_path_factory) -> Path:
+    """Seeded weights in the official layout."""
+    torch.manual_seed(0)
+    path = tmp_path_factory.mktemp("weights") / "random.pt"
+    torch.save(kornia.feature.XFeat().net.state_dict(), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def images() -> tuple[Image, Image]:
+    photo = reduced(read_image(sample_folder() / "astronaut.png"), 320)
+    image0, image1, _ = random_pair(photo, np.random.default_rng(0))
+    return image0, image1[:, 40:]  # of different sizes
+
+
+def own_matches(model, image0: Image, image1: Image, top_k: int):
+    tensors = [
+        torch.from_numpy(i.transpose(2, 0, 1).copy())[None].float() / 255
+        for i in (image0, image1)
+    ]
+    return [p.numpy() for p in model.match_xfeat_star(*tensors, top_k=top_k)]
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_matches_are_the_librarys_own(random_weights: Path, images, swap: bool) -> None:
+    xfeat = XFeatStar(weights=random_weights, top_k=1000)
+    pair = images[::-1] if swap else images
+    matches = xfeat(*pair)
+    source, target = own_matches(xfeat.model, *pair, 1000)
+    assert len(matches) == len(source)
+    if len(source):
+        assert np.abs(matches.source - source).max() < 1e-4
+        assert np.abs(matches.target - target).max() < 1e-4
+    assert (matches.side == 0).all()
+
+
+@needs_weights
+def test_official_weights_give_the_librarys_matches_and_true_cues(images) -> None:
+    xfeat = XFeatStar(top_k=1500)
+    matches = xfeat(*images)
+    source, target = own_matches(xfeat.model, *images, 1500)
+    assert len(matches) == len(source) > 100
+    assert np.abs(matches.source - source).max() < 1e-4
+    assert np.abs(matches.target - target).max() < 1e-4
+    confidence, coarse, fine = brute_force(xfeat, *images)
+    assert matches.confidence == pytest.approx(confidence, abs=1e-5)
+    assert matches.coarse_std == pytest.approx(coarse, rel=1e-4, abs=1e-4)
+    assert matches.fine_std == pytest.approx(fine, abs=1e-5)
+
+
+def brute_force(xfeat: XFeatStar, image0: Image, image1: Image):
+    """The cues by the paper's words, from whole matrices in float64."""
+    with torch.inference_mode():
+        d0, d1 = (
+            xfeat.model.detectAndComputeDense(
+                torch.from_numpy(i.transpose(2, 0, 1).copy())[None].float() / 255,
+                top_k=xfeat.top_k,
+            )
+            for i in (image0, image1)
+        )
+        f0, f1 = d0["descriptors"][0], d1["descriptors"][0]
+        i0, i1 = xfeat.model._batch_match(f0[None], f1[None])[0]
+        logits = xfeat.model.net.fine_matcher(torch.cat([f0[i0], f1[i1]], -1)).double()
+        heat = torch.softmax(3 * logits, -1)
+        kept = heat.max(-1).values > 0.25
+        i0, i1, heat = i0[kept], i1[kept], heat[kept].numpy().reshape(-1, 8, 8)
+        unit0, unit1 = (torch.nn.functional.normalize(f.double()) for f in (f0, f1))
+        cosine = unit1 @ unit0.T / xfeat.temperature
+        rows, columns = torch.softmax(cosine, 1), torch.softmax(cosine, 0)
+        confidence = (rows * columns)[i1, i0].numpy()
+        row, at = rows[i1].numpy(), d0["keypoints"][0].double().numpy()
+        coarse = np.sqrt(np.maximum(row @ at**2 - (row @ at) ** 2, 0))
+        grid = np.arange(8.0)
+        scale = d0["scales"][0][i0].numpy()
+        fine = np.stack([std_of(heat.sum(1), grid), std_of(heat.sum(2), grid)], axis=1)
+    return confidence, coarse, fine * scale[:, None]
+
+
+def std_of(probability: np.ndarray, values: np.ndarray) -> np.ndarray:
+    mean = probability @ values
+    return np.sqrt(np.maximum(probability @ values**2 - mean**2, 0))
+
+
+@needs_weights
+def test_reduced_images_are_mapped_back_to_their_own_pixels() -> None:
+    photo = read_image(sample_folder() / "astronaut.png")
+    matches = load_matcher("xfeat-star", max_side=256)(photo, photo)
+    assert matches.source_size == (512, 512)
+    gap = np.median(matches.source - matches.target, axis=0)
+    assert np.abs(gap).max() < 4
+    assert matches.source.max() > 400
+    assert isinstance(load_matcher("xfeat-star"), Matcher)
+
+
+@needs_weights
+def test_shipped_calibrations_know_the_shift() -> None:
+    from semisure.files import load_calibration
+
+    ours, faithful = (
+        load_calibration(name) for name in ("xfeat-star", "xfeat-star-faithful")
+    )
+    assert faithful.location is None
+    assert ours.location is not None
+    # The library's grid of offsets is centred half a pixel off, and more.
+    assert all(-0.25 < shift < -0.05 for shift in ours.location)
+    assert "temperature=0.02" in ours.provenance["matcher"]
+
+
+def test_wrong_weights_and_images_get_one_sentence(
+    tmp_path: Path, random_weights: Path
+) -> None:
+    bad = tmp_path / "bad.pt"
+    bad.write_bytes(b"not weights")
+    with pytest.raises(FileError, match="does not hold this network's weights"):
+        XFeatStar(weights=bad)
+    torch.save({"some.key": torch.zeros(3)}, bad)
+    with pytest.raises(FileError, match="Missing key"):
+        XFeatStar(weights=bad)
+    xfeat = XFeatStar(weights=random_weights)
+    with pytest.raises(InputError, match="at least 64 px"):
+        xfeat(np.zeros((20, 300, 3), np.uint8), np.zeros((200, 300, 3), np.uint8))
+    with pytest.raises(InputError, match="must be uint8"):
+        xfeat(np.zeros((200, 300)), np.zeros((200, 300), np.uint8))
+
+
+def test_listing_says_what_is_ready() -> None:
+    rows = {row.name: row for row in describe_matchers()}
+    assert rows["daisy"].status == "ready"
+    assert rows["xfeat-star"].licence == "Apache-2.0"
+    assert rows["xfeat-star"].status
