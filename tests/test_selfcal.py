@@ -44,6 +44,7 @@ def test_predicted_errors_are_observed_on_held_out_photos() -> None:
     assert result.trust.spearman > 0.3
     assert f"on {result.trust.matches:,} held-out matches" in result.trust.verdict()
     assert result.calibration.provenance["photos"] == 7
+    assert max(result.calibration.resolution) == 256
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ def self_calibrate(
         pairs[False],
         location=settings.location,
         matcher=name,
+        resolution=_usual_size([matches for matches, _ in pairs[False]]),
         provenance={
             "method": "random views of photos",
             "matcher": _described(matcher),
@@ -141,6 +142,12 @@ def self_calibrate(
         trust=trial(observe(pairs[True]), calibration),
         skipped=tuple(skipped),
     )
+
+
+def _usual_size(matched: list[Matches]) -> tuple[int, int]:
+    """Median width and height of the images matched."""
+    width, height = np.median([m.target_size for m in matched], axis=0)
+    return int(width), int(height)
 
 
 def _described(matcher: Matcher) -> str:
