@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Calibration, FloatArray, Matches
+
+# The same examples everywhere, and no clock: machines are noisy.
+settings.register_profile(
+    "quiet",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("quiet")
 
 
 @pytest.fixture
