@@ -128,7 +128,7 @@ def test_matches_without_truth_cannot_be_fitted(tmp_path: Path) -> None:
 
 
 def test_help_teaches_with_an_example() -> None:
-    for command in ("fit", "calibrate", "match", "refit", "demo"):
+    for command in ("fit", "calibrate", "match", "refit", "matchers", "demo"):
         done = semisure(command, "--help")
         assert done.returncode == 0
         assert f"semisure {command}" in done.stdout
@@ -161,3 +161,23 @@ def test_demo_without_its_photos_names_the_extra(monkeypatch) -> None:
     monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"semisure\[demo\]"):
         demo.sample_folder()
+
+
+def test_matchers_without_torch_names_the_pip_line(monkeypatch) -> None:
+    import importlib.util
+
+    from typer.testing import CliRunner
+
+    from semisure.cli import app
+
+    real = importlib.util.find_spec
+    hidden = ("torch", "kornia")
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n: None if n in hidden else real(n)
+    )
+    done = CliRunner().invoke(app, ["matchers"])
+    assert done.exit_code == 0
+    assert "semisure[torch]" in done.stdout
+    assert "ready" in done.stdout
+    listed = CliRunner().invoke(app, ["matchers", "--json"])
+    assert [row["name"] for row in json.loads(listed.stdout)] == ["daisy", "xfeat-star"]

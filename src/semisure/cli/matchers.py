@@ -21,10 +21,11 @@ def matchers(as_json: AsJson = False) -> None:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("matcher", "licence", "weights", "source", "status")
     for row in rows:
         size = f"{row.size / 1e6:.1f} MB" if row.size else "–"
-        table.add_row(row.name, row.licence, size, row.source, row.status)
+        table.add_row(row.name, row.licence, size, row.source, escape(row.status))
     Console().print(table)
