@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,12 +27,16 @@ GOOD = w.Weights(
 
 class Handler(BaseHTTPRequestHandler):
     requests: list[str | None]
+    listing: bytes
 
     def do_GET(self) -> None:
         asked = self.headers.get("Range")
         self.requests.append(asked)
         if self.path == "/missing":
             self.send_error(404)
+            return
+        if self.path.startswith("/api/"):
+            self.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n" + self.listing)
             return
         start = int(asked[6:-1]) if asked else 0
         body = CONTENT[::-1] if self.path == "/other" else CONTENT[start:]
@@ -77,6 +82,63 @@ def test_interrupted_download_goes_on_where_it_stopped(server: str) -> None:
     part.write_bytes(CONTENT[:1000])
     assert w.obtain(replace(GOOD, url=f"{server}/net.pt")).read_bytes() == CONTENT
     assert Handler.requests == ["bytes=1000-"]
+
+
+HUB = w.Weights(
+    filename="mine.bin", licence="MIT", hub="some/net", hub_filename="net.bin"
+)
+LISTED = {"oid": GOOD.sha256, "size": GOOD.size}
+
+
+def test_hub_says_what_the_file_must_be(server: str, monkeypatch) -> None:
+    monkeypatch.setenv(w.HUB_VARIABLE, server)
+    entries = [{"path": "README.md"}, {"path": "net.bin", "lfs": LISTED}]
+    Handler.listing = json.dumps(entries).encode()
+    path = w.obtain(HUB)
+    assert path == w.cache_folder() / "mine.bin"
+    assert path.read_bytes() == CONTENT
+    # What the hub said is kept, so that a later change is seen without it.
+    monkeypatch.setenv(w.OFFLINE_VARIABLE, "1")
+    assert w.obtain(HUB) == path
+    path.write_bytes(CONTENT[:-1] + b"x")
+    with pytest.raises(FileError, match="its SHA-256 differs"):
+        w.obtain(HUB)
+
+
+@pytest.mark.parametrize(
+    "listing", [b"<html>", b"[]", b'[{"path": "net.bin"}]', b'{"error": "x"}']
+)
+def test_hub_that_says_nothing_is_not_trusted(
+    server: str, listing: bytes, monkeypatch
+) -> None:
+    monkeypatch.setenv(w.HUB_VARIABLE, server)
+    Handler.listing = listing
+    with pytest.raises(FileError, match=r"does not list net\.bin with its SHA-256"):
+        w.obtain(HUB)
+    assert len(Handler.requests) == 1
+
+
+def test_caches_of_torch_and_the_hub_are_looked_at(
+    server: str, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    assert w.locate(HUB) is None
+    snapshot = tmp_path / "hf" / "hub" / "models--some--net" / "snapshots" / "0123"
+    snapshot.mkdir(parents=True)
+    (snapshot / "net.bin").write_bytes(CONTENT)
+    assert w.locate(HUB) == (snapshot / "net.bin", "the hub's cache")
+    checkpoints = tmp_path / "torch" / "hub" / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    (checkpoints / "mine.bin").write_bytes(CONTENT)
+    assert w.obtain(HUB) == checkpoints / "mine.bin"
+    assert Handler.requests == []
+
+
+def test_file_that_no_program_may_fetch_names_its_page(server: str) -> None:
+    by_hand = w.Weights(filename="a.ckpt", licence="MIT", page="https://x.example/a")
+    with pytest.raises(FileError, match=r"by a program.*https://x\.example/a by hand"):
+        w.obtain(by_hand)
 
 
 def test_another_file_is_refused_and_not_kept(server: str) -> None:

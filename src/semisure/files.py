@@ -117,7 +117,7 @@ def load_calibration(path: str | Path) -> Calibration:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FileError(f"There is no calibration file {path}.") from None
+        raise FileError(_no_calibration(path)) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FileError(
             f"{path} is not a readable calibration: {error}. Fit it again."
@@ -134,6 +134,17 @@ def load_calibration(path: str | Path) -> Calibration:
             f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
         )
     return _calibration_from(document, path)
+
+
+def _no_calibration(path: Path) -> str:
+    if path.suffix or path.name != str(path):
+        return f"There is no calibration file {path}."
+    names = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.json")))
+    return (
+        f"No calibration of {path} ships with semisure (there is {names}). Make one "
+        f"from any photos: semisure calibrate --photos FOLDER --matcher {path} "
+        f"-o {path}.json"
+    )
 
 
 def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:

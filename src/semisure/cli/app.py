@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,6 +40,12 @@ MethodName = Annotated[
 ]
 Threshold = Annotated[float, typer.Option("--threshold", help="Of inliers, px.")]
 Seed = Annotated[int, typer.Option(help="Of whatever is random.")]
+Device = Annotated[
+    str | None, typer.Option(help="For networks: cpu, cuda, mps.", metavar="DEVICE")
+]
+WeightsFile = Annotated[
+    Path | None, typer.Option(help="For networks: a file, not the official weights.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -10,8 +10,10 @@ import typer
 from semisure.cli.app import (
     FILES_HELP,
     AsJson,
+    Device,
     Seed,
     Size,
+    WeightsFile,
     app,
     parse_size,
     progress,
@@ -120,6 +122,8 @@ def calibrate(
     pairs: Annotated[int, typer.Option(help="Views to match; the paper: 200.")] = 200,
     max_side: Annotated[int, typer.Option(help="Reduce photos to this, px.")] = 640,
     location: Location = False,
+    device: Device = None,
+    weights: WeightsFile = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -140,9 +144,10 @@ def calibrate(
         pairs=pairs, max_side=max_side, location=location, seed=seed
     )
     parts = output.with_name(output.name + ".parts")
+    loaded = load_matcher(matcher, device=device, weights=weights)
     with progress("Matching views") as tick:
         result = self_calibrate(
-            load_matcher(matcher),
+            loaded,
             find_images(photos),
             settings,
             name=matcher,

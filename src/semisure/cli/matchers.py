@@ -20,12 +20,15 @@ def matchers(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("matcher", "licence", "weights", "source", "status")
+    table = Table("matcher", "licence", "weights", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("source", overflow="fold")
+    table.add_column("status", overflow="fold")
     for row in rows:
-        size = f"{row.size / 1e6:.1f} MB" if row.size else "–"
+        size = f"{row.size / 1e6:.0f} MB" if row.size else "–"
         table.add_row(row.name, row.licence, size, row.source, escape(row.status))
     Console().print(table)

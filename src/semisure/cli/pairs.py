@@ -11,11 +11,13 @@ import typer
 from semisure.cli.app import (
     FILES_HELP,
     AsJson,
+    Device,
     EstimatorName,
     MethodName,
     Seed,
     Size,
     Threshold,
+    WeightsFile,
     app,
     parse_size,
 )
@@ -49,6 +51,8 @@ def match(
     max_side: Annotated[
         int | None, typer.Option(help="Match at this size at most, px.")
     ] = None,
+    device: Device = None,
+    weights: WeightsFile = None,
     seed: Seed = 0,
     output: Outputs = None,
     picture: Annotated[
@@ -67,11 +71,12 @@ def match(
     from semisure.matchers import load_matcher
     from semisure.pipeline import match_pair
 
+    known = load_calibration(calibration or matcher)
     images = read_image(image0), read_image(image1)
     result = match_pair(
         *images,
-        load_matcher(matcher, max_side=max_side),
-        load_calibration(calibration or matcher),
+        load_matcher(matcher, max_side=max_side, device=device, weights=weights),
+        known,
         estimator=estimator,
         method=method,  # type: ignore[arg-type]
         settings=RansacSettings(threshold_px=threshold_px, seed=seed),

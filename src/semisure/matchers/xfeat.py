@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semisure.errors import InputError, MissingExtraError
+from semisure.errors import MissingExtraError
+from semisure.matchers._view import assemble, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import Matches
 
@@ -67,42 +68,13 @@ class XFeatStar:
         object.__setattr__(self, "model", _load(self.weights, self.device))
 
     def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
-        from semisure.images import reduced
-
-        for image in (image0, image1):
-            _check(image)
-        sizes = image0.shape[1::-1], image1.shape[1::-1]
-        side = self.max_side or max(*sizes[0], *sizes[1])
-        small = [reduced(image, side) for image in (image0, image1)]
-        arrays = _match(self.model, small, self.top_k, self.temperature, self.device)
-        scale = [
-            np.array(size) / np.array(image.shape[1::-1])
-            for size, image in zip(sizes, small, strict=True)
-        ]
-        return Matches(
-            source=(arrays["source"] + 0.5) * scale[0] - 0.5,
-            target=(arrays["target"] + 0.5) * scale[1] - 0.5,
-            confidence=arrays["confidence"],
-            fine_std=arrays["fine_std"] * scale[0],
-            coarse_std=arrays["coarse_std"] * scale[0],
-            fine_window=arrays["fine_window"] * scale[0].mean(),
-            source_size=sizes[0],
-            target_size=sizes[1],
-            side=0,  # type: ignore[arg-type]
+        view0, view1 = (
+            view_of(image, self.max_side, min_side=MIN_SIDE)
+            for image in (image0, image1)
         )
-
-
-def _check(image: NDArray[np.uint8]) -> None:
-    if image.dtype != np.uint8 or image.ndim not in (2, 3):
-        raise InputError(
-            "An image must be uint8 of shape (h, w) or (h, w, channels), but this is "
-            f"{image.dtype} of shape {image.shape}."
-        )
-    if min(image.shape[:2]) < MIN_SIDE:
-        raise InputError(
-            f"XFeat* needs images of at least {MIN_SIDE} px a side, but one has "
-            f"{image.shape[1]} × {image.shape[0]}."
-        )
+        images = [view0.image, view1.image]
+        found = _match(self.model, images, self.top_k, self.temperature, self.device)
+        return assemble(view0, view1, **found, side=0)
 
 
 def _load(path: Path | None, device: str) -> Any:
@@ -117,22 +89,16 @@ def _load(path: Path | None, device: str) -> Any:
     return model.eval().to(device)
 
 
-def _tensor(image: NDArray[np.uint8], device: str) -> Any:
-    import torch
-
-    planes = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
-    pixels = torch.from_numpy(np.ascontiguousarray(planes))[None]
-    return pixels.to(device).float() / 255.0
-
-
 def _match(
     model: Any, images: list[Any], top_k: int, temperature: float, device: str
 ) -> dict[str, NDArray[np.float64]]:
     """Points and cues in the pixels of the images given."""
     import torch
 
+    from semisure.matchers._cues import unit_tensor
+
     with torch.inference_mode():
-        tensors = [_tensor(image, device) for image in images]
+        tensors = [unit_tensor(image, device) for image in images]
         first, second = (model.detectAndComputeDense(t, top_k=top_k) for t in tensors)
         f0, f1 = first["descriptors"][0], second["descriptors"][0]
         similarity = f0 @ f1.T
@@ -153,7 +119,7 @@ def _match(
             "coarse_std": cues[1],
             "fine_window": GRID * scale[:, 0],
         }
-    return {name: t.double().cpu().numpy() for name, t in found.items()}
+    return {name: t.cpu().double().numpy() for name, t in found.items()}
 
 
 def _refine(model: Any, f0: Any, f1: Any) -> tuple[Any, Any, Any]:
@@ -177,13 +143,11 @@ def _coarse_cues(
     """Dual-softmax entry (m,) and std (m, 2) over image 0's keypoints, in tiles."""
     import torch
 
-    from semisure.matchers._cues import TILE_ROWS, softmax_entry, softmax_moments
+    from semisure.matchers._cues import TILE_ROWS, softmax_entry, softmax_moments, wide
 
     unit0, unit1 = (f / f.norm(dim=1, keepdim=True).clamp_min(1e-12) for f in (f0, f1))
-    entries, stds = (
-        [position.new_zeros(0).double()],
-        [position.new_zeros(0, 2).double()],
-    )
+    entries = [wide(position.new_zeros(0))]
+    stds = [wide(position.new_zeros(0, 2))]
     for k in range(0, len(index0), TILE_ROWS):
         i, j = index0[k : k + TILE_ROWS], index1[k : k + TILE_ROWS]
         entry, std = softmax_moments((unit1[j] / temperature) @ unit0.T, position, i)

@@ -1,0 +1,96 @@
+"""An image as a network sees it, and the way back to its own pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from semisure.errors import InputError
+from semisure.images import Image
+from semisure.types import FloatArray, IntArray, Matches
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`image`, resized from `size` (width, height)."""
+
+    image: Image
+    size: tuple[int, int]
+
+    @property
+    def scale(self) -> FloatArray:
+        """Own pixels per pixel of the view, (2,)."""
+        return np.array(self.size) / np.array(self.image.shape[1::-1])
+
+    def back(self, points: FloatArray) -> FloatArray:
+        """Points of the view, (n, 2), in the image's own pixels."""
+        return (points + 0.5) * self.scale - 0.5
+
+
+def view_of(
+    image: Image, max_side: int | None, *, multiple: int = 1, min_side: int = 1
+) -> View:
+    """The image at no more than `max_side` px, both sides multiples of `multiple`.
+
+    Rounded to the nearest multiple, each axis with its own scale: nothing is padded.
+    """
+    if image.dtype != np.uint8 or image.ndim not in (2, 3):
+        raise InputError(
+            "An image must be uint8 of shape (h, w) or (h, w, channels), but this is "
+            f"{image.dtype} of shape {image.shape}."
+        )
+    height, width = image.shape[:2]
+    if min(height, width) < min_side:
+        raise InputError(
+            f"This matcher needs images of at least {min_side} px a side, but one has "
+            f"{width} × {height}."
+        )
+    shrink = min(1.0, (max_side or max(height, width)) / max(height, width))
+    limit = max(max_side // multiple, 1) if max_side else max(height, width)
+    wanted = [
+        min(max(round(shrink * n / multiple), 1), limit) * multiple
+        for n in (width, height)
+    ]
+    if wanted == [width, height]:
+        return View(image, (width, height))
+    shrinks = wanted[0] * wanted[1] < width * height
+    how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    seen = np.asarray(cv2.resize(image, wanted, interpolation=how), np.uint8)
+    return View(seen, (width, height))
+
+
+def grey(view: View) -> Image:
+    """The view as one channel, (h, w)."""
+    if view.image.ndim == 2:
+        return view.image
+    return np.asarray(cv2.cvtColor(view.image, cv2.COLOR_RGB2GRAY), np.uint8)
+
+
+def assemble(
+    view0: View,
+    view1: View,
+    *,
+    source: FloatArray,
+    target: FloatArray,
+    confidence: FloatArray,
+    fine_std: FloatArray,
+    coarse_std: FloatArray,
+    fine_window: float | FloatArray,
+    side: int | IntArray,
+) -> Matches:
+    """Matches in the images' own pixels, from points and cues in those of the views."""
+    side = np.broadcast_to(side, confidence.shape)
+    scale = np.stack([view0.scale, view1.scale])[side]
+    return Matches(
+        source=view0.back(source),
+        target=view1.back(target),
+        confidence=confidence,
+        fine_std=fine_std * scale,
+        coarse_std=coarse_std * scale,
+        fine_window=fine_window * scale.mean(axis=1),
+        source_size=view0.size,
+        target_size=view1.size,
+        side=side,
+    )

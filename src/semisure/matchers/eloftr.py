@@ -1,0 +1,333 @@
+"""EfficientLoFTR: the network of transformers, our own coarse and fine heads.
+
+That library's matching head pairs the wrong rows and loses the sub-pixel part, so only
+its layers and names are used; the heads follow the original. Images may differ in size,
+as the original allows and the library does not. The refined point is image 1's: the
+first fine stage moves both points to a pixel of their windows, the second one image 1's
+alone by a 3 × 3 heat map.
+
+Half a pixel is taken off, as for LoFTR: the weights were trained with pixel centres at
+(x + 0.5, y + 0.5).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semisure.errors import InputError, MissingExtraError
+from semisure.matchers._view import View, assemble, grey, view_of
+from semisure.matchers._weights import Weights, obtain
+from semisure.types import Matches
+
+WEIGHTS = Weights(
+    filename="eloftr.safetensors",
+    licence="Apache-2.0",
+    hub="zju-community/efficientloftr",
+    hub_filename="model.safetensors",
+    about=64_000_000,
+)
+
+FineStages = Literal["both", "second"]
+
+STRIDE = 8  # px, of coarse cells, which are the fine windows too
+MULTIPLE = 32  # px: attention aggregates 4 × 4 cells
+BORDER = 2  # cells
+TEMPERATURE = 0.1
+TRAINED_SIDE = 832  # px
+PIXEL_CHANNELS = 56  # of the 64 fine ones, for the first stage; the rest for the second
+REGRESS_TEMPERATURE = 10.0
+FINE_BATCH = 512  # matches; 64 × 100 similarities each
+MIN_SIDE = (2 * BORDER + 1) * STRIDE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EfficientLoFTR:
+    """EfficientLoFTR; `eloftr(image0, image1)` gives matches refined in image 1.
+
+    Parameters
+    ----------
+    max_side
+        Larger images are reduced to this many px; None takes them as they are. Both
+        sides become multiples of 32.
+    threshold
+        On the confidence; the authors use 0.2, and 0.1 for MegaDepth.
+    normalise_positions
+        Scale positions to the size of the training images, as the authors' tests do.
+    fine_stages
+        Whose variance the fine std is: of ``both`` stages, added, or of the ``second``
+        alone, whose heat map is almost flat.
+    device
+        Any torch device.
+    weights
+        A file to use instead of the official weights.
+    """
+
+    max_side: int | None = 1280
+    threshold: float = 0.2
+    normalise_positions: bool = True
+    fine_stages: FineStages = "both"
+    device: str = "cpu"
+    weights: Path | None = None
+    model: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.fine_stages not in ("both", "second"):
+            raise InputError(
+                f"fine_stages must be both or second, but is {self.fine_stages!r}."
+            )
+        object.__setattr__(self, "model", _load(self.weights).to(self.device))
+
+    def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
+        view0, view1 = (
+            view_of(image, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE)
+            for image in (image0, image1)
+        )
+        found = _match(self, (view0, view1))
+        return assemble(view0, view1, **found, fine_window=float(STRIDE), side=1)
+
+
+def _load(path: Path | None) -> Any:
+    try:
+        from transformers import EfficientLoFTRConfig as Config
+        from transformers import EfficientLoFTRForKeypointMatching as Network
+
+        from semisure.matchers._cues import load_state
+    except ImportError:
+        raise MissingExtraError("transformers", "torch", "EfficientLoFTR") from None
+    model = Network(Config())
+    load_state(model, obtain(WEIGHTS, path), _library_name)
+    model.train(False)
+    return model
+
+
+# How the original checkpoint calls its tensors, and how the library does.
+_RENAMED = (
+    (r"^matcher\.", ""),
+    (r"^backbone\.layer0\.", "efficientloftr.backbone.stages.0.blocks.0."),
+    (r"^backbone\.layer(\d)\.(\d+)\.", r"efficientloftr.backbone.stages.\1.blocks.\2."),
+    (r"\.rbr_dense\.", ".conv1."),
+    (r"\.rbr_1x1\.", ".conv2."),
+    (r"\.rbr_identity\.", ".identity."),
+    (r"\.(conv[12])\.bn\.", r".\1.norm."),
+    (r"^loftr_coarse\.", "efficientloftr.local_feature_transformer."),
+    (r"\.aggregate\.", ".aggregation.q_aggregation."),
+    (r"\.norm1\.", ".aggregation.norm."),
+    (r"\.([qkv]_proj)\.", r".attention.\1."),
+    (r"\.merge\.", ".attention.o_proj."),
+    (r"\.mlp\.0\.", ".mlp.fc1."),
+    (r"\.mlp\.2\.", ".mlp.fc2."),
+    (r"\.norm2\.", ".mlp.layer_norm."),
+    (r"^fine_preprocess\.layer3_outconv\.", "refinement_layer.out_conv."),
+    (r"^fine_preprocess\.layer2_", "refinement_layer.out_conv_layers.0."),
+    (r"^fine_preprocess\.layer1_", "refinement_layer.out_conv_layers.1."),
+    (r"\.outconv\.", ".out_conv1."),
+    (r"\.outconv2\.0\.", ".out_conv2."),
+    (r"\.outconv2\.1\.", ".batch_norm."),
+    (r"\.outconv2\.3\.", ".out_conv3."),
+)
+
+
+def _library_name(name: str) -> str:
+    """The library's name of a tensor of the original checkpoint, or the name given."""
+    if name.startswith(("efficientloftr.", "refinement_layer.")):
+        return name
+    for pattern, replacement in _RENAMED:
+        name = re.sub(pattern, replacement, name)
+    # Layers alternate there between self and cross attention; here a layer has both.
+    attention = ("self_attention", "cross_attention")
+    return re.sub(
+        r"(transformer\.layers)\.(\d+)\.",
+        lambda m: f"{m[1]}.{int(m[2]) // 2}.{attention[int(m[2]) % 2]}.",
+        name,
+    )
+
+
+def _match(
+    settings: EfficientLoFTR, views: tuple[View, View]
+) -> dict[str, NDArray[np.float64]]:
+    """Points and cues in the pixels of the views."""
+    import torch
+
+    from semisure.matchers._cues import unit_tensor
+
+    model = settings.model
+    with torch.inference_mode():
+        images = [unit_tensor(grey(v), settings.device) for v in views]
+        maps = [model.efficientloftr.backbone(image) for image in images]
+        coarse = _transform(
+            model, [m[-1] for m in maps], normalise=settings.normalise_positions
+        )
+        fine = [
+            model.refinement_layer.forward_pyramid(c / c.shape[1] ** 0.5, m[-2::-1])
+            for c, m in zip(coarse, maps, strict=True)
+        ]
+        found = _heads(coarse, fine, settings.threshold, settings.fine_stages)
+    return {name: t.cpu().double().numpy() for name, t in found.items()}
+
+
+def _heads(
+    coarse: list[Any], fine: list[Any], threshold: float, stages: FineStages
+) -> dict[str, Any]:
+    """Matches and cues from coarse maps (1, 256, h, w), fine ones (1, 64, 8h, 8w)."""
+    from semisure.matchers._cues import cell_corner
+    from semisure.matchers._dual import mutual_cells, row_spread
+
+    size0, size1 = (tuple(c.shape[2:]) for c in coarse)
+    f0, f1 = (c[0].flatten(1).T.contiguous() for c in coarse)
+    f0 = f0 / (f0.shape[1] * TEMPERATURE)
+    index0, index1, confidence = mutual_cells(
+        f0, f1, size0, size1, threshold=threshold, border=BORDER
+    )
+    moved0, moved1, fine_std = _refine(
+        fine[0][0], fine[1][0], index0, index1, (size0[1], size1[1]), stages
+    )
+    return {
+        "source": cell_corner(index0, size0[1], STRIDE) + moved0 - 0.5,
+        "target": cell_corner(index1, size1[1], STRIDE) + moved1 - 0.5,
+        "confidence": confidence.clamp(max=1.0),
+        "fine_std": fine_std,
+        "coarse_std": STRIDE * row_spread(f0[index0], f1, size1),
+    }
+
+
+def _transform(model: Any, coarse: list[Any], *, normalise: bool) -> list[Any]:
+    """Coarse maps (1, 256, h, w) after self and cross attention."""
+    f0, f1 = coarse
+    frequency = model.efficientloftr.rotary_emb.original_inv_freq
+    rotation0, rotation1 = (_rotation(f, frequency, normalise) for f in coarse)
+    for layer in model.efficientloftr.local_feature_transformer.layers:
+        f0 = _attend(layer.self_attention, f0, f0, rotation0)
+        f1 = _attend(layer.self_attention, f1, f1, rotation1)
+        f0 = _attend(layer.cross_attention, f0, f1)
+        f1 = _attend(layer.cross_attention, f1, f0)  # the new f0, as it was trained
+    return [f0, f1]
+
+
+def _rotation(coarse: Any, frequency: Any, normalise: bool) -> tuple[Any, Any]:
+    """Cosine and sine (tokens, 256) of the rotary position encoding."""
+    import torch
+
+    rows, columns = (n // 4 for n in coarse.shape[2:])
+    scale = 1.0
+    if normalise:
+        scale = TRAINED_SIDE / (STRIDE * max(coarse.shape[2:]))
+    y = torch.arange(1, rows + 1, device=coarse.device) * scale
+    x = torch.arange(1, columns + 1, device=coarse.device) * scale
+    angle = coarse.new_empty(rows, columns, len(frequency), 2)
+    angle[..., 0] = y[:, None, None] * frequency
+    angle[..., 1] = x[None, :, None] * frequency
+    angle = angle.view(rows * columns, -1).repeat_interleave(2, dim=-1)
+    return angle.cos(), angle.sin()
+
+
+def _attend(block: Any, hidden: Any, source: Any, rotation: Any = None) -> Any:
+    """One block of aggregated attention from `hidden` (1, c, h, w) to `source`."""
+    import torch
+    from torch.nn.functional import interpolate, scaled_dot_product_attention
+
+    query, key_value = block.aggregation(hidden, source)
+    _, rows, columns, channels = query.shape
+    query, key_value = query.flatten(1, 2), key_value.flatten(1, 2)
+    layer = block.attention
+    q, k, v = layer.q_proj(query), layer.k_proj(key_value), layer.v_proj(key_value)
+    if rotation is not None:
+        q, k = _rotated(q, *rotation), _rotated(k, *rotation)
+    q, k, v = (t.unflatten(2, (-1, layer.head_dim)).transpose(1, 2) for t in (q, k, v))
+    message = scaled_dot_product_attention(q, k, v, scale=layer.scaling)
+    message = layer.o_proj(message.transpose(1, 2).flatten(2))
+    message = message.mT.reshape(1, channels, rows, columns)
+    message = interpolate(message, scale_factor=4, mode="bilinear", align_corners=False)
+    both = torch.cat([hidden, message], dim=1).permute(0, 2, 3, 1)
+    return hidden + block.mlp(both).permute(0, 3, 1, 2)
+
+
+def _rotated(tokens: Any, cosine: Any, sine: Any) -> Any:
+    """Pairs of channels turned by their angle."""
+    import torch
+
+    turned = torch.stack([-tokens[..., 1::2], tokens[..., ::2]], dim=-1).flatten(-2)
+    return tokens * cosine + turned * sine
+
+
+def _refine(
+    fine0: Any,
+    fine1: Any,
+    index0: Any,
+    index1: Any,
+    columns: tuple[int, int],
+    stages: FineStages,
+) -> tuple[Any, Any, Any]:
+    """How far both points move, and the std in image 1, each (m, 2) px."""
+    import torch
+    from torch.nn.functional import pad
+
+    from semisure.matchers._cues import wide
+
+    padded = pad(fine1, (1, 1, 1, 1))
+    none = wide(fine0.new_zeros(0, 2))
+    parts = [(none, none, none)]
+    for start in range(0, len(index0), FINE_BATCH):
+        batch = slice(start, start + FINE_BATCH)
+        window0 = _windows(fine0, index0[batch], columns[0], STRIDE)
+        window1 = _windows(padded, index1[batch], columns[1], STRIDE + 2)
+        parts.append(_two_stages(window0, window1, stages))
+    moved0, moved1, std = (torch.cat(part) for part in zip(*parts, strict=True))
+    return moved0, moved1, std
+
+
+def _windows(fine: Any, index: Any, columns: int, side: int) -> Any:
+    """Windows (m, side², c) of a map (c, h, w) whose corners are the cells' corners."""
+    import torch
+
+    at = torch.arange(side, device=index.device)
+    rows = (index // columns * STRIDE)[:, None] + at
+    places = (index % columns * STRIDE)[:, None] + at
+    # (c, m, side, side)
+    found = fine[:, rows[:, :, None], places[:, None, :]]
+    return found.flatten(2).permute(1, 2, 0)
+
+
+def _two_stages(w0: Any, w1: Any, stages: FineStages) -> tuple[Any, Any, Any]:
+    """Moves of both points and std in image 1 from windows (m, 64, c), (m, 100, c)."""
+    import torch
+
+    from semisure.matchers._cues import grid_moments, wide
+
+    m, cells, channels = w0.shape
+    wider = STRIDE + 2
+    pixel0, pixel1 = (w[..., :PIXEL_CHANNELS] / channels**0.5 for w in (w0, w1))
+    similarity = pixel0 @ pixel1.mT
+    rows = similarity.softmax(dim=2)
+    dual = similarity.softmax(dim=1) * rows
+    dual = dual.view(m, cells, wider, wider)[..., 1:-1, 1:-1].flatten(1)
+    best = dual.argmax(dim=1)
+    best0, best1 = best // cells, best % cells
+    k = torch.arange(cells, device=w0.device)
+    # The window's middle stands for the cell's corner: the network was trained so.
+    grid = torch.stack([k % STRIDE, k // STRIDE], dim=1) - STRIDE // 2 + 0.5
+
+    chosen = torch.arange(m, device=w0.device)
+    delta = torch.arange(9, device=w0.device)
+    step = torch.stack([delta % 3, delta // 3], dim=1) - 1
+    # The original takes an index of the inner window for one of the wider: one pixel up
+    # and left, and round the edge. The network was trained so, too.
+    y, x = best1 // STRIDE, best1 % STRIDE
+    near = (y[:, None] + step[:, 1]) % wider * wider + (x[:, None] + step[:, 0]) % wider
+    second0, second1 = w0[..., PIXEL_CHANNELS:], w1[..., PIXEL_CHANNELS:]
+    logits = torch.einsum(
+        "mc,mrc->mr", second0[chosen, best0], second1[chosen[:, None], near]
+    )
+    logits = logits / second0.shape[-1] ** 0.5 / REGRESS_TEMPERATURE
+    mean, std = grid_moments(logits.softmax(dim=1), step)
+    if stages == "both":
+        k = torch.arange(wider * wider, device=w0.device)
+        around = torch.stack([k % wider, k // wider], dim=1)
+        first = grid_moments(rows[chosen, best0], around)[1]
+        std = (std**2 + first**2).sqrt()
+    return wide(grid[best0]), wide(grid[best1]) + mean, std

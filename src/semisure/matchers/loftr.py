@@ -1,0 +1,164 @@
+"""LoFTR by kornia, with its cues.
+
+The library's modules in the library's order and so its matches, but the dual softmax
+in tiles, and the fine stage in batches: 1280 × 960 fits in 2 GB. The refined point is
+image 1's; image 0's lies on the grid of 8 px cells.
+
+The weights were trained with pixel centres at (x + 0.5, y + 0.5), as in COLMAP; half a
+pixel is taken off, since centres are at integers here.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semisure.errors import InputError, MissingExtraError
+from semisure.matchers._view import View, assemble, grey, view_of
+from semisure.matchers._weights import Weights, obtain
+from semisure.types import Matches
+
+Variant = Literal["outdoor", "indoor", "indoor-new"]
+FILES = {
+    "outdoor": "loftr_outdoor.ckpt",
+    "indoor": "loftr_indoor.ckpt",
+    "indoor-new": "loftr_indoor_ds_new.ckpt",
+}
+WEIGHTS = {
+    variant: Weights(
+        filename=name, hub="kornia/loftr", licence="Apache-2.0", about=46_000_000
+    )
+    for variant, name in FILES.items()
+}
+
+STRIDE_COARSE, STRIDE_FINE = 8, 2  # px
+WINDOW = 5  # fine cells a side, 8 px from the first to the last
+BORDER = 2  # cells
+TEMPERATURE = 0.1
+MIN_SIDE = (2 * BORDER + 1) * STRIDE_COARSE
+FINE_BATCH = 1024  # matches; 25 × 256 floats each, several times over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoFTR:
+    """LoFTR; `loftr(image0, image1)` gives :class:`Matches` refined in image 1.
+
+    Parameters
+    ----------
+    variant
+        What it was trained on: ``outdoor`` (MegaDepth), ``indoor`` or ``indoor-new``
+        (ScanNet; the latter with the position encoding mended).
+    max_side
+        Larger images are reduced to this many px; None takes them as they are.
+    threshold
+        On the confidence; the authors use 0.2, and 0.1 for HPatches.
+    device
+        Any torch device.
+    weights
+        A file to use instead of the official weights.
+    """
+
+    variant: Variant = "outdoor"
+    max_side: int | None = 1280
+    threshold: float = 0.2
+    device: str = "cpu"
+    weights: Path | None = None
+    model: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.variant not in FILES:
+            raise InputError(
+                f"variant must be one of {', '.join(FILES)}, but is {self.variant!r}."
+            )
+        object.__setattr__(self, "model", _load(self.variant, self.weights))
+        self.model.to(self.device)
+
+    def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
+        view0, view1 = (
+            view_of(image, self.max_side, min_side=MIN_SIDE)
+            for image in (image0, image1)
+        )
+        found = _match(self.model, (view0, view1), self.threshold, self.device)
+        return assemble(view0, view1, **found, fine_window=float(STRIDE_COARSE), side=1)
+
+
+def _load(variant: str, path: Path | None) -> Any:
+    try:
+        from kornia.feature.loftr.loftr import LoFTR as Network
+        from kornia.feature.loftr.loftr import default_cfg
+
+        from semisure.matchers._cues import load_state
+    except ImportError:
+        raise MissingExtraError("kornia", "torch", "LoFTR") from None
+    config: dict[str, Any] = copy.deepcopy(default_cfg)
+    config["coarse"]["temp_bug_fix"] = variant == "indoor-new"
+    model = Network(pretrained=None, config=config)
+    found = obtain(WEIGHTS[variant], path)
+    load_state(model, found, lambda name: name.removeprefix("matcher."))
+    return model.eval()
+
+
+def _match(
+    model: Any, views: tuple[View, View], threshold: float, device: str
+) -> dict[str, NDArray[np.float64]]:
+    """Points and cues in the pixels of the views."""
+    import torch
+
+    from semisure.matchers._cues import cell_corner, unit_tensor
+    from semisure.matchers._dual import mutual_cells, row_spread
+
+    with torch.inference_mode():
+        # One image at a time: nothing is larger than the backbone's maps at half size.
+        features = [model.extract_features(unit_tensor(grey(v), device)) for v in views]
+        size0, size1 = (tuple(f["coarse"].shape[2:]) for f in features)
+        tokens = [f.pop("coarse").flatten(2).mT.contiguous() for f in features]
+        c0, c1 = model.loftr_coarse(*tokens)
+        f0, f1 = c0[0] / (c0.shape[-1] * TEMPERATURE), c1[0]
+        index0, index1, confidence = mutual_cells(
+            f0, f1, size0, size1, threshold=threshold, border=BORDER
+        )
+        fine = [f["fine"] for f in features]
+        offset, fine_std = _refine(model, fine, (c0, c1), index0, index1)
+        found = {
+            "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
+            "target": cell_corner(index1, size1[1], STRIDE_COARSE) + offset - 0.5,
+            "confidence": confidence.clamp(max=1.0),
+            "fine_std": fine_std,
+            "coarse_std": STRIDE_COARSE * row_spread(f0[index0], f1, size1),
+        }
+    return {name: t.cpu().double().numpy() for name, t in found.items()}
+
+
+def _refine(
+    model: Any, fine: list[Any], coarse: tuple[Any, Any], index0: Any, index1: Any
+) -> tuple[Any, Any]:
+    """Offset and std (m, 2) px in image 1, from the heat map of each match."""
+    import torch
+
+    from semisure.matchers._cues import grid_moments, wide
+
+    k = torch.arange(WINDOW * WINDOW, device=index0.device)
+    cells = torch.stack([k % WINDOW, k // WINDOW], dim=1).float() - WINDOW // 2
+    means = [wide(cells[:0])]
+    stds = [wide(cells[:0])]
+    for start in range(0, len(index0), FINE_BATCH):
+        batch = slice(start, start + FINE_BATCH)
+        data = {
+            "b_ids": torch.zeros_like(index0[batch]),
+            "i_ids": index0[batch],
+            "j_ids": index1[batch],
+            "stride_c": STRIDE_COARSE,
+            "stride_f": STRIDE_FINE,
+        }
+        f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))
+        similarity = torch.einsum("mc,mrc->mr", f0[:, len(k) // 2], f1)
+        heat = torch.softmax(similarity / f0.shape[-1] ** 0.5, dim=1)
+        mean, std = grid_moments(heat, STRIDE_FINE * cells)
+        means.append(mean)
+        stds.append(std)
+    return torch.cat(means), torch.cat(stds)

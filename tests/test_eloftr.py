@@ -1,0 +1,275 @@
+"""EfficientLoFTR: the library's network, and heads as the original defines them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is missing")
+
+from semisure.errors import FileError, InputError  # noqa: E402
+from semisure.images import Image  # noqa: E402
+from semisure.matchers import eloftr as e  # noqa: E402
+from semisure.matchers import load_matcher  # noqa: E402
+from semisure.types import Matcher  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    model = transformers.EfficientLoFTRForKeypointMatching(
+        transformers.EfficientLoFTRConfig()
+    )
+    for name, values in model.state_dict().items():
+        if name.endswith("running_mean"):
+            values.normal_(0.0, 0.1)
+        elif values.dim() == 1 and values.is_floating_point():
+            values.uniform_(0.5, 1.0)
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def weights(network, tmp_path_factory) -> Path:
+    from safetensors.torch import save_file
+
+    path = tmp_path_factory.mktemp("weights") / "random.safetensors"
+    save_file(network.state_dict(), path)
+    return path
+
+
+def texture(height: int, width: int) -> Image:
+    noise = np.random.default_rng(0).integers(0, 255, (24, 24, 3), np.uint8)
+    image = cv2.resize(noise, (192, 192), interpolation=cv2.INTER_CUBIC)
+    return np.asarray(image)[:height, :width]
+
+
+def maps(size0=(16, 20), size1=(20, 12), seed: int = 0):
+    """Coarse and fine maps of a landscape and a portrait that share some cells."""
+    g = torch.Generator().manual_seed(seed)
+    (h0, w0), (h1, w1) = size0, size1
+    c0 = 1.6 * torch.randn(1, 256, h0, w0, generator=g)
+    c1 = 1.6 * torch.randn(1, 256, h1, w1, generator=g)
+    h, w = min(h0, h1), min(w0, w1)
+    # Turned round, so that order is not preserved.
+    c1[..., :h, :w] = 0.9 * c0[..., :h, :w].flip(2, 3) + 0.5 * c1[..., :h, :w]
+    f0 = 1.5 * torch.randn(1, 64, 8 * h0, 8 * w0, generator=g)
+    f1 = 1.5 * torch.randn(1, 64, 8 * h1, 8 * w1, generator=g)
+    return [c0, c1], [f0, f1]
+
+
+def reference(coarse, fine, threshold: float):
+    """The original's definition, cell by cell, in float64 and with whole matrices."""
+    (h0, w0), (h1, w1) = (c.shape[2:] for c in coarse)
+    c0, c1 = (c[0].double().flatten(1).T.numpy() / 16 for c in coarse)
+    f0, f1 = (f[0].double().numpy() for f in fine)
+    similarity = c0 @ c1.T / 0.1
+    rows = softmax(similarity, 1)
+    dual = rows * softmax(similarity, 0)
+    f1 = np.pad(f1, ((0, 0), (1, 1), (1, 1)))
+    found = []
+    for i in range(len(c0)):
+        j = dual[i].argmax()
+        (y0, x0), (y1, x1) = divmod(i, w0), divmod(int(j), w1)
+        inside = 2 <= y0 < h0 - 2 and 2 <= x0 < w0 - 2
+        inside &= 2 <= y1 < h1 - 2 and 2 <= x1 < w1 - 2
+        if not inside or dual[i, j] <= threshold or dual[:, j].argmax() != i:
+            continue
+        a = f0[:, 8 * y0 : 8 * y0 + 8, 8 * x0 : 8 * x0 + 8].reshape(64, -1).T
+        b = f1[:, 8 * y1 : 8 * y1 + 10, 8 * x1 : 8 * x1 + 10].reshape(64, -1).T
+        first = (a[:, :56] / 8) @ (b[:, :56] / 8).T
+        row = softmax(first, 1)
+        both = (row * softmax(first, 0)).reshape(64, 10, 10)[:, 1:-1, 1:-1]
+        left, right = divmod(int(both.reshape(-1).argmax()), 64)
+        second = (a[left, 56:] @ (b[:, 56:] / 8**0.5).T).reshape(10, 10)
+        yr, xr = divmod(right, 8)
+        steps = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+        heat = softmax(np.array([second[yr + dy, xr + dx] for dy, dx in steps]) / 10, 0)
+        x, y = np.array([dx for _, dx in steps]), np.array([dy for dy, _ in steps])
+        k = np.arange(100)
+        found.append(
+            {
+                "source": (8 * x0 + left % 8 - 3.5, 8 * y0 + left // 8 - 3.5),
+                "target": (
+                    8 * x1 + xr - 3.5 + heat @ x,
+                    8 * y1 + yr - 3.5 + heat @ y,
+                ),
+                "confidence": dual[i, j],
+                "second": (std(heat, x), std(heat, y)),
+                "first": (std(row[left], k % 10), std(row[left], k // 10)),
+                "coarse_std": (
+                    8 * std(rows[i], np.arange(len(c1)) % w1),
+                    8 * std(rows[i], np.arange(len(c1)) // w1),
+                ),
+            }
+        )
+    return {name: np.array([f[name] for f in found]) for name in found[0]}
+
+
+def softmax(values: np.ndarray, axis: int) -> np.ndarray:
+    weight = np.exp(values - values.max(axis=axis, keepdims=True))
+    return weight / weight.sum(axis=axis, keepdims=True)
+
+
+def std(probability: np.ndarray, values: np.ndarray) -> float:
+    mean = probability @ values
+    return float(np.sqrt(probability @ (values - mean) ** 2))
+
+
+@pytest.mark.parametrize("stages", ["both", "second"])
+def test_heads_are_the_originals(stages: e.FineStages, monkeypatch) -> None:
+    monkeypatch.setattr(e, "FINE_BATCH", 11)
+    coarse, fine = maps()
+    found = {k: t.numpy() for k, t in e._heads(coarse, fine, 0.1, stages).items()}
+    expected = reference(coarse, fine, 0.1)
+    assert len(expected["source"]) == len(found["source"]) > 50
+    # The original's frame has its origin at the corner of the first pixel.
+    assert np.abs(found["source"] + 0.5 - expected["source"]).max() < 1e-4
+    assert np.abs(found["target"] + 0.5 - expected["target"]).max() < 1e-4
+    assert found["confidence"] == pytest.approx(expected["confidence"], abs=1e-5)
+    assert found["coarse_std"] == pytest.approx(
+        expected["coarse_std"], rel=1e-5, abs=1e-5
+    )
+    fine_std = expected["second"]
+    if stages == "both":
+        fine_std = np.hypot(fine_std, expected["first"])
+    assert found["fine_std"] == pytest.approx(fine_std, abs=1e-5)
+
+
+def test_swapped_images_find_the_same_cells() -> None:
+    coarse, fine = maps()
+    there = e._heads(coarse, fine, 0.1, "both")
+    back = e._heads(coarse[::-1], fine[::-1], 0.1, "both")
+    cells = [
+        {tuple(c) for c in torch.cat([a // 8, b // 8], dim=1).int().tolist()}
+        for a, b in (
+            (there["source"] + 4, there["target"] + 4),
+            (back["target"] + 4, back["source"] + 4),
+        )
+    ]
+    # Only the second fine stage, up to a pixel, treats the images differently.
+    assert len(cells[0] & cells[1]) > 0.8 * len(cells[0])
+    assert len(there["source"]) == len(back["source"])
+
+
+def test_features_are_the_librarys(network) -> None:
+    """Images of one size, where the library is right, without its scaled positions."""
+    images = [texture(96, 128), texture(192, 192)[40:136, 30:158]]
+    tensors = [torch.from_numpy(i[..., 0].copy())[None, None] / 255.0 for i in images]
+    with torch.inference_mode():
+        stacked = torch.stack([t.expand(1, 3, -1, -1)[0] for t in tensors])[None]
+        features = network.efficientloftr(stacked).feature_maps
+        windows = network.refinement_layer(features[0] / 16, features[1:])
+        own = [network.efficientloftr.backbone(t) for t in tensors]
+        coarse = e._transform(network, [m[-1] for m in own], normalise=False)
+        scale = features[0].abs().max()
+        for k in (0, 1):
+            assert (coarse[k][0] - features[0][0, k]).abs().max() < 1e-5 * scale
+        fine = network.refinement_layer.forward_pyramid(coarse[1] / 16, own[1][-2::-1])
+        padded = torch.nn.functional.pad(fine[0], (1, 1, 1, 1))
+        index = torch.tensor([0, 17, 40, 12 * 16 - 1])
+        found = e._windows(padded, index, 16, 10)
+        assert (found - windows[1][0, index]).abs().max() < 1e-4 * fine.abs().max()
+
+
+def test_attention_takes_images_of_different_sizes(network) -> None:
+    """Against attention written out: every token of 4 × 4 cells sees every other."""
+    g = torch.Generator().manual_seed(1)
+    block = network.efficientloftr.local_feature_transformer.layers[0].cross_attention
+    hidden = torch.randn(1, 256, 8, 12, generator=g)
+    source = torch.randn(1, 256, 16, 4, generator=g)
+    with torch.inference_mode():
+        found = e._attend(block, hidden, source)
+        query, key_value = (
+            t.flatten(1, 2)[0] for t in block.aggregation(hidden, source)
+        )
+        layer = block.attention
+        q, k, v = layer.q_proj(query), layer.k_proj(key_value), layer.v_proj(key_value)
+        heads = [slice(32 * n, 32 * n + 32) for n in range(8)]
+        message = torch.cat(
+            [torch.softmax(q[:, s] @ k[:, s].T / 32**0.5, 1) @ v[:, s] for s in heads],
+            dim=1,
+        )
+        message = layer.o_proj(message).T.reshape(1, 256, 2, 3)
+        message = torch.nn.functional.interpolate(
+            message, scale_factor=4, mode="bilinear"
+        )
+        both = torch.cat([hidden, message], dim=1).movedim(1, 3)
+        expected = hidden + block.mlp(both).movedim(3, 1)
+    assert (found - expected).abs().max() < 1e-5
+
+
+def test_positions_are_scaled_to_the_training_size() -> None:
+    """832 px is as trained; at 1664 px the fourth token stands where the second did."""
+    frequency = torch.tensor([1.0, 0.1])
+    trained = e._rotation(torch.zeros(1, 1, 104, 52), frequency, True)[0]
+    large = e._rotation(torch.zeros(1, 1, 208, 104), frequency, True)[0]
+    plain = e._rotation(torch.zeros(1, 1, 104, 52), frequency, False)[0]
+    assert torch.equal(trained, plain)
+    one, four = trained.view(26, 13, -1)[1, 1], large.view(52, 26, -1)[3, 3]
+    assert torch.allclose(one, four, atol=1e-6)
+
+
+def test_original_checkpoint_is_understood(network, weights: Path, tmp_path) -> None:
+    """By its own names: one of each kind, written out."""
+    pairs = {
+        "backbone.layer0.rbr_dense.conv.weight": (
+            "efficientloftr.backbone.stages.0.blocks.0.conv1.conv.weight"
+        ),
+        "matcher.backbone.layer3.13.rbr_1x1.bn.running_var": (
+            "efficientloftr.backbone.stages.3.blocks.13.conv2.norm.running_var"
+        ),
+        "backbone.layer2.1.rbr_identity.bias": (
+            "efficientloftr.backbone.stages.2.blocks.1.identity.bias"
+        ),
+        "loftr_coarse.layers.5.aggregate.weight": (
+            "efficientloftr.local_feature_transformer.layers.2.cross_attention."
+            "aggregation.q_aggregation.weight"
+        ),
+        "loftr_coarse.layers.4.merge.weight": (
+            "efficientloftr.local_feature_transformer.layers.2.self_attention."
+            "attention.o_proj.weight"
+        ),
+        "loftr_coarse.layers.0.mlp.2.weight": (
+            "efficientloftr.local_feature_transformer.layers.0.self_attention."
+            "mlp.fc2.weight"
+        ),
+        "fine_preprocess.layer3_outconv.weight": "refinement_layer.out_conv.weight",
+        "fine_preprocess.layer1_outconv2.1.num_batches_tracked": (
+            "refinement_layer.out_conv_layers.1.batch_norm.num_batches_tracked"
+        ),
+        "fine_preprocess.layer2_outconv.weight": (
+            "refinement_layer.out_conv_layers.0.out_conv1.weight"
+        ),
+    }
+    known = network.state_dict()
+    for theirs, ours in pairs.items():
+        assert e._library_name(theirs) == ours
+        assert ours in known
+        assert e._library_name(ours) == ours
+
+
+def test_any_size_is_mapped_back_to_its_own_pixels(weights: Path) -> None:
+    """A portrait and a landscape whose sides are no multiples of 32."""
+    eloftr = e.EfficientLoFTR(weights=weights, threshold=0.0)
+    image0, image1 = texture(150, 101), texture(90, 170)
+    matches = eloftr(image0, image1)
+    assert matches.source_size == (101, 150)
+    assert matches.target_size == (170, 90)
+    assert (matches.side == 1).all()
+    for points, size in ((matches.source, (101, 150)), (matches.target, (170, 90))):
+        assert (points > -0.5).all()
+        assert (points < np.array(size) - 0.5).all()
+    assert isinstance(load_matcher("eloftr", weights=weights), Matcher)
+
+
+def test_what_is_wrong_gets_one_sentence(weights: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(FileError, match=r"bad\.safetensors does not hold this network"):
+        e.EfficientLoFTR(weights=bad)
+    with pytest.raises(InputError, match="fine_stages must be both or second"):
+        e.EfficientLoFTR(weights=weights, fine_stages="first")  # type: ignore[arg-type]

@@ -1,0 +1,160 @@
+"""LoFTR: kornia's own matches, and cues equal to a brute-force softmax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+kornia = pytest.importorskip("kornia", reason="kornia is not installed")
+
+from semisure.errors import FileError, InputError  # noqa: E402
+from semisure.images import Image  # noqa: E402
+from semisure.matchers import load_matcher  # noqa: E402
+from semisure.matchers.loftr import LoFTR  # noqa: E402
+from semisure.types import Matcher  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory) -> Path:
+    """Seeded weights in the official layout, spread enough that cells differ."""
+    torch.manual_seed(0)
+    state = kornia.feature.LoFTR(pretrained=None).state_dict()
+    for name, values in state.items():
+        if name.endswith("running_mean"):
+            values.normal_(0.0, 0.1)
+        if name.endswith("running_var"):
+            values.uniform_(0.5, 1.5)
+    last = state["backbone.layer3_outconv.weight"]
+    last.sub_(last.mean(dim=1, keepdim=True)).mul_(1.5)
+    state["fine_preprocess.merge_feat.weight"].mul_(0.2)
+    path = tmp_path_factory.mktemp("weights") / "random.ckpt"
+    torch.save({"state_dict": {f"matcher.{k}": v for k, v in state.items()}}, path)
+    return path
+
+
+def texture() -> Image:
+    noise = np.random.default_rng(0).integers(0, 255, (26, 26, 3), np.uint8)
+    return np.asarray(cv2.resize(noise, (208, 208), interpolation=cv2.INTER_CUBIC))
+
+
+# Landscape with portrait, and sides that are no multiples of 8.
+IMAGES = texture()[:96, :136], texture()[16:141, 8:111]
+
+
+def own_matches(model, image0: Image, image1: Image, threshold: float):
+    tensors = [
+        torch.from_numpy(cv2.cvtColor(i, cv2.COLOR_RGB2GRAY))[None, None].float() / 255
+        for i in (image0, image1)
+    ]
+    model.coarse_matching.thr = threshold
+    seen: dict = {}
+    hooks = [
+        model.coarse_matching.register_forward_pre_hook(
+            lambda m, args, kw: seen.update(c0=args[0][0], c1=args[1][0]),
+            with_kwargs=True,
+        ),
+        model.fine_matching.register_forward_pre_hook(
+            lambda m, args: seen.update(f0=args[0], f1=args[1], data=args[2])
+        ),
+    ]
+    with torch.inference_mode():
+        out = model({"image0": tensors[0], "image1": tensors[1]})
+    for hook in hooks:
+        hook.remove()
+    return {name: t.numpy() for name, t in out.items()}, seen
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("threshold", [0.0, 0.01])
+def test_matches_are_the_librarys_own(
+    weights: Path, swap: bool, threshold: float
+) -> None:
+    loftr = LoFTR(weights=weights, threshold=threshold)
+    pair = IMAGES[::-1] if swap else IMAGES
+    matches = loftr(*pair)
+    own, _ = own_matches(loftr.model, *pair, threshold)
+    assert len(matches) == len(own["keypoints0"]) >= (10 if threshold == 0 else 0)
+    # The library's frame has its origin at the corner of the first pixel.
+    assert np.abs(matches.source + 0.5 - own["keypoints0"]).max() < 1e-4
+    assert np.abs(matches.target + 0.5 - own["keypoints1"]).max() < 1e-4
+    assert matches.confidence == pytest.approx(own["confidence"], abs=1e-5)
+    assert (matches.side == 1).all()
+    assert (matches.fine_window == 8.0).all()
+
+
+def test_cues_are_those_of_the_whole_matrices(weights: Path) -> None:
+    loftr = LoFTR(weights=weights, threshold=0.0)
+    matches = loftr(*IMAGES)
+    _, seen = own_matches(loftr.model, *IMAGES, 0.0)
+    c0, c1, f0, f1 = (seen[k].double().numpy() for k in ("c0", "c1", "f0", "f1"))
+    i, j = seen["data"]["i_ids"].numpy(), seen["data"]["j_ids"].numpy()
+    similarity = c0 @ c1.T / 256 / 0.1
+    weight = np.exp(similarity - similarity.max())
+    rows, columns = weight / weight.sum(1, keepdims=True), weight / weight.sum(0)
+    assert matches.confidence == pytest.approx((rows * columns)[i, j], abs=1e-5)
+    w1 = seen["data"]["hw1_c"][1]
+    k = np.arange(c1.shape[0])
+    coarse = np.stack([std(rows[i], 8 * (k % w1)), std(rows[i], 8 * (k // w1))], 1)
+    assert matches.coarse_std == pytest.approx(coarse, rel=1e-5, abs=1e-5)
+    heat = np.einsum("mc,mrc->mr", f0[:, 12], f1) / 128**0.5
+    heat = np.exp(heat - heat.max(axis=1, keepdims=True))
+    heat /= heat.sum(axis=1, keepdims=True)
+    grid = np.arange(25)
+    fine = np.stack([std(heat, 2 * (grid % 5)), std(heat, 2 * (grid // 5))], axis=1)
+    assert matches.fine_std == pytest.approx(fine, abs=1e-5)
+    # And the library's own number, which adds both axes in units of four pixels.
+    total = seen["data"]["expec_f"][:, 2].numpy()
+    assert matches.fine_std.sum(axis=1) / 4 == pytest.approx(total, abs=1e-5)
+
+
+def std(probability: np.ndarray, values: np.ndarray) -> np.ndarray:
+    mean = probability @ values
+    return np.sqrt((probability * (values - mean[:, None]) ** 2).sum(axis=1))
+
+
+def test_fine_batches_change_nothing(weights: Path, monkeypatch) -> None:
+    loftr = LoFTR(weights=weights, threshold=0.0)
+    whole = loftr(*IMAGES)
+    monkeypatch.setattr("semisure.matchers.loftr.FINE_BATCH", 3)
+    assert loftr(*IMAGES).target == pytest.approx(whole.target, abs=1e-4)
+
+
+def test_reduced_images_are_mapped_back_to_their_own_pixels(weights: Path) -> None:
+    """Half the size, so cell corners lie 16 px apart, half a pixel off the grid."""
+    image = np.asarray(cv2.resize(IMAGES[0], (272, 192)))
+    matches = LoFTR(weights=weights, threshold=0.0, max_side=136)(image, IMAGES[1])
+    assert matches.source_size == (272, 192)
+    assert len(matches)
+    assert (matches.source + 0.5) % 16 == pytest.approx(0.0)
+
+
+def test_variants_differ_in_the_position_encoding_only(weights: Path) -> None:
+    encodings = [
+        LoFTR(weights=weights, variant=v).model.pos_encoding.temp_bug_fix
+        for v in ("outdoor", "indoor", "indoor-new")
+    ]
+    assert encodings == [False, False, True]
+    assert isinstance(load_matcher("loftr-indoor", weights=weights), Matcher)
+    with pytest.raises(InputError, match="variant must be one of outdoor, indoor"):
+        LoFTR(weights=weights, variant="underwater")  # type: ignore[arg-type]
+
+
+def test_what_is_wrong_gets_one_sentence(tmp_path: Path, weights: Path) -> None:
+    state = torch.load(weights, weights_only=True)["state_dict"]
+    state.pop("matcher.backbone.conv1.weight")
+    bad = tmp_path / "bad.ckpt"
+    torch.save(state, bad)
+    with pytest.raises(FileError, match=r"Missing key.*backbone\.conv1\.weight"):
+        LoFTR(weights=bad)
+    torch.save([1, 2], bad)
+    with pytest.raises(FileError, match="it holds a list, not named tensors"):
+        LoFTR(weights=bad)
+    loftr = LoFTR(weights=weights)
+    with pytest.raises(InputError, match="at least 40 px a side, but one has 300 × 20"):
+        loftr(np.zeros((20, 300), np.uint8), IMAGES[0])
+    with pytest.raises(InputError, match="daisy is no network: it takes no weights"):
+        load_matcher("daisy", weights=weights)
