@@ -41,6 +41,7 @@ WINDOW = 5  # fine cells a side, 8 px from the first to the last
 BORDER = 2  # cells
 TEMPERATURE = 0.1
 MIN_SIDE = (2 * BORDER + 1) * STRIDE_COARSE
+STRIP_ROWS = 64  # at half size
 FINE_BATCH = 1024  # matches; 25 × 256 floats each, several times over
 
 
@@ -113,16 +114,15 @@ def _match(
     from semisure.matchers._dual import mutual_cells, row_spread
 
     with torch.inference_mode():
-        # One image at a time: nothing is larger than the backbone's maps at half size.
-        features = [model.extract_features(unit_tensor(grey(v), device)) for v in views]
-        size0, size1 = (tuple(f["coarse"].shape[2:]) for f in features)
-        tokens = [f.pop("coarse").flatten(2).mT.contiguous() for f in features]
+        maps = [_features(model, unit_tensor(grey(view), device)) for view in views]
+        size0, size1 = (tuple(coarse.shape[2:]) for coarse, _ in maps)
+        tokens = [coarse.flatten(2).mT.contiguous() for coarse, _ in maps]
         c0, c1 = model.loftr_coarse(*tokens)
         f0, f1 = c0[0] / (c0.shape[-1] * TEMPERATURE), c1[0]
         index0, index1, confidence = mutual_cells(
             f0, f1, size0, size1, threshold=threshold, border=BORDER
         )
-        fine = [f["fine"] for f in features]
+        fine = [at_half for _, at_half in maps]
         offset, fine_std = _refine(model, fine, (c0, c1), index0, index1)
         found = {
             "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
@@ -132,6 +132,40 @@ def _match(
             "coarse_std": STRIDE_COARSE * row_spread(f0[index0], f1, size1),
         }
     return {name: t.cpu().double().numpy() for name, t in found.items()}
+
+
+def _features(model: Any, image: Any) -> tuple[Any, Any]:
+    """Coarse and fine map of an image (1, 1, h, w), as `extract_features` gives them.
+
+    One image at a time, and the last layers in strips: nothing is larger than maps at
+    half size, of which the library's own way holds six.
+    """
+    backbone = model.backbone
+    half = backbone.relu(backbone.bn1(backbone.conv1(image)))
+    half = backbone.layer1(half)
+    quarter = backbone.layer2(half)
+    coarse = backbone.layer3_outconv(backbone.layer3(quarter))
+    quarter = backbone.layer2_outconv(quarter)
+    quarter = backbone.layer2_outconv2(quarter + _doubled(coarse, quarter))
+    above = _doubled(quarter, half)
+    rows, halo = half.shape[2], 2  # two convolutions of 3 × 3
+    fine = half.new_empty(1, backbone.layer1_outconv2[-1].out_channels, *half.shape[2:])
+    for start in range(0, rows, STRIP_ROWS):
+        stop = min(start + STRIP_ROWS, rows)
+        wider = slice(max(start - halo, 0), min(stop + halo, rows))
+        strip = backbone.layer1_outconv(half[:, :, wider]) + above[:, :, wider]
+        strip = backbone.layer1_outconv2(strip)
+        skipped = start - wider.start
+        fine[:, :, start:stop] = strip[:, :, skipped : skipped + stop - start]
+    return model.pos_encoding(coarse), fine
+
+
+def _doubled(small: Any, large: Any) -> Any:
+    """The small map at twice its size, cut to that of the large one."""
+    from torch.nn.functional import interpolate
+
+    twice = interpolate(small, scale_factor=2.0, mode="bilinear", align_corners=True)
+    return twice[..., : large.shape[2], : large.shape[3]]
 
 
 def _refine(
