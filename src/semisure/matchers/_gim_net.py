@@ -1,0 +1,171 @@
+"""GIM-LoFTR's network: LoFTR on the first three stages of a ResNet-50 that sees RGB.
+
+Module names are the official checkpoint's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from semisure.matchers._coarse import (
+    CellMatches,
+    cell_corner,
+    mutual_cells,
+    off_border,
+)
+from semisure.matchers._resnet import Bottleneck, conv, merging
+from semisure.matchers._transformer import EncoderLayer, Stack, linear_attention
+
+TEMPERATURE = 0.1
+WINDOW = 5  # cells of the fine map along each side of the fine window
+FINE_CELL = 2  # px
+BORDER = 2  # coarse cells without matches along the image's edges
+FINE_BATCH = 1024  # matches refined at a time
+
+
+class Cells(NamedTuple):
+    """Coarse features, scaled so that products are logits, and the grids they fill."""
+
+    f0: Tensor  # (n0, 256)
+    f1: Tensor  # (n1, 256)
+    size0: tuple[int, int]  # rows and columns
+    size1: tuple[int, int]
+
+
+class Found(NamedTuple):
+    """Matches in px whose origin is the image's corner, and what they came from."""
+
+    source: Tensor  # (m, 2)
+    target: Tensor  # (m, 2)
+    chosen: CellMatches
+    heat: Tensor  # (m, 25) over the fine window in image 1
+    cells: Cells
+
+
+class Encoder(nn.Module):
+    """ResNet-50 up to 1/8, without its max pooling."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.layer1 = _stage(64, 64, 1, 3)
+        self.layer2 = _stage(256, 128, 2, 4)
+        self.layer3 = _stage(512, 256, 2, 6)
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        half = self.layer1(self.bn1(self.conv1(image)).relu_())
+        quarter = self.layer2(half)
+        return half, quarter, self.layer3(quarter)
+
+
+def _stage(inputs: int, width: int, stride: int, blocks: int) -> nn.Sequential:
+    rest = (Bottleneck(4 * width, width) for _ in range(blocks - 1))
+    return nn.Sequential(Bottleneck(inputs, width, stride), *rest)
+
+
+class Pyramid(nn.Module):
+    """Coarse features (256 channels at 1/8) and fine ones (128 at 1/2) of an image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encode = Encoder()
+        self.layer3_outconv = conv(1024, 256)
+        self.layer2_outconv = conv(512, 256)
+        self.layer2_outconv2 = merging(256, 196)
+        self.layer1_outconv = conv(256, 196)
+        self.layer1_outconv2 = merging(196, 128)
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        half, quarter, eighth = self.encode(image)
+        coarse = self.layer3_outconv(eighth)
+        x = self.layer2_outconv2(self.layer2_outconv(quarter) + _doubled(coarse))
+        return coarse, self.layer1_outconv2(self.layer1_outconv(half) + _doubled(x))
+
+
+def _doubled(x: Tensor) -> Tensor:
+    return nn.functional.interpolate(
+        x, scale_factor=2.0, mode="bilinear", align_corners=True
+    )
+
+
+def _encoded(x: Tensor) -> Tensor:
+    """`x` (1, c, h, w) plus sines of its columns and rows.
+
+    The frequencies fall by e per step: LoFTR's published weights were trained with this
+    slip of operator precedence, and so were these.
+    """
+    _, channels, height, width = x.shape
+    pace = torch.exp(-torch.arange(0.0, channels // 2, 2.0, device=x.device))
+    across = torch.arange(1.0, width + 1, device=x.device) * pace[:, None]
+    down = torch.arange(1.0, height + 1, device=x.device) * pace[:, None]
+    table = x.new_zeros((channels, height, width))
+    table[0::4], table[1::4] = across.sin()[:, None], across.cos()[:, None]
+    table[2::4], table[3::4] = down.sin()[..., None], down.cos()[..., None]
+    return x + table
+
+
+class GimNet(nn.Module):
+    """GIM-LoFTR; images are RGB (1, 3, h, w) in [0, 1] with sides in multiples of 8."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = Pyramid()
+        self.loftr_coarse = Stack(
+            EncoderLayer(256, 8, linear_attention) for _ in range(8)
+        )
+        self.loftr_fine = Stack(
+            EncoderLayer(128, 8, linear_attention) for _ in range(2)
+        )
+
+    def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
+        """Coarse cells and the two fine maps (1, 128, h / 2, w / 2)."""
+        (coarse0, fine0), (coarse1, fine1) = map(self.backbone, (image0, image1))
+        size0, size1 = ((c.shape[2], c.shape[3]) for c in (coarse0, coarse1))
+        x0, x1 = (_encoded(c).flatten(2).transpose(1, 2) for c in (coarse0, coarse1))
+        x0, x1 = self.loftr_coarse(x0, x1)
+        sharp = x0[0] / (x0.shape[2] * TEMPERATURE)
+        return Cells(sharp, x1[0], size0, size1), fine0, fine1
+
+    def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> Found:
+        cells, fine0, fine1 = self.features(image0, image1)
+        inside0, inside1 = (
+            off_border(*size, BORDER, fine0.device)
+            for size in (cells.size0, cells.size1)
+        )
+        chosen = mutual_cells(cells.f0, cells.f1, inside0, inside1, threshold)
+        heats = [fine0.new_zeros(0, WINDOW**2)]
+        for k in range(0, len(chosen.index0), FINE_BATCH):
+            batch = slice(k, k + FINE_BATCH)
+            window0 = _windows(fine0, chosen.index0[batch])
+            window1 = _windows(fine1, chosen.index1[batch])
+            heats.append(self._heat(*self.loftr_fine(window0, window1)))
+        heat = torch.cat(heats)
+        source = cell_corner(chosen.index0, cells.size0[1])
+        target = cell_corner(chosen.index1, cells.size1[1]) + heat @ offsets(heat)
+        return Found(source.to(target.dtype), target, chosen, heat, cells)
+
+    @staticmethod
+    def _heat(window0: Tensor, window1: Tensor) -> Tensor:
+        centre = window0[:, WINDOW**2 // 2]
+        logits = torch.einsum("mc,mrc->mr", centre, window1) / centre.shape[1] ** 0.5
+        return torch.softmax(logits, dim=1)
+
+
+def _windows(fine: Tensor, index: Tensor) -> Tensor:
+    """The chosen cells' windows of the fine map, (m, 25, 128)."""
+    padded = nn.functional.pad(fine[0], [WINDOW // 2] * 4)
+    # A view, one window for each coarse cell: only the chosen ones are copied.
+    tiles = padded.unfold(1, WINDOW, 4).unfold(2, WINDOW, 4)
+    picked = tiles[:, index // tiles.shape[2], index % tiles.shape[2]]
+    return picked.flatten(2).permute(1, 2, 0).contiguous()
+
+
+def offsets(like: Tensor) -> Tensor:
+    """Offsets (25, 2) px of the fine window's cells from its centre."""
+    k = torch.arange(WINDOW**2, device=like.device)
+    steps = torch.stack([k % WINDOW, k // WINDOW], dim=1) - WINDOW // 2
+    return (steps * FINE_CELL).to(like.dtype)

@@ -1,0 +1,78 @@
+"""Official checkpoints: layouts that are read, and refusals that name the tensor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from semisure.errors import FileError  # noqa: E402
+from semisure.matchers._checkpoint import load_checkpoint  # noqa: E402
+
+
+@pytest.fixture
+def network() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+
+
+@pytest.fixture
+def state(network) -> dict:
+    return {n: torch.full_like(t, 7) for n, t in network.state_dict().items()}
+
+
+@pytest.mark.parametrize("prefix", ["", "matcher.", "model."])
+@pytest.mark.parametrize("nested", [False, True])
+def test_layouts_of_training_code_are_read(
+    tmp_path: Path, network, state, prefix: str, nested: bool
+) -> None:
+    named = {prefix + n: t for n, t in state.items()}
+    torch.save({"state_dict": named, "epoch": 3} if nested else named, tmp_path / "w")
+    load_checkpoint(network, tmp_path / "w")
+    assert all((t == 7).all() for t in network.state_dict().values())
+
+
+def test_safetensors_are_read(tmp_path: Path, network, state) -> None:
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    save_file(state, tmp_path / "w.safetensors")
+    load_checkpoint(network, tmp_path / "w.safetensors")
+    assert (network[0].weight == 7).all()
+    (tmp_path / "w.safetensors").write_bytes(b"short")
+    with pytest.raises(FileError, match="cannot be read as a checkpoint"):
+        load_checkpoint(network, tmp_path / "w.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"0.bias": None}, r"it lacks the tensor 0\.bias\."),
+        ({"0.bias": None, "1.bias": None}, r"0\.bias \(and 1 more such\)"),
+        ({"odd.one": torch.zeros(2)}, r"has a tensor odd\.one that it does not know"),
+        ({"0.bias": torch.zeros(4)}, r"0\.bias in the shape \(4,\) instead of \(3,\)"),
+    ],
+)
+def test_other_tensors_are_refused_by_name(
+    tmp_path: Path, network, state, changed: dict, message: str
+) -> None:
+    state |= changed
+    torch.save({n: t for n, t in state.items() if t is not None}, tmp_path / "w")
+    with pytest.raises(FileError, match=message):
+        load_checkpoint(network, tmp_path / "w")
+
+
+def test_what_only_training_needs_is_passed_over(tmp_path, network, state) -> None:
+    torch.save(state | {"flow.loc": torch.zeros(2)}, tmp_path / "w")
+    load_checkpoint(network, tmp_path / "w", training_only=("flow.",))
+    with pytest.raises(FileError, match=r"flow\.loc"):
+        load_checkpoint(network, tmp_path / "w")
+
+
+def test_what_is_no_checkpoint_gets_one_sentence(tmp_path: Path, network) -> None:
+    path = tmp_path / "w"
+    path.write_bytes(b"not weights")
+    with pytest.raises(FileError, match="cannot be read as a checkpoint"):
+        load_checkpoint(network, path)
+    torch.save([1, 2], path)
+    with pytest.raises(FileError, match="holds no state dict"):
+        load_checkpoint(network, path)
