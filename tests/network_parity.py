@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from scipy import ndimage
 
+torch.set_num_threads(1)  # images this small make threads wait for each other
+
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -96,8 +98,9 @@ def double_network(network: torch.nn.Module, name: str) -> torch.nn.Module:
     shapes = manifest(name)
     state = seeded_state(shapes)
     assert checksum(state) == int(np.load(FIXTURES / f"{name}.npz")["checksum"])
+    network = network.double().eval()
     network.load_state_dict({n: state[n] for n in network.state_dict()})
-    return network.double().eval()
+    return network
 
 
 def save_seeded(path: Path, name: str, **changed: object) -> Path:

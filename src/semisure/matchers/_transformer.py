@@ -94,15 +94,14 @@ def rotated(x: Tensor, long_side: int) -> Tensor:
     are rounded to half precision, as they were in training.
     """
     _, height, width, channels = x.shape
-    stretch = TRAINED_SIDE / long_side
     pace = torch.arange(channels // 4, dtype=torch.float32, device=x.device)
     pace = torch.exp(pace * (-math.log(10000.0) / (channels // 4)))
     row, column = (
-        torch.arange(1, n + 1, device=x.device)[:, None] * stretch * pace
+        torch.arange(1.0, n + 1, device=x.device)[:, None] * TRAINED_SIDE / long_side
         for n in (height, width)
     )
     angle = x.new_empty((height, width, channels // 4, 2), dtype=torch.float32)
-    angle[..., 0], angle[..., 1] = row[:, None], column[None]
+    angle[..., 0], angle[..., 1] = (row * pace)[:, None], (column * pace)[None]
     sin, cos = (
         table(angle).half().to(x.dtype).flatten(2).repeat_interleave(2, dim=-1)
         for table in (torch.sin, torch.cos)
