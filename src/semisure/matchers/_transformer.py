@@ -45,8 +45,12 @@ class Projections(nn.Module):
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """The merged message (n, cells, dim) of projected inputs (n, cells, dim)."""
-        split = (x.view(*x.shape[:2], self.heads, -1) for x in (query, key, value))
-        return self.merge(self.attention(*split).flatten(-2))
+        n, _, dim = query.shape
+        q, k, v = (
+            x.view(n, x.shape[1], self.heads, dim // self.heads)
+            for x in (query, key, value)
+        )
+        return self.merge(self.attention(q, k, v).flatten(-2))
 
 
 class EncoderLayer(Projections):

@@ -17,8 +17,8 @@ from semisure.errors import MissingExtraError
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import Matches
 
-# The repository's own copy; its README gives content and model "for research purposes
-# only", the code under MIT.
+# The repository's own copy, git blob 490fcc531b20fc02187eb4bc70976c94eccaa5f3. Its
+# README gives content and model "for research purposes only"; the code is under MIT.
 WEIGHTS = Weights(
     filename="gim_loftr_50h.ckpt",
     url="https://github.com/xuelunshen/gim/raw/main/weights/gim_loftr_50h.ckpt",

@@ -1,0 +1,332 @@
+"""CoMatch's network: attention weighed by covisibility, sub-pixels in both images.
+
+Module names are the official checkpoint's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, max_pool2d, pad, unfold
+
+from semisure.matchers._coarse import (
+    CELL,
+    CellMatches,
+    cell_corner,
+    mutual_cells,
+    off_border,
+)
+from semisure.matchers._resnet import Stem, conv, merging
+from semisure.matchers._transformer import (
+    EncoderLayer,
+    Projections,
+    full_attention,
+    rotated,
+)
+
+WIDTH = 256
+POOL = 4  # coarse cells that share one place in the attention, along each side
+BORDER = 2  # coarse cells without matches along the image's edges
+WINDOW = CELL + 2  # px: a cell and one pixel around it
+SUBPIXEL = 8  # channels of the fine features that only the sub-pixel stage reads
+FINE_BATCH = 512  # matches refined at a time; 100 × 100 similarities each
+
+
+class Cells(NamedTuple):
+    """Coarse features, scaled so that products are logits, and the grids they fill."""
+
+    f0: Tensor  # (n0, 256)
+    f1: Tensor  # (n1, 256)
+    size0: tuple[int, int]  # rows and columns
+    size1: tuple[int, int]
+    covisible0: Tensor  # (n0,) in [0, 1]
+    covisible1: Tensor  # (n1,)
+
+
+class Fine(NamedTuple):
+    """What the fine stages say of each match; offsets from the cells' corners, px."""
+
+    offset0: Tensor  # (m, 2)
+    offset1: Tensor  # (m, 2)
+    pixels0: Tensor  # (m, 64) given the pixel of image 1, over the cell of image 0
+    pixels1: Tensor  # (m, 64) given the pixel of image 0, over the cell of image 1
+    heat0: Tensor  # (m, 9) around the pixel of image 0
+    heat1: Tensor  # (m, 9) around the pixel of image 1
+
+
+class Found(NamedTuple):
+    """Matches in px whose origin is the image's corner, and what they came from."""
+
+    source: Tensor  # (m, 2)
+    target: Tensor  # (m, 2)
+    chosen: CellMatches
+    fine: Fine
+    cells: Cells
+
+
+class Backbone(Stem):
+    """Maps at 1/2, 1/4 and 1/8."""
+
+    def __init__(self) -> None:
+        super().__init__(1, (64, 128, 256))
+        self.layer3_outconv = conv(256, 256)
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        half, quarter, eighth = self.pyramid(image)
+        return half, quarter, self.layer3_outconv(eighth)
+
+
+class CoarseLayer(Projections):
+    """Attention between maps (1, c, h, w), pooled by 4 and weighed by covisibility."""
+
+    def __init__(self, rotary: bool) -> None:
+        super().__init__(WIDTH, 8, full_attention)
+        self.rotary = rotary
+        self.aggregate = nn.Conv2d(WIDTH, WIDTH, POOL, POOL, groups=WIDTH, bias=False)
+        self.mlp = nn.Sequential(
+            nn.Conv2d(2 * WIDTH, WIDTH, 1, bias=False),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(WIDTH, WIDTH, 3, padding=1, bias=False),
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        source: Tensor,
+        long_side: int,
+        seen: Tensor | None = None,
+        source_seen: Tensor | None = None,
+    ) -> Tensor:
+        """`seen` and `source_seen` (1, 1, h, w): the covisibilities so far, if any."""
+        query = self.aggregate(x if seen is None else x * seen)
+        if source_seen is None:
+            pooled = max_pool2d(source, POOL)
+        else:
+            pooled = _weighed(source, source_seen)
+        query, pooled = (self.norm1(t.permute(0, 2, 3, 1)) for t in (query, pooled))
+        rows, columns = query.shape[1:3]
+        query, key = self.q_proj(query), self.k_proj(pooled)
+        value = self.v_proj(pooled)
+        if self.rotary:
+            query, key = rotated(query, long_side), rotated(key, long_side)
+        if source_seen is not None:
+            value = value * max_pool2d(source_seen, POOL).permute(0, 2, 3, 1)
+        message = self.attend(*(t.flatten(1, 2) for t in (query, key, value)))
+        message = message.transpose(1, 2).reshape(1, WIDTH, rows, columns)
+        message = interpolate(message, scale_factor=float(POOL), mode="bilinear")
+        message = self.mlp(torch.cat([x, message], dim=1)).permute(0, 2, 3, 1)
+        return x + self.norm2(message).permute(0, 3, 1, 2)
+
+
+def _weighed(source: Tensor, seen: Tensor) -> Tensor:
+    """Means over blocks of cells, weighed by a softmax of their covisibility."""
+    weight = torch.softmax(unfold(seen, POOL, stride=POOL), dim=1)  # (1, 16, blocks)
+    blocks = unfold(source, POOL, stride=POOL).view(1, WIDTH, POOL**2, -1)
+    size = source.shape[2] // POOL, source.shape[3] // POOL
+    return (blocks * weight[:, None]).sum(dim=2).view(1, WIDTH, *size)
+
+
+class CoarseStack(nn.Module):
+    """Four pairs of self- and cross-attention; covisibility is read after each pair."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(CoarseLayer(k % 2 == 0) for k in range(8))
+        self.matchability_predictor = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(WIDTH, WIDTH, 3, padding=1, groups=WIDTH, bias=False),
+                nn.ReLU(inplace=True),
+                nn.Conv2d(WIDTH, 1, 1),
+            )
+            for _ in range(3)
+        )
+
+    def forward(
+        self, x0: Tensor, x1: Tensor, long_side: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Features and covisibilities of both images."""
+        seen0: Tensor | None = None
+        seen1: Tensor | None = None
+        for k in range(0, len(self.layers), 2):
+            within, across = self.layers[k], self.layers[k + 1]
+            x0 = within(x0, x0, long_side, seen0, seen0)
+            x1 = within(x1, x1, long_side, seen1, seen1)
+            x0 = across(x0, x1, long_side, seen0, seen1)
+            x1 = across(x1, x0, long_side, seen1, seen0)
+            if k // 2 < len(self.matchability_predictor):
+                predict = self.matchability_predictor[k // 2]
+                seen0, seen1 = predict(x0).sigmoid(), predict(x1).sigmoid()
+        assert seen0 is not None
+        assert seen1 is not None
+        return x0, x1, seen0, seen1
+
+
+class FineMaps(nn.Module):
+    """Maps of 64 channels at full size, from the coarse features down."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer3_outconv = conv(256, 256)
+        self.layer2_outconv = conv(128, 256)
+        self.layer2_outconv2 = merging(256, 128)
+        self.layer1_outconv = conv(64, 128)
+        self.layer1_outconv2 = merging(128, 64)
+
+    def forward(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
+        x = self.layer2_outconv(quarter) + _doubled(self.layer3_outconv(coarse))
+        x = self.layer1_outconv(half) + _doubled(self.layer2_outconv2(x))
+        return _doubled(self.layer1_outconv2(x))
+
+
+def _doubled(x: Tensor) -> Tensor:
+    return interpolate(x, scale_factor=2.0, mode="bilinear")
+
+
+class FineStack(nn.Module):
+    """One cross-attention between the windows of a match."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([EncoderLayer(64, 4, full_attention)])
+
+    def forward(self, x0: Tensor, x1: Tensor) -> tuple[Tensor, Tensor]:
+        x0 = self.layers[0](x0, x1)
+        return x0, self.layers[0](x1, x0)
+
+
+class CoarseHead(nn.Module):
+    """The softmax's learned temperature."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(0.1))
+
+
+class FineHead(nn.Module):
+    """The best pair of pixels, then the expectation around each of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.local_regress_temperature = nn.Parameter(torch.tensor(10.0))
+
+    def forward(self, window0: Tensor, window1: Tensor) -> Fine:
+        """Of windows (m, 100, 64) around both cells of each match."""
+        pixel0, pixel1, pixels0, pixels1 = _best_pixels(window0, window1)
+        around0 = _around(window0[..., -SUBPIXEL:], pixel0)
+        around1 = _around(window1[..., -SUBPIXEL:], pixel1)
+        middle = (around0[:, 4] + around1[:, 4]) / 2.0
+        soften = SUBPIXEL**0.5 * self.local_regress_temperature
+        heat0, heat1 = (
+            torch.softmax(torch.einsum("mc,mrc->mr", middle, a) / soften, dim=1)
+            for a in (around0, around1)
+        )
+        steps = grid(3, heat0)
+        offset0 = grid(CELL, heat0)[pixel0] + heat0 @ steps
+        offset1 = grid(CELL, heat1)[pixel1] + heat1 @ steps
+        return Fine(offset0, offset1, pixels0, pixels1, heat0, heat1)
+
+
+def _best_pixels(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Pixels (m,) of both cells that suit each other best, and each given the other."""
+    scale = w0.shape[2]  # all channels count, though the last eight are not used here
+    logits = w0[..., :-SUBPIXEL] @ w1[..., :-SUBPIXEL].mT / scale
+    dual = torch.softmax(logits, 1) * torch.softmax(logits, 2)
+    inner = torch.arange(WINDOW**2, device=w0.device).view(WINDOW, WINDOW)
+    inner = inner[1:-1, 1:-1].flatten()
+    dual = dual[:, inner[:, None], inner]
+    best = dual.flatten(1).argmax(dim=1)
+    pixel0, pixel1 = best // CELL**2, best % CELL**2
+    every = torch.arange(len(best), device=w0.device)
+    given1 = torch.softmax(logits[every, :, inner[pixel1]][:, inner], dim=1)
+    given0 = torch.softmax(logits[every, inner[pixel0]][:, inner], dim=1)
+    return pixel0, pixel1, given1, given0
+
+
+def _around(window: Tensor, pixel: Tensor) -> Tensor:
+    """The 3 × 3 features (m, 9, c) that the sub-pixel stage reads for a cell's pixel.
+
+    The window begins a pixel before the cell, which the published weights were trained
+    to overlook: the features are those one pixel up and to the left, and before the
+    first row or column comes the last.
+    """
+    k = torch.arange(9, device=window.device)
+    y = pixel[:, None] // CELL + k // 3 - 1
+    x = pixel[:, None] % CELL + k % 3 - 1
+    index = y % WINDOW * WINDOW + x % WINDOW
+    return window.gather(1, index[..., None].expand(-1, -1, window.shape[2]))
+
+
+def grid(side: int, like: Tensor) -> Tensor:
+    """Offsets (side², 2) px of a square's pixels from its middle, row by row."""
+    k = torch.arange(side**2, device=like.device)
+    steps = torch.stack([k % side, k // side], dim=1).to(like.dtype)
+    return steps - (side - 1) / 2
+
+
+class CoMatchNet(nn.Module):
+    """CoMatch; images are grey (1, 1, h, w) in [0, 1] with sides in multiples of 32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = Backbone()
+        self.loftr_coarse = CoarseStack()
+        self.coarse_matching = CoarseHead()
+        self.fine_preprocess = FineMaps()
+        self.loftr_fine = FineStack()
+        self.fine_matching = FineHead()
+
+    def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
+        """Coarse cells and the two fine maps (1, 64, h, w)."""
+        long_side = max(*image0.shape[2:], *image1.shape[2:])
+        (half0, quarter0, x0), (half1, quarter1, x1) = map(
+            self.backbone, (image0, image1)
+        )
+        x0, x1, seen0, seen1 = self.loftr_coarse(x0, x1, long_side)
+        size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
+        x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
+        f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
+        cells = Cells(
+            f0 / self.coarse_matching.temperature,
+            f1,
+            size0,
+            size1,
+            seen0.flatten(),
+            seen1.flatten(),
+        )
+        fine0 = self.fine_preprocess(x0, quarter0, half0)
+        return cells, fine0, self.fine_preprocess(x1, quarter1, half1)
+
+    def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> Found:
+        cells, fine0, fine1 = self.features(image0, image1)
+        inside0, inside1 = (
+            off_border(*size, BORDER, fine0.device)
+            for size in (cells.size0, cells.size1)
+        )
+        chosen = mutual_cells(cells.f0, cells.f1, inside0, inside1, threshold)
+        pairs = torch.stack([chosen.index0, chosen.index1])
+        parts = [
+            self.refine(fine0, fine1, *pairs[:, k : k + FINE_BATCH])
+            for k in range(0, max(pairs.shape[1], 1), FINE_BATCH)
+        ]
+        fine = Fine(*(torch.cat(same) for same in zip(*parts, strict=True)))
+        source = cell_corner(chosen.index0, cells.size0[1]) + fine.offset0
+        target = cell_corner(chosen.index1, cells.size1[1]) + fine.offset1
+        return Found(source, target, chosen, fine, cells)
+
+    def refine(
+        self, fine0: Tensor, fine1: Tensor, index0: Tensor, index1: Tensor
+    ) -> Fine:
+        """Both fine stages for some matches."""
+        windows = self.loftr_fine(_windows(fine0, index0), _windows(fine1, index1))
+        return self.fine_matching(*windows)
+
+
+def _windows(fine: Tensor, index: Tensor) -> Tensor:
+    """The chosen cells and a pixel around them, (m, 100, 64)."""
+    padded = pad(fine[0], [1] * 4)
+    # A view, one window for each coarse cell: only the chosen ones are copied.
+    tiles = padded.unfold(1, WINDOW, CELL).unfold(2, WINDOW, CELL)
+    picked = tiles[:, index // tiles.shape[2], index % tiles.shape[2]]
+    return picked.flatten(2).permute(1, 2, 0).contiguous()
