@@ -76,12 +76,12 @@ def test_fine_cues_add_the_variances_of_both_stages() -> None:
         dual = p / p.sum(0) * (p / p.sum(1, keepdims=True))
         dual = dual.reshape(10, 10, 10, 10)[1:-1, 1:-1, 1:-1, 1:-1]
         y0, x0, y1, x1 = np.unravel_index(dual.argmax(), dual.shape)
-        inner = similarity.reshape(10, 10, 10, 10)[1:-1, 1:-1, 1:-1, 1:-1]
+        over = similarity.reshape(10, 10, 10, 10)
         for given, heat, answer in (
-            (inner[y0, x0], found.fine.heat1[k], stds["fine_std"][k]),
-            (inner[:, :, y1, x1], found.fine.heat0[k], extras["source_std"][k]),
+            (over[y0 + 1, x0 + 1], found.fine.heat1[k], stds["fine_std"][k]),
+            (over[:, :, y1 + 1, x1 + 1], found.fine.heat0[k], extras["source_std"][k]),
         ):
-            first = softmax_std(given.reshape(1, -1), (8, 8), 1.0)[0]
+            first = softmax_std(given.reshape(1, -1), (10, 10), 1.0)[0]
             second = softmax_std(np.log(heat.numpy())[None], (3, 3), 1.0)[0]
             brute = np.hypot(first, second)
             assert answer.numpy() == pytest.approx(brute, abs=1e-5)
@@ -97,8 +97,8 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
     assert (matches.source_size, matches.target_size) == ((101, 150), (163, 99))
     assert len(matches) > 5
     assert (matches.side == 1).all()
-    # 101 × 150 px are seen as 96 × 128, and 163 × 99 as 160 × 96.
-    assert extras["covisibility0"].shape == (16, 12)
+    # 101 × 150 px are seen as 96 × 160, and 163 × 99 as 160 × 96.
+    assert extras["covisibility0"].shape == (20, 12)
     assert extras["covisibility1"].shape == (12, 20)
     assert (
         extras["covisibility"].shape == extras["source_std"].shape == (len(matches), 2)
@@ -131,6 +131,8 @@ def test_wrong_images_and_checkpoints_get_one_sentence(
     image = photo_pair()[0]
     with pytest.raises(InputError, match="at least 64 px"):
         CoMatch(weights=checkpoint)(image[:63], image)
+    with pytest.raises(InputError, match="fine_stages must be both or second"):
+        CoMatch(weights=checkpoint, fine_stages="first")
     name = "coarse_matching.temperature"
     path = save_seeded(tmp_path / "wrong.ckpt", "comatch", **{name: None})
     with pytest.raises(FileError, match=f"lacks the tensor {name}"):

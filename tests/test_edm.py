@@ -104,8 +104,8 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
     matches, extras = edm.with_extras(*photo_pair())
     assert (matches.source_size, matches.target_size) == ((101, 150), (163, 99))
     assert set(matches.side) == {0, 1}
-    # 101 × 150 px are seen as 64 × 128, and 163 × 99 as 128 × 64.
-    scale = np.array([[101 / 64, 150 / 128], [163 / 128, 99 / 64]])
+    # 101 × 150 px are seen as 96 × 128, and 163 × 99 as 128 × 64.
+    scale = np.array([[101 / 96, 150 / 128], [163 / 128, 99 / 64]])
     fixed = np.where(matches.side[:, None] == 1, matches.source, matches.target)
     cells = (fixed + 0.5) / scale[1 - matches.side] / 8
     assert np.abs(cells - np.round(cells)).max() < 1e-9

@@ -69,13 +69,13 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
     assert (matches.source_size, matches.target_size) == ((101, 150), (163, 99))
     assert len(matches) > 5
     assert (matches.side == 1).all()
-    # 101 × 150 px are seen as 80 × 128, so image 0's points are on that grid.
-    seen = (matches.source + 0.5) / np.array([101 / 80, 150 / 128])
+    # 101 × 150 px are seen as 88 × 128, so image 0's points are on that grid.
+    seen = (matches.source + 0.5) / np.array([101 / 88, 150 / 128])
     assert np.abs(seen / 8 - np.round(seen / 8)).max() < 1e-9
     assert seen.min() >= 16
     assert matches.fine_std.min() > 0
-    # 163 × 99 px are seen as 128 × 72.
-    assert matches.fine_window == pytest.approx(8 * (163 / 128 + 99 / 72) / 2)
+    # 163 × 99 px are seen as 128 × 80.
+    assert matches.fine_window == pytest.approx(8 * (163 / 128 + 99 / 80) / 2)
 
 
 def test_no_matches_is_an_answer(checkpoint: Path) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from semisure.errors import FileError
+from semisure.matchers._cues import read_tensors
 
 # Training code keeps the network under one of these names.
 PREFIXES = ("matcher.", "model.")
@@ -32,39 +29,13 @@ def load_checkpoint(
 
 def _read(path: Path) -> dict[str, Tensor]:
     try:
-        held = _safetensors(path) if path.suffix == ".safetensors" else _pickled(path)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError) as error:
+        held = read_tensors(path)
+    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError) as error:
         words = " ".join(str(error).split())[:200]
         raise FileError(f"{path} cannot be read as a checkpoint: {words}") from None
-    if isinstance(held, dict) and isinstance(held.get("state_dict"), dict):
-        held = held["state_dict"]
-    if not isinstance(held, dict) or not all(
-        isinstance(v, Tensor) for v in held.values()
-    ):
-        raise FileError(f"{path} holds no state dict of tensors.")
+    if not all(isinstance(tensor, Tensor) for tensor in held.values()):
+        raise FileError(f"{path} holds more than named tensors.")
     return {_plain(str(name)): tensor for name, tensor in held.items()}
-
-
-def _pickled(path: Path) -> Any:
-    # Only tensors and plain containers: nothing that the file holds is run.
-    return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def _safetensors(path: Path) -> Any:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(str(error)) from None
-
-
-def unit_tensor(image: NDArray[np.uint8], device: str) -> Tensor:
-    """Pixels from 0 to 1, (1, channels, h, w)."""
-    planes = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
-    pixels = torch.from_numpy(np.ascontiguousarray(planes))[None]
-    return pixels.to(device).float() / 255.0
 
 
 def _plain(name: str) -> str:

@@ -11,13 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, max_pool2d, pad, unfold
 
-from semisure.matchers._coarse import (
-    CELL,
-    CellMatches,
-    cell_corner,
-    mutual_cells,
-    off_border,
-)
+from semisure.matchers._cues import cell_corner, wide
+from semisure.matchers._dual import CellMatches, mutual_cells
 from semisure.matchers._resnet import Stem, conv, merging
 from semisure.matchers._transformer import (
     EncoderLayer,
@@ -26,6 +21,7 @@ from semisure.matchers._transformer import (
     rotated,
 )
 
+CELL = 8  # px between coarse cells, which are the fine windows too
 WIDTH = 256
 POOL = 4  # coarse cells that share one place in the attention, along each side
 BORDER = 2  # coarse cells without matches along the image's edges
@@ -50,8 +46,8 @@ class Fine(NamedTuple):
 
     offset0: Tensor  # (m, 2)
     offset1: Tensor  # (m, 2)
-    pixels0: Tensor  # (m, 64) given the pixel of image 1, over the cell of image 0
-    pixels1: Tensor  # (m, 64) given the pixel of image 0, over the cell of image 1
+    pixels0: Tensor  # (m, 100) given the pixel of image 1, over the window of image 0
+    pixels1: Tensor  # (m, 100) given the pixel of image 0, over the window of image 1
     heat0: Tensor  # (m, 9) around the pixel of image 0
     heat1: Tensor  # (m, 9) around the pixel of image 1
 
@@ -95,7 +91,6 @@ class CoarseLayer(Projections):
         self,
         x: Tensor,
         source: Tensor,
-        long_side: int,
         seen: Tensor | None = None,
         source_seen: Tensor | None = None,
     ) -> Tensor:
@@ -110,7 +105,7 @@ class CoarseLayer(Projections):
         query, key = self.q_proj(query), self.k_proj(pooled)
         value = self.v_proj(pooled)
         if self.rotary:
-            query, key = rotated(query, long_side), rotated(key, long_side)
+            query, key = rotated(query), rotated(key)
         if source_seen is not None:
             value = value * max_pool2d(source_seen, POOL).permute(0, 2, 3, 1)
         message = self.attend(*(t.flatten(1, 2) for t in (query, key, value)))
@@ -143,18 +138,16 @@ class CoarseStack(nn.Module):
             for _ in range(3)
         )
 
-    def forward(
-        self, x0: Tensor, x1: Tensor, long_side: int
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, x0: Tensor, x1: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Features and covisibilities of both images."""
         seen0: Tensor | None = None
         seen1: Tensor | None = None
         for k in range(0, len(self.layers), 2):
             within, across = self.layers[k], self.layers[k + 1]
-            x0 = within(x0, x0, long_side, seen0, seen0)
-            x1 = within(x1, x1, long_side, seen1, seen1)
-            x0 = across(x0, x1, long_side, seen0, seen1)
-            x1 = across(x1, x0, long_side, seen1, seen0)
+            x0 = within(x0, x0, seen0, seen0)
+            x1 = within(x1, x1, seen1, seen1)
+            x0 = across(x0, x1, seen0, seen1)
+            x1 = across(x1, x0, seen1, seen0)
             if k // 2 < len(self.matchability_predictor):
                 predict = self.matchability_predictor[k // 2]
                 seen0, seen1 = predict(x0).sigmoid(), predict(x1).sigmoid()
@@ -239,8 +232,8 @@ def _best_pixels(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor
     best = dual.flatten(1).argmax(dim=1)
     pixel0, pixel1 = best // CELL**2, best % CELL**2
     every = torch.arange(len(best), device=w0.device)
-    given1 = torch.softmax(logits[every, :, inner[pixel1]][:, inner], dim=1)
-    given0 = torch.softmax(logits[every, inner[pixel0]][:, inner], dim=1)
+    given1 = torch.softmax(logits[every, :, inner[pixel1]], dim=1)
+    given0 = torch.softmax(logits[every, inner[pixel0]], dim=1)
     return pixel0, pixel1, given1, given0
 
 
@@ -279,11 +272,10 @@ class CoMatchNet(nn.Module):
 
     def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
         """Coarse cells and the two fine maps (1, 64, h, w)."""
-        long_side = max(*image0.shape[2:], *image1.shape[2:])
         (half0, quarter0, x0), (half1, quarter1, x1) = map(
             self.backbone, (image0, image1)
         )
-        x0, x1, seen0, seen1 = self.loftr_coarse(x0, x1, long_side)
+        x0, x1, seen0, seen1 = self.loftr_coarse(x0, x1)
         size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
         x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
         f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
@@ -300,19 +292,15 @@ class CoMatchNet(nn.Module):
 
     def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> Found:
         cells, fine0, fine1 = self.features(image0, image1)
-        inside0, inside1 = (
-            off_border(*size, BORDER, fine0.device)
-            for size in (cells.size0, cells.size1)
-        )
-        chosen = mutual_cells(cells.f0, cells.f1, inside0, inside1, threshold)
+        chosen = mutual_cells(*cells[:4], threshold=threshold, border=BORDER)
         pairs = torch.stack([chosen.index0, chosen.index1])
         parts = [
             self.refine(fine0, fine1, *pairs[:, k : k + FINE_BATCH])
             for k in range(0, max(pairs.shape[1], 1), FINE_BATCH)
         ]
         fine = Fine(*(torch.cat(same) for same in zip(*parts, strict=True)))
-        source = cell_corner(chosen.index0, cells.size0[1]) + fine.offset0
-        target = cell_corner(chosen.index1, cells.size1[1]) + fine.offset1
+        source = cell_corner(chosen.index0, cells.size0[1], CELL) + wide(fine.offset0)
+        target = cell_corner(chosen.index1, cells.size1[1], CELL) + wide(fine.offset1)
         return Found(source, target, chosen, fine, cells)
 
     def refine(

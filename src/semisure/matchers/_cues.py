@@ -83,7 +83,7 @@ def load_state(
     ``state_dict``. `rename` gives the network's name for the file's.
     """
     try:
-        state = _read_tensors(path)
+        state = read_tensors(path)
         state = {rename(name): tensor for name, tensor in state.items()}
         network.load_state_dict(state)
     except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError) as error:
@@ -93,7 +93,8 @@ def load_state(
         ) from None
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors in a file, by name; nothing that it holds is executed."""
     with path.open("rb") as file:
         start = file.read(9)
     if start[8:] == b"{":  # safetensors: eight bytes of length, then JSON
@@ -106,7 +107,8 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         except SafetensorError as error:
             raise TypeError(str(error)) from None
-    state = torch.load(path, map_location="cpu", weights_only=True)
+    with path.open("rb") as file:  # by its content, whatever its name ends with
+        state = torch.load(file, map_location="cpu", weights_only=True)
     if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
         state = state["state_dict"]
     if not isinstance(state, dict):

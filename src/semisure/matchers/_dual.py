@@ -16,7 +16,7 @@ from semisure.matchers._cues import TILE_ROWS, wide
 
 
 class CellMatches(NamedTuple):
-    """Cells that chose each other: indices (m,) and dual-softmax confidence (m,)."""
+    """Pairs of cells: indices (m,) and dual-softmax confidence (m,)."""
 
     index0: Tensor
     index1: Tensor
@@ -37,6 +37,24 @@ def mutual_cells(
     `f0` (n0, c) and `f1` (n1, c) carry the temperature already; sizes are those of the
     grids, (height, width), and `border` is counted in cells.
     """
+    row_best, row_index, column_best = _maxima(f0, f1)
+    # The same numbers were compared both ways, so equality is exact.
+    mutual = column_best[row_index] == row_best
+    sure = row_best.exp() > max(threshold, 0.0)
+    inside0, inside1 = (_off_border(s, border, f0.device) for s in (size0, size1))
+    index0 = torch.where(mutual & sure & inside0 & inside1[row_index])[0]
+    return CellMatches(index0, row_index[index0], row_best[index0].exp())
+
+
+def top_cells(f0: Tensor, f1: Tensor, count: int) -> CellMatches:
+    """The `count` cells of image 0 with the largest maxima, best first, not mutual."""
+    row_best, row_index, _ = _maxima(f0, f1)
+    index0 = row_best.topk(min(count, len(f0))).indices
+    return CellMatches(index0, row_index[index0], row_best[index0].exp())
+
+
+def _maxima(f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Log confidence of each row's best (n0,), its column, and each column's best."""
     row_sum, column_sum = _log_sums(f0, f1)
     row_best = f0.new_empty(len(f0))
     row_index = torch.empty(len(f0), dtype=torch.long, device=f0.device)
@@ -47,12 +65,7 @@ def mutual_cells(
         confidence.sub_(row_sum[rows, None]).sub_(column_sum)
         row_best[rows], row_index[rows] = confidence.max(dim=1)
         torch.maximum(column_best, confidence.amax(dim=0), out=column_best)
-    # The same numbers were compared both ways, so equality is exact.
-    mutual = column_best[row_index] == row_best
-    sure = row_best.exp() > max(threshold, 0.0)
-    inside0, inside1 = (_off_border(s, border, f0.device) for s in (size0, size1))
-    index0 = torch.where(mutual & sure & inside0 & inside1[row_index])[0]
-    return CellMatches(index0, row_index[index0], row_best[index0].exp())
+    return row_best, row_index, column_best
 
 
 def _off_border(size: tuple[int, int], border: int, device: torch.device) -> Tensor:

@@ -12,10 +12,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from semisure.matchers._coarse import CELL, CellMatches, cell_corner, top_rows
+from semisure.matchers._cues import cell_corner, wide
+from semisure.matchers._dual import CellMatches, top_cells
 from semisure.matchers._resnet import Stem, basic_stage, conv
-from semisure.matchers._transformer import Projections, rotated
+from semisure.matchers._transformer import Projections, Stack, rotated
 
+CELL = 8  # px between coarse cells
 TRAINING_ONLY = ("fine_matching.flow.",)
 DIMS = (32, 64, 128, 256, 256)  # channels at 1/2 … 1/32
 WIDTH = DIMS[-1]
@@ -104,30 +106,15 @@ class NeckLayer(Projections):
             nn.Linear(2 * WIDTH, WIDTH, bias=False),
         )
 
-    def forward(self, x: Tensor, source: Tensor, long_side: int) -> Tensor:
+    def forward(self, x: Tensor, source: Tensor) -> Tensor:
         normed, source = self.norm1(x), self.norm1(source)
         query, key = self.q_proj(normed), self.k_proj(source)
         value = self.v_proj(source)
         if self.rotary:
-            query, key = rotated(query, long_side), rotated(key, long_side)
+            query, key = rotated(query), rotated(key)
         message = self.attend(*(t.flatten(1, 2) for t in (query, key, value)))
         message = self.mlp(torch.cat([x, message.view_as(x)], dim=-1))
         return x + self.norm2(message)
-
-
-class NeckStack(nn.Module):
-    """Self, cross, self, cross at 1/32."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(NeckLayer(k % 2 == 0) for k in range(4))
-
-    def forward(self, x0: Tensor, x1: Tensor, long_side: int) -> tuple[Tensor, Tensor]:
-        x0, x1 = (x.permute(0, 2, 3, 1) for x in (x0, x1))
-        for k, layer in enumerate(self.layers):
-            x0 = layer(x0, x1 if k % 2 else x0, long_side)
-            x1 = layer(x1, x0 if k % 2 else x1, long_side)
-        return x0.permute(0, 3, 1, 2), x1.permute(0, 3, 1, 2)
 
 
 class Neck(nn.Module):
@@ -142,12 +129,18 @@ class Neck(nn.Module):
         self.att16 = _unit(WIDTH, WIDTH, act=nn.Sigmoid())
         self.dwconv16 = self._mixing()
         self.dwconv8 = self._mixing()
-        self.loftr_32 = NeckStack()
+        self.loftr_32 = Stack(NeckLayer(rotary=k % 2 == 0) for k in range(4))
 
     @staticmethod
     def _mixing() -> nn.Sequential:
         depthwise = _unit(WIDTH, WIDTH, 3, groups=WIDTH, act=nn.GELU())
         return nn.Sequential(depthwise, _unit(WIDTH, WIDTH))
+
+    def informed(self, f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
+        """Maps at 1/32 after self, cross, self and cross attention."""
+        x0, x1 = (self.fc32(f).permute(0, 2, 3, 1) for f in (f0, f1))
+        x0, x1 = self.loftr_32(x0, x1)
+        return x0.permute(0, 3, 1, 2), x1.permute(0, 3, 1, 2)
 
     def injected(self, f8: Tensor, f16: Tensor, f32: Tensor) -> Tensor:
         """The map at 1/8, gated and lifted by the coarser ones."""
@@ -196,11 +189,8 @@ class EdmNet(nn.Module):
 
     def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
         """Coarse cells, and what the fine stage reads of each cell, (n, 256)."""
-        long_side = max(*image0.shape[2:], *image1.shape[2:])
         (*maps0, fine0), (*maps1, fine1) = self.backbone(image0), self.backbone(image1)
-        maps0[2], maps1[2] = self.neck.loftr_32(
-            self.neck.fc32(maps0[2]), self.neck.fc32(maps1[2]), long_side
-        )
+        maps0[2], maps1[2] = self.neck.informed(maps0[2], maps1[2])
         c0, c1 = self.neck.injected(*maps0), self.neck.injected(*maps1)
         size0, size1 = ((c.shape[2], c.shape[3]) for c in (c0, c1))
         flat0, flat1 = (c[0].flatten(1).T for c in (c0, c1))
@@ -213,7 +203,7 @@ class EdmNet(nn.Module):
     ) -> Found:
         """The best `share` of image 0's cells, each moved on the side that is surer."""
         cells, fine0, fine1 = self.features(image0, image1)
-        best = top_rows(cells.f0, cells.f1, int(len(cells.f0) * share))
+        best = top_cells(cells.f0, cells.f1, int(len(cells.f0) * share))
         sure = best.confidence > threshold
         index0, index1 = best.index0[sure], best.index1[sure]
         heat1, sigma1 = self.fine_matching(fine0[index0], fine1[index1])
@@ -226,9 +216,9 @@ class EdmNet(nn.Module):
         heat = torch.where(on1[..., None], heat1[order], heat0[order])
         sigma = torch.where(on1, sigma1[order], sigma0[order])
         chosen = CellMatches(index0[order], index1[order], best.confidence[sure][order])
-        offset = heat @ offsets(heat)
-        source = cell_corner(chosen.index0, cells.size0[1]) + offset * ~on1
-        target = cell_corner(chosen.index1, cells.size1[1]) + offset * on1
+        moved = (heat @ offsets(heat))[:, None] * torch.stack([~on1, on1], dim=1)
+        source = cell_corner(chosen.index0, cells.size0[1], CELL) + wide(moved[:, 0])
+        target = cell_corner(chosen.index1, cells.size1[1], CELL) + wide(moved[:, 1])
         found = Found(source, target, chosen, side, heat, sigma, cells)
         return _kept(found, image0, image1)
 

@@ -10,15 +10,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from semisure.matchers._coarse import (
-    CellMatches,
-    cell_corner,
-    mutual_cells,
-    off_border,
-)
+from semisure.matchers._cues import cell_corner, wide
+from semisure.matchers._dual import CellMatches, mutual_cells
 from semisure.matchers._resnet import Bottleneck, conv, merging
 from semisure.matchers._transformer import EncoderLayer, Stack, linear_attention
 
+CELL = 8  # px between coarse cells
 TEMPERATURE = 0.1
 WINDOW = 5  # cells of the fine map along each side of the fine window
 FINE_CELL = 2  # px
@@ -132,11 +129,7 @@ class GimNet(nn.Module):
 
     def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> Found:
         cells, fine0, fine1 = self.features(image0, image1)
-        inside0, inside1 = (
-            off_border(*size, BORDER, fine0.device)
-            for size in (cells.size0, cells.size1)
-        )
-        chosen = mutual_cells(cells.f0, cells.f1, inside0, inside1, threshold)
+        chosen = mutual_cells(*cells, threshold=threshold, border=BORDER)
         heats = [fine0.new_zeros(0, WINDOW**2)]
         for k in range(0, len(chosen.index0), FINE_BATCH):
             batch = slice(k, k + FINE_BATCH)
@@ -144,9 +137,9 @@ class GimNet(nn.Module):
             window1 = _windows(fine1, chosen.index1[batch])
             heats.append(self._heat(*self.loftr_fine(window0, window1)))
         heat = torch.cat(heats)
-        source = cell_corner(chosen.index0, cells.size0[1])
-        target = cell_corner(chosen.index1, cells.size1[1]) + heat @ offsets(heat)
-        return Found(source.to(target.dtype), target, chosen, heat, cells)
+        source = cell_corner(chosen.index0, cells.size0[1], CELL)
+        target = cell_corner(chosen.index1, cells.size1[1], CELL)
+        return Found(source, target + wide(heat @ offsets(heat)), chosen, heat, cells)
 
     @staticmethod
     def _heat(window0: Tensor, window1: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 _EPSILON = 1e-6  # the family's; keeps an empty sum of keys from dividing by zero
-TRAINED_SIDE = 832  # px; positions are stretched as if every image had this side
+TRAINED_SIDE = 832  # px
+ROTARY_CELL = 32  # px between the places that know their position
 
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -91,13 +92,14 @@ class Stack(nn.Module):
         return alternate(self.layers, x0, x1)
 
 
-def rotated(x: Tensor, long_side: int) -> Tensor:
+def rotated(x: Tensor) -> Tensor:
     """`x` (n, h, w, c) turned by its position: rows and columns take turns.
 
-    `long_side` px of the images is mapped onto the side that training saw. The tables
-    are rounded to half precision, as they were in training.
+    The longer side is mapped onto the one that training saw, as the authors' tests do.
+    The tables are rounded to half precision, as they were in training.
     """
     _, height, width, channels = x.shape
+    long_side = ROTARY_CELL * max(height, width)
     pace = torch.arange(channels // 4, dtype=torch.float32, device=x.device)
     pace = torch.exp(pace * (-math.log(10000.0) / (channels // 4)))
     row, column = (

@@ -63,9 +63,15 @@ def view_of(
 
 def grey(view: View) -> Image:
     """The view as one channel, (h, w)."""
-    if view.image.ndim == 2:
-        return view.image
+    if view.image.ndim == 2 or view.image.shape[2] == 1:
+        return view.image.reshape(view.image.shape[:2])
     return np.asarray(cv2.cvtColor(view.image, cv2.COLOR_RGB2GRAY), np.uint8)
+
+
+def rgb(view: View) -> Image:
+    """The view as three channels, (h, w, 3); of a grey one, three times the same."""
+    image = view.image.reshape(*view.image.shape[:2], -1)
+    return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
 
 
 def assemble(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import MissingExtraError
+from semisure.matchers._view import View, assemble, grey, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Matches
 
@@ -22,13 +23,13 @@ from semisure.types import FloatArray, Matches
 # this is the same network's state dict on the hub.
 WEIGHTS = Weights(
     filename="edm.safetensors",
-    url="https://huggingface.co/vismatch/edm/resolve/main/edm.safetensors",
-    sha256="",
-    size=0,
+    hub="vismatch/edm",
+    about=41_000_000,
     licence="Apache-2.0",
 )
 
 MULTIPLE = 32  # px
+MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 FINE_WINDOW_PX = 8.0  # offsets from −4 to 4 px
 
 
@@ -67,10 +68,8 @@ class Edm:
         self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]
     ) -> tuple[Matches, dict[str, FloatArray]]:
         """The matches, and `native_scale` (n, 2): the head's own, px on `side`."""
-        from semisure.matchers._adapter import assemble, view_of
-
         view0, view1 = (
-            view_of(image, self.max_side, MULTIPLE, MULTIPLE)
+            view_of(image, self.max_side, multiple=MULTIPLE, min_side=MULTIPLE)
             for image in (image0, image1)
         )
         found, side = _match(self, view0, view1)
@@ -92,13 +91,12 @@ def _load(path: Path | None, device: str) -> Any:
 
 
 def _match(
-    edm: Edm, view0: Any, view1: Any
+    edm: Edm, view0: View, view1: View
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
     """Points and cues in the pixels of the views, and the side of each match."""
     import torch
 
-    from semisure.matchers._adapter import grey
-    from semisure.matchers._checkpoint import unit_tensor
+    from semisure.matchers._cues import unit_tensor
 
     with torch.inference_mode():
         pixels = (unit_tensor(grey(v), edm.device) for v in (view0, view1))
@@ -106,7 +104,7 @@ def _match(
         named = {
             "source": found.source - 0.5,
             "target": found.target - 0.5,
-            "confidence": found.chosen.confidence,
+            "confidence": found.chosen.confidence.clamp(MIN_CONFIDENCE, 1.0),
             "native_scale": found.sigma,
             **cues(found),
         }
@@ -118,8 +116,8 @@ def cues(found: Any) -> dict[str, Any]:
     """Standard deviations (m, 2) in px of the refined image as the network sees it."""
     import torch
 
-    from semisure.matchers._coarse import CELL, row_spread
-    from semisure.matchers._edm_net import offsets
+    from semisure.matchers._dual import row_spread
+    from semisure.matchers._edm_net import CELL, offsets
 
     cells, on1 = found.cells, found.side == 1
     spread = found.sigma.new_empty(len(on1), 2, dtype=torch.float64)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import MissingExtraError
+from semisure.matchers._view import View, assemble, rgb, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import Matches
 
@@ -21,13 +22,13 @@ from semisure.types import Matches
 # README gives content and model "for research purposes only"; the code is under MIT.
 WEIGHTS = Weights(
     filename="gim_loftr_50h.ckpt",
-    url="https://github.com/xuelunshen/gim/raw/main/weights/gim_loftr_50h.ckpt",
-    sha256="",
-    size=0,
+    page="https://github.com/xuelunshen/gim/raw/main/weights/gim_loftr_50h.ckpt",
     licence="research only (code: MIT)",
+    about=65_000_000,
 )
 
 MULTIPLE = 8  # px
+MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 MIN_SIDE = 40  # px: less is all border
 FINE_WINDOW_PX = 8.0  # from the first to the last of five steps of 2 px
 
@@ -58,10 +59,8 @@ class GimLoFTR:
         object.__setattr__(self, "model", _load(self.weights, self.device))
 
     def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
-        from semisure.matchers._adapter import assemble, view_of
-
         view0, view1 = (
-            view_of(image, self.max_side, MULTIPLE, MIN_SIDE)
+            view_of(image, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE)
             for image in (image0, image1)
         )
         found = _match(self.model, [view0, view1], self.threshold, self.device)
@@ -80,20 +79,19 @@ def _load(path: Path | None, device: str) -> Any:
 
 
 def _match(
-    model: Any, views: list[Any], threshold: float, device: str
+    model: Any, views: list[View], threshold: float, device: str
 ) -> dict[str, NDArray[np.float64]]:
     """Points and cues in the pixels of the views."""
     import torch
 
-    from semisure.matchers._adapter import rgb
-    from semisure.matchers._checkpoint import unit_tensor
+    from semisure.matchers._cues import unit_tensor
 
     with torch.inference_mode():
         found = model(*(unit_tensor(rgb(v), device) for v in views), threshold)
         named = {
             "source": found.source - 0.5,
             "target": found.target - 0.5,
-            "confidence": found.chosen.confidence,
+            "confidence": found.chosen.confidence.clamp(MIN_CONFIDENCE, 1.0),
             **cues(found),
         }
     return {name: t.cpu().double().numpy() for name, t in named.items()}
@@ -101,9 +99,9 @@ def _match(
 
 def cues(found: Any) -> dict[str, Any]:
     """Standard deviations (m, 2) in px of image 1 as the network sees it."""
-    from semisure.matchers._coarse import CELL, row_spread
     from semisure.matchers._cues import grid_moments
-    from semisure.matchers._gim_net import offsets
+    from semisure.matchers._dual import row_spread
+    from semisure.matchers._gim_net import CELL, offsets
 
     cells = found.cells
     spread = row_spread(cells.f0[found.chosen.index0], cells.f1, cells.size1)
