@@ -107,8 +107,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         except SafetensorError as error:
             raise TypeError(str(error)) from None
-    with path.open("rb") as file:  # by its content, whatever its name ends with
-        state = torch.load(file, map_location="cpu", weights_only=True)
+    try:
+        with path.open("rb") as file:  # by its content, whatever its name ends with
+            state = torch.load(file, map_location="cpu", weights_only=True)
+    except (ValueError, LookupError, AttributeError) as error:  # of damaged pickles
+        raise TypeError(str(error)) from None
     if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
         state = state["state_dict"]
     if not isinstance(state, dict):

@@ -225,14 +225,14 @@ class EdmNet(nn.Module):
 
 def _kept(found: Found, image0: Tensor, image1: Tensor) -> Found:
     """What lies in both images and is not given up by its own scale."""
-    kept = 1.0 - found.sigma.mean(dim=1) / CELL > MIN_SCORE
+    kept = wide(1.0 - found.sigma.mean(dim=1) / CELL) > MIN_SCORE
     for points, image in ((found.source, image0), (found.target, image1)):
         end = points.new_tensor([image.shape[3], image.shape[2]])
         kept &= ((points >= 0) & (points <= end)).all(dim=1)
-    chosen = CellMatches(*(t[kept] for t in found.chosen))
-    parts = (found.source, found.target, found.side, found.heat, found.sigma)
-    source, target, side, heat, sigma = (t[kept] for t in parts)
-    return Found(source, target, chosen, side, heat, sigma, found.cells)
+    source, target, chosen, *rest, cells = found
+    chosen = CellMatches(*(t[kept.to(t.device)] for t in chosen))
+    side, heat, sigma = (t[kept.to(t.device)] for t in rest)
+    return Found(source[kept], target[kept], chosen, side, heat, sigma, cells)
 
 
 def offsets(like: Tensor) -> Tensor:

@@ -116,15 +116,17 @@ def cues(found: Any) -> dict[str, Any]:
     """Standard deviations (m, 2) in px of the refined image as the network sees it."""
     import torch
 
+    from semisure.matchers._cues import wide
     from semisure.matchers._dual import row_spread
     from semisure.matchers._edm_net import CELL, offsets
 
     cells, on1 = found.cells, found.side == 1
-    spread = found.sigma.new_empty(len(on1), 2, dtype=torch.float64)
+    spread = torch.empty_like(wide(found.sigma))
+    there = on1.to(spread.device)
     rows0 = cells.f0[found.chosen.index0[on1]]
     rows1 = cells.f1[found.chosen.index1[~on1]]
-    spread[on1] = row_spread(rows0, cells.f1, cells.size1)
-    spread[~on1] = row_spread(rows1, cells.f0, cells.size0)
-    heat, at = found.heat.double(), offsets(found.heat).double()
+    spread[there] = row_spread(rows0, cells.f1, cells.size1)
+    spread[~there] = row_spread(rows1, cells.f0, cells.size0)
+    heat, at = wide(found.heat), wide(offsets(found.heat))
     variance = (heat * (at - (heat @ at)[..., None]) ** 2).sum(dim=-1)
     return {"fine_std": variance.sqrt(), "coarse_std": CELL * spread}
