@@ -1,10 +1,10 @@
 """What the cues cost: a matcher with them against the same without, in one run.
 
-    python benchmarks/overhead.py PHOTOS [--matcher xfeat-star loftr eloftr]
+    python benchmarks/overhead.py PHOTOS [--matcher xfeat-star loftr ...]
 
 Wanted: at most 10 % of time and 64 MB of peak memory. "Without" is the library's own
-call for XFeat* and LoFTR; for EfficientLoFTR, whose library call is wrong, our heads
-without the cues. The LoFTR family runs on seeded random weights: both arms search all
+call for XFeat* and LoFTR; for the others, whose networks or heads are ours, the same
+without the cues. All but XFeat* run on seeded random weights: both arms search all
 cells for matches, then go on with every third one.
 """
 
@@ -17,11 +17,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 SIZES = ((640, 480), (1280, 960))
-REPEATS = {"xfeat-star": 5, "loftr": 2, "eloftr": 3}
+REPEATS = {
+    "xfeat-star": 5,
+    "loftr": 2,
+    "eloftr": 3,
+    "gim-loftr": 2,
+    "comatch": 2,
+    "edm": 3,
+}
 
 
 def main() -> None:
@@ -160,6 +168,39 @@ def eloftr_arms() -> tuple[Match, Match]:
     return eloftr, bare
 
 
+def own_arms(name: str) -> tuple[Match, Match]:
+    """Of a network of ours: the adapter, and the network's own call."""
+    import torch
+
+    from semisure.matchers import _comatch_net, _edm_net, _gim_net, load_matcher
+    from semisure.matchers._cues import unit_tensor
+    from semisure.matchers._view import grey, rgb, view_of
+
+    nets: dict[str, Any] = {
+        "gim-loftr": (_gim_net, "GimNet"),
+        "comatch": (_comatch_net, "CoMatchNet"),
+        "edm": (_edm_net, "EdmNet"),
+    }
+    module, network = nets[name]
+    torch.manual_seed(0)
+    path = saved(getattr(module, network)().state_dict())
+    matcher: Any = load_matcher(name, weights=path)
+    settings: tuple[float, ...] = (0.2,)
+    if name == "edm":  # every cell it looks at, whatever the confidence
+        settings = (0.0, 0.35)
+        object.__setattr__(matcher, "threshold", 0.0)
+    else:
+        module.mutual_cells = every_third(module.mutual_cells)
+    channels = rgb if name == "gim-loftr" else grey
+
+    def bare(*images: Any) -> Any:
+        tensors = [unit_tensor(channels(view_of(i, None)), "cpu") for i in images]
+        with torch.inference_mode():
+            return matcher.model(*tensors, *settings)
+
+    return matcher, bare
+
+
 def saved(state: dict[str, Any]) -> Path:
     import torch
 
@@ -168,7 +209,12 @@ def saved(state: dict[str, Any]) -> Path:
     return path
 
 
-ARMS = {"xfeat-star": xfeat_arms, "loftr": loftr_arms, "eloftr": eloftr_arms}
+ARMS: dict[str, Callable[[], tuple[Match, Match]]] = {
+    "xfeat-star": xfeat_arms,
+    "loftr": loftr_arms,
+    "eloftr": eloftr_arms,
+    **{name: partial(own_arms, name) for name in ("gim-loftr", "comatch", "edm")},
+}
 
 
 if __name__ == "__main__":

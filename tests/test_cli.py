@@ -169,6 +169,7 @@ def test_matchers_without_torch_names_the_pip_line(monkeypatch) -> None:
     from typer.testing import CliRunner
 
     from semisure.cli import app
+    from semisure.matchers import MATCHER_NAMES
 
     real = importlib.util.find_spec
     hidden = ("torch", "kornia")
@@ -180,4 +181,7 @@ def test_matchers_without_torch_names_the_pip_line(monkeypatch) -> None:
     assert "semisure[torch]" in done.stdout
     assert "ready" in done.stdout
     listed = CliRunner().invoke(app, ["matchers", "--json"])
-    assert [row["name"] for row in json.loads(listed.stdout)] == ["daisy", "xfeat-star"]
+    rows = json.loads(listed.stdout)
+    assert [row["name"] for row in rows] == list(MATCHER_NAMES)
+    ready = [row["name"] for row in rows if row["status"].startswith("ready")]
+    assert ready == ["daisy"]

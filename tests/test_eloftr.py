@@ -269,7 +269,9 @@ def test_any_size_is_mapped_back_to_its_own_pixels(weights: Path) -> None:
 def test_what_is_wrong_gets_one_sentence(weights: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.safetensors"
     bad.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(FileError, match=r"bad\.safetensors does not hold this network"):
+    with pytest.raises(
+        FileError, match=r"bad\.safetensors cannot be read as a checkpoint"
+    ):
         e.EfficientLoFTR(weights=bad)
     with pytest.raises(InputError, match="fine_stages must be both or second"):
         e.EfficientLoFTR(weights=weights, fine_stages="first")  # type: ignore[arg-type]

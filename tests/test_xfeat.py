@@ -139,10 +139,10 @@ def test_wrong_weights_and_images_get_one_sentence(
 ) -> None:
     bad = tmp_path / "bad.pt"
     bad.write_bytes(b"not weights")
-    with pytest.raises(FileError, match="does not hold this network's weights"):
+    with pytest.raises(FileError, match="cannot be read as a checkpoint"):
         XFeatStar(weights=bad)
     torch.save({"some.key": torch.zeros(3)}, bad)
-    with pytest.raises(FileError, match="Missing key"):
+    with pytest.raises(FileError, match=r"it lacks the tensor .* more such"):
         XFeatStar(weights=bad)
     xfeat = XFeatStar(weights=random_weights)
     with pytest.raises(InputError, match="at least 64 px"):

@@ -27,7 +27,7 @@ def matchers(as_json: AsJson = False) -> None:
 
     table = Table("matcher", "licence", "weights", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("source", overflow="fold")
-    table.add_column("status", overflow="fold")
+    table.add_column("status", overflow="fold", min_width=24)
     for row in rows:
         size = f"{row.size / 1e6:.0f} MB" if row.size else "–"
         table.add_row(row.name, row.licence, size, row.source, escape(row.status))

@@ -68,11 +68,12 @@ def match(
     from semisure.estimators.settings import RansacSettings
     from semisure.files import load_calibration
     from semisure.images import read_image
-    from semisure.matchers import load_matcher
+    from semisure.matchers import check_name, load_matcher
     from semisure.pipeline import match_pair
 
-    known = load_calibration(calibration or matcher)
     images = read_image(image0), read_image(image1)
+    check_name(matcher)
+    known = load_calibration(calibration or matcher)
     result = match_pair(
         *images,
         load_matcher(matcher, max_side=max_side, device=device, weights=weights),

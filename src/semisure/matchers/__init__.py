@@ -12,6 +12,9 @@ name                  what                             refines          needs
 ``loftr-indoor``      the same, indoor                 image 1          extra `torch`
 ``loftr-indoor-new``  the same, encoding mended        image 1          extra `torch`
 ``eloftr``            EfficientLoFTR by transformers   image 1          extra `torch`
+``gim-loftr``         GIM-LoFTR                        image 1          extra `torch`
+``comatch``           CoMatch                          image 1          extra `torch`
+``edm``               EDM                              either, by match extra `torch`
 ====================  ===============================  ===============  =============
 """
 
@@ -52,9 +55,20 @@ _ENTRIES = {
     "loftr-indoor": _Entry("loftr", "LoFTR", _KORNIA, "indoor"),
     "loftr-indoor-new": _Entry("loftr", "LoFTR", _KORNIA, "indoor-new"),
     "eloftr": _Entry("eloftr", "EfficientLoFTR", ("torch", "transformers")),
+    "gim-loftr": _Entry("gim", "GimLoFTR", ("torch",)),
+    "comatch": _Entry("comatch", "CoMatch", ("torch",)),
+    "edm": _Entry("edm", "Edm", ("torch",)),
 }
 
 MATCHER_NAMES: tuple[str, ...] = tuple(_ENTRIES)
+
+
+def check_name(name: str) -> None:
+    """Raise unless there is a matcher of that name."""
+    if name not in _ENTRIES:
+        raise InputError(
+            f"matcher must be one of {', '.join(MATCHER_NAMES)}, but is {name!r}."
+        )
 
 
 def load_matcher(
@@ -73,10 +87,7 @@ def load_matcher(
     device, weights
         For networks: a torch device, and a file instead of the official weights.
     """
-    if name not in _ENTRIES:
-        raise InputError(
-            f"matcher must be one of {', '.join(MATCHER_NAMES)}, but is {name!r}."
-        )
+    check_name(name)
     entry = _ENTRIES[name]
     asked: dict[str, Any] = {
         "max_side": max_side,

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
-from semisure.errors import FileError
-from semisure.matchers._cues import read_tensors
+from semisure.errors import FileError, MissingExtraError
 
 # Training code keeps the network under one of these names.
 PREFIXES = ("matcher.", "model.")
 
 
+def plain_name(name: str) -> str:
+    """The name without what training code put before it."""
+    for prefix in PREFIXES:
+        name = name.removeprefix(prefix)
+    return name
+
+
 def load_checkpoint(
-    network: nn.Module, path: Path, training_only: tuple[str, ...] = ()
+    network: nn.Module,
+    path: Path,
+    *,
+    rename: Callable[[str], str] = plain_name,
+    training_only: tuple[str, ...] = (),
 ) -> None:
-    """Load `path` strictly; names that begin with `training_only` are passed over."""
+    """Load `path` strictly; names that begin with `training_only` are passed over.
+
+    Safetensors, or torch's own format; there the tensors may lie one level down, under
+    ``state_dict``. `rename` gives the network's name for the file's.
+    """
     state = {
         name: tensor
-        for name, tensor in _read(path).items()
+        for name, tensor in ((rename(n), t) for n, t in _read(path).items())
         if not name.startswith(training_only)
     }
     _check(network.state_dict(), state, path)
@@ -29,19 +45,39 @@ def load_checkpoint(
 
 def _read(path: Path) -> dict[str, Tensor]:
     try:
-        held = read_tensors(path)
+        held = _tensors(path)
     except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError) as error:
         words = " ".join(str(error).split())[:200]
         raise FileError(f"{path} cannot be read as a checkpoint: {words}") from None
     if not all(isinstance(tensor, Tensor) for tensor in held.values()):
         raise FileError(f"{path} holds more than named tensors.")
-    return {_plain(str(name)): tensor for name, tensor in held.items()}
+    return {str(name): tensor for name, tensor in held.items()}
 
 
-def _plain(name: str) -> str:
-    for prefix in PREFIXES:
-        name = name.removeprefix(prefix)
-    return name
+def _tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors in a file, by name; nothing that it holds is executed."""
+    with path.open("rb") as file:
+        start = file.read(9)
+    if start[8:] == b"{":  # safetensors: eight bytes of length, then JSON
+        try:
+            from safetensors import SafetensorError
+            from safetensors.torch import load_file
+        except ImportError:
+            raise MissingExtraError("safetensors", "torch", str(path)) from None
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            raise TypeError(str(error)) from None
+    try:
+        with path.open("rb") as file:  # by its content, whatever its name ends with
+            state = torch.load(file, map_location="cpu", weights_only=True)
+    except (ValueError, LookupError, AttributeError) as error:  # of damaged pickles
+        raise TypeError(str(error)) from None
+    if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
+        state = state["state_dict"]
+    if not isinstance(state, dict):
+        raise TypeError(f"it holds a {type(state).__name__}, not named tensors")
+    return state
 
 
 def _check(own: dict[str, Tensor], held: dict[str, Tensor], path: Path) -> None:

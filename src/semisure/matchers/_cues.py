@@ -1,20 +1,14 @@
-"""What every network's adapter needs of torch: softmax moments and safe loading.
+"""What every network's adapter needs of torch: pixels in, softmax moments out.
 
 Moments are a few numbers per selected row, in tiles, never a second N × N matrix.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-
-from semisure.errors import FileError, MissingExtraError
+from torch import Tensor
 
 # Rows at a time: with 20,000 candidates a tile of float32 is 20 MB.
 TILE_ROWS = 256
@@ -72,48 +66,3 @@ def unit_tensor(image: NDArray[np.uint8], device: str) -> Tensor:
     planes = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
     pixels = torch.from_numpy(np.ascontiguousarray(planes))[None]
     return pixels.to(device).float() / 255.0
-
-
-def load_state(
-    network: nn.Module, path: Path, rename: Callable[[str], str] = str
-) -> None:
-    """Load a state dict strictly, without executing anything that the file holds.
-
-    Safetensors, or torch's own format; there the tensors may lie one level down, under
-    ``state_dict``. `rename` gives the network's name for the file's.
-    """
-    try:
-        state = read_tensors(path)
-        state = {rename(name): tensor for name, tensor in state.items()}
-        network.load_state_dict(state)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError) as error:
-        words = " ".join(str(error).split())[:300]
-        raise FileError(
-            f"{path} does not hold this network's weights: {words}"
-        ) from None
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors in a file, by name; nothing that it holds is executed."""
-    with path.open("rb") as file:
-        start = file.read(9)
-    if start[8:] == b"{":  # safetensors: eight bytes of length, then JSON
-        try:
-            from safetensors import SafetensorError
-            from safetensors.torch import load_file
-        except ImportError:
-            raise MissingExtraError("safetensors", "torch", str(path)) from None
-        try:
-            return load_file(path)
-        except SafetensorError as error:
-            raise TypeError(str(error)) from None
-    try:
-        with path.open("rb") as file:  # by its content, whatever its name ends with
-            state = torch.load(file, map_location="cpu", weights_only=True)
-    except (ValueError, LookupError, AttributeError) as error:  # of damaged pickles
-        raise TypeError(str(error)) from None
-    if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
-        state = state["state_dict"]
-    if not isinstance(state, dict):
-        raise TypeError(f"it holds a {type(state).__name__}, not named tensors")
-    return state

@@ -86,7 +86,7 @@ def _load(path: Path | None, device: str) -> Any:
     except ImportError:
         raise MissingExtraError("torch", "torch", "EDM") from None
     network = EdmNet()
-    load_checkpoint(network, obtain(WEIGHTS, path), TRAINING_ONLY)
+    load_checkpoint(network, obtain(WEIGHTS, path), training_only=TRAINING_ONLY)
     return network.eval().to(device)
 
 

@@ -39,6 +39,7 @@ STRIDE = 8  # px, of coarse cells, which are the fine windows too
 MULTIPLE = 32  # px: attention aggregates 4 × 4 cells
 BORDER = 2  # cells
 TEMPERATURE = 0.1
+MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 TRAINED_SIDE = 832  # px
 PIXEL_CHANNELS = 56  # of the 64 fine ones, for the first stage; the rest for the second
 REGRESS_TEMPERATURE = 10.0
@@ -97,11 +98,11 @@ def _load(path: Path | None) -> Any:
         from transformers import EfficientLoFTRConfig as Config
         from transformers import EfficientLoFTRForKeypointMatching as Network
 
-        from semisure.matchers._cues import load_state
+        from semisure.matchers._checkpoint import load_checkpoint
     except ImportError:
         raise MissingExtraError("transformers", "torch", "EfficientLoFTR") from None
     model = Network(Config())
-    load_state(model, obtain(WEIGHTS, path), _library_name)
+    load_checkpoint(model, obtain(WEIGHTS, path), rename=_library_name)
     model.train(False)
     return model
 
@@ -190,7 +191,7 @@ def _heads(
     return {
         "source": cell_corner(index0, size0[1], STRIDE) + moved0 - 0.5,
         "target": cell_corner(index1, size1[1], STRIDE) + moved1 - 0.5,
-        "confidence": confidence.clamp(max=1.0),
+        "confidence": confidence.clamp(MIN_CONFIDENCE, 1.0),
         "fine_std": fine_std,
         "coarse_std": STRIDE * row_spread(f0[index0], f1, size1),
     }

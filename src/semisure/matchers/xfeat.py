@@ -81,11 +81,11 @@ def _load(path: Path | None, device: str) -> Any:
     try:
         from kornia.feature import XFeat
 
-        from semisure.matchers._cues import load_state
+        from semisure.matchers._checkpoint import load_checkpoint
     except ImportError:
         raise MissingExtraError("kornia", "torch", "XFeat*") from None
     model = XFeat()
-    load_state(model.net, obtain(WEIGHTS, path))
+    load_checkpoint(model.net, obtain(WEIGHTS, path))
     return model.eval().to(device)
 
 
