@@ -1,0 +1,194 @@
+"""COLMAP's camera models: projection, its derivative, its inverse.
+
+==================  ================================  ======================
+model               parameters                        distortion
+==================  ================================  ======================
+``SIMPLE_PINHOLE``  f, cx, cy                         none
+``PINHOLE``         fx, fy, cx, cy                    none
+``SIMPLE_RADIAL``   f, cx, cy, k                      one radial term
+``RADIAL``          f, cx, cy, k1, k2                 two radial terms
+``OPENCV``          fx, fy, cx, cy, k1, k2, p1, p2    radial and tangential
+==================  ================================  ======================
+
+Each is a special case of the last. Parameters are COLMAP's, whose origin is the corner
+of the first pixel; points are ours, whose origin is its centre. The half pixel between
+the two is taken off here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure.errors import InputError
+from semisure.types import FloatArray
+
+# Where fx, fy, cx, cy, k1, k2, p1, p2 stand among a model's parameters; −1 is zero.
+_PLACES: dict[str, tuple[int, ...]] = {
+    "SIMPLE_PINHOLE": (0, 0, 1, 2, -1, -1, -1, -1),
+    "PINHOLE": (0, 1, 2, 3, -1, -1, -1, -1),
+    "SIMPLE_RADIAL": (0, 0, 1, 2, 3, -1, -1, -1),
+    "RADIAL": (0, 0, 1, 2, 3, 4, -1, -1),
+    "OPENCV": (0, 1, 2, 3, 4, 5, 6, 7),
+}
+CAMERA_MODELS: tuple[str, ...] = tuple(_PLACES)
+PARAMETER_COUNTS = {name: max(places) + 1 for name, places in _PLACES.items()}
+
+CORNER_TO_CENTRE_PX = 0.5  # COLMAP's origin to ours
+_UNDISTORT_ITERATIONS = 50
+_UNDISTORT_TOLERANCE = 1e-13
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """Intrinsics under COLMAP's names and in COLMAP's pixel frame.
+
+    >>> Camera("SIMPLE_PINHOLE", 640, 480, (500.0, 320.0, 240.0)).focal
+    500.0
+    """
+
+    model: str
+    width: int
+    height: int
+    params: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if self.model not in _PLACES:
+            raise InputError(
+                f"Camera model must be one of {', '.join(CAMERA_MODELS)}, but is "
+                f"{self.model!r}. Undistort the images to PINHOLE first."
+            )
+        params = tuple(float(value) for value in self.params)
+        wanted = PARAMETER_COUNTS[self.model]
+        if len(params) != wanted or not np.isfinite(params).all():
+            raise InputError(
+                f"A {self.model} camera has {wanted} finite parameters, "
+                f"but was given {self.params}."
+            )
+        object.__setattr__(self, "params", params)
+        fx, fy = self.coefficients[:2]
+        if not (fx > 0 and fy > 0):
+            raise InputError(f"A focal length must be positive, but is {min(fx, fy)}.")
+        if not (self.width >= 1 and self.height >= 1):
+            raise InputError(
+                f"A camera's image must have a size, but is {self.width} × "
+                f"{self.height} px."
+            )
+
+    @classmethod
+    def from_matrix(cls, K: ArrayLike, size: tuple[int, int]) -> Camera:
+        """A PINHOLE camera from a 3 × 3 matrix for our pixels (centres at integers)."""
+        K = np.asarray(K, dtype=np.float64)
+        params = K[0, 0], K[1, 1], K[0, 2] + CORNER_TO_CENTRE_PX
+        return cls("PINHOLE", *size, (*params, K[1, 2] + CORNER_TO_CENTRE_PX))
+
+    @property
+    def coefficients(self) -> tuple[float, ...]:
+        """fx, fy, cx, cy, k1, k2, p1, p2, whatever the model."""
+        places = _PLACES[self.model]
+        return tuple(0.0 if i < 0 else self.params[i] for i in places)
+
+    @property
+    def focal(self) -> float:
+        """Mean focal length, px."""
+        fx, fy = self.coefficients[:2]
+        return 0.5 * (fx + fy)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.width, self.height
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The 3 × 3 matrix for our pixels, without distortion."""
+        fx, fy, cx, cy = self.coefficients[:4]
+        half = CORNER_TO_CENTRE_PX
+        return np.array([[fx, 0.0, cx - half], [0.0, fy, cy - half], [0.0, 0.0, 1.0]])
+
+
+def project(camera: Camera, points: FloatArray) -> FloatArray:
+    """Pixels (n, 2) of `points` (n, 3) in the camera's frame; NaN behind it."""
+    u, v = _on_plane(points)
+    fx, fy, cx, cy, *lens = camera.coefficients
+    du, dv = _distorted(u, v, lens) if any(lens) else (u, v)
+    pixels = np.empty((len(points), 2), order="F")
+    pixels[:, 0] = fx * du + (cx - CORNER_TO_CENTRE_PX)
+    pixels[:, 1] = fy * dv + (cy - CORNER_TO_CENTRE_PX)
+    return pixels
+
+
+def jacobian(camera: Camera, points: FloatArray) -> FloatArray:
+    """∂ project / ∂ point, (2, 3, n): rows first, so that each entry is contiguous."""
+    u, v = _on_plane(points)
+    fx, fy, _, _, *lens = camera.coefficients
+    per_depth = 1.0 / points[:, 2]
+    # d(u, v) / d(x, y, z) = (1 0 −u; 0 1 −v) / z
+    if any(lens):
+        (uu, uv), (vu, vv) = _distortion_slopes(u, v, lens)
+    else:
+        uu = vv = np.ones(len(u))
+        uv = vu = np.zeros(len(u))
+    J = np.empty((2, 3, len(points)))
+    J[0, 0], J[0, 1] = fx * per_depth * uu, fx * per_depth * uv
+    J[1, 0], J[1, 1] = fy * per_depth * vu, fy * per_depth * vv
+    J[:, 2] = -(J[:, 0] * u + J[:, 1] * v)
+    return J
+
+
+def unproject(camera: Camera, pixels: FloatArray) -> FloatArray:
+    """The points (n, 2) at depth 1 whose projection `pixels` are; NaN if none is near.
+
+    Newton's method on the distortion, which has no closed inverse.
+    """
+    fx, fy, cx, cy, *lens = camera.coefficients
+    wanted_u = (pixels[:, 0] + CORNER_TO_CENTRE_PX - cx) / fx
+    wanted_v = (pixels[:, 1] + CORNER_TO_CENTRE_PX - cy) / fy
+    u, v = wanted_u.copy(), wanted_v.copy()
+    if any(lens):
+        with np.errstate(all="ignore"):
+            for _ in range(_UNDISTORT_ITERATIONS):
+                du, dv = _distorted(u, v, lens)
+                miss_u, miss_v = du - wanted_u, dv - wanted_v
+                (uu, uv), (vu, vv) = _distortion_slopes(u, v, lens)
+                determinant = uu * vv - uv * vu
+                u = u - (vv * miss_u - uv * miss_v) / determinant
+                v = v - (uu * miss_v - vu * miss_u) / determinant
+                missed = np.hypot(miss_u, miss_v)
+                if not (missed > _UNDISTORT_TOLERANCE).any():
+                    break
+        lost = ~(missed < 1e-9)
+        u[lost] = v[lost] = np.nan
+    return np.stack([u, v], axis=1)
+
+
+def _on_plane(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """x/z and y/z; NaN where the point is not in front of the camera."""
+    z = points[:, 2]
+    per_depth = np.where(z > 0, 1.0, np.nan) / np.where(z > 0, z, 1.0)
+    return points[:, 0] * per_depth, points[:, 1] * per_depth
+
+
+def _distorted(
+    u: FloatArray, v: FloatArray, lens: list[float]
+) -> tuple[FloatArray, FloatArray]:
+    k1, k2, p1, p2 = lens
+    r2 = u * u + v * v
+    radial = 1.0 + r2 * (k1 + k2 * r2)
+    du = u * radial + 2 * p1 * u * v + p2 * (r2 + 2 * u * u)
+    dv = v * radial + 2 * p2 * u * v + p1 * (r2 + 2 * v * v)
+    return du, dv
+
+
+def _distortion_slopes(
+    u: FloatArray, v: FloatArray, lens: list[float]
+) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    k1, k2, p1, p2 = lens
+    r2 = u * u + v * v
+    radial = 1.0 + r2 * (k1 + k2 * r2)
+    slope = 2.0 * (k1 + 2.0 * k2 * r2)  # d radial / d(r²), doubled
+    cross = slope * u * v + 2 * p1 * u + 2 * p2 * v
+    uu = radial + slope * u * u + 2 * p1 * v + 6 * p2 * u
+    vv = radial + slope * v * v + 2 * p2 * u + 6 * p1 * v
+    return (uu, cross), (cross, vv)
