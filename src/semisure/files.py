@@ -78,6 +78,7 @@ def save_calibration(
         "resolution": calibration.resolution,
         "law": calibration.law,
         "parameters": {name: getattr(calibration, name) for name in _PARAMETERS},
+        "shared_error": calibration.shared_error,
         "paper_symbols": calibration.paper_symbols(),
         "std_floor_px": STD_FLOOR_PX,
         "provenance": dict(calibration.provenance),
@@ -153,6 +154,7 @@ def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
         resolution = document.get("resolution")
         return Calibration(
             **{name: parameters[name] for name in _PARAMETERS},
+            shared_error=document.get("shared_error"),  # files before it have none
             law=document["law"],
             matcher=str(document["matcher"]),
             resolution=None if resolution is None else tuple(resolution),

@@ -13,12 +13,13 @@ likely than the initial model, or no view of the image, is not returned.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure import mixture, weighting
+from semisure import covariance, mixture, weighting
 from semisure.errors import InputError
 from semisure.geometry import homography as plane
 from semisure.mixture import STD_FLOOR_PX, ErrorLaw
@@ -31,6 +32,7 @@ from semisure.types import (
     Refit,
 )
 from semisure.variants import error_law
+from semisure.world import WorldMatches
 
 RefitMethod = Literal[
     "core+",
@@ -80,9 +82,10 @@ def refit_homography(
         reason = initial.reason if isinstance(initial, Estimate) else None
         return _kept(matches, None, method, reason or "there is no initial model")
     if method == "core+":
-        return _core_plus(matches, error_law(matches, calibration), start)
+        law = error_law(matches, calibration)
+        return _core_plus(matches, law, start, calibration.shared_error)
     residual = _residual(start, matches)
-    weight = _weight(method, matches, calibration, residual, inliers)
+    weight = ablation_weight(method, matches, calibration, residual, inliers)
     model = _weighted_dlt(matches, weight)
     if model is None:
         reason = "the weighted matches do not determine a homography"
@@ -93,6 +96,13 @@ def refit_homography(
         initial=start,
         method=method,
         std_floor_px=STD_FLOOR_PX,
+        uncertainty=partial(
+            covariance.of_homography,
+            model,
+            matches,
+            weight=weight,
+            shared_error=calibration.shared_error,
+        ),
     )
 
 
@@ -167,13 +177,14 @@ def _residual(H: FloatArray, matches: Matches) -> FloatArray:
     return np.nan_to_num(residual, nan=FAR_PX, posinf=FAR_PX, neginf=-FAR_PX)
 
 
-def _weight(
+def ablation_weight(
     method: str,
-    matches: Matches,
+    matches: Matches | WorldMatches,
     calibration: Calibration,
     residual: FloatArray,
     inliers: BoolArray | None,
 ) -> FloatArray:
+    """The weight (n,) of one of the one-step methods, from the initial residuals."""
     if method == "core":
         return weighting.core(error_law(matches, calibration), residual)
     if method == "uniform":
@@ -217,8 +228,11 @@ def _kept(
     )
 
 
-def _core_plus(matches: Matches, law: ErrorLaw, start: FloatArray) -> Refit:
-    H, iterations = _iterate(start, matches, _floored(law, matches))
+def _core_plus(
+    matches: Matches, law: ErrorLaw, start: FloatArray, shared_error: float | None
+) -> Refit:
+    soft = floored(law, matches)
+    H, iterations = _iterate(start, matches, soft)
     first = _residual(start, matches)
     initial_likelihood = _log_likelihood(law, first)
     reason = _why_not(H, start, matches)
@@ -235,12 +249,19 @@ def _core_plus(matches: Matches, law: ErrorLaw, start: FloatArray) -> Refit:
                 iterations=iterations,
                 log_likelihood=(initial_likelihood, likelihood),
                 std_floor_px=STD_FLOOR_PX,
+                uncertainty=partial(
+                    covariance.of_homography,
+                    H,
+                    matches,
+                    law=soft,
+                    shared_error=shared_error,
+                ),
             )
         reason = "the refit was less likely than the initial model"
     return _kept(matches, start, "core+", reason, weighting.core(law, first))
 
 
-def _floored(law: ErrorLaw, matches: Matches) -> ErrorLaw:
+def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
     """The law with the model's own error added to the fine scale, in quadrature."""
     diagonal = np.linalg.norm(matches.refined_size, axis=1, keepdims=True)
     fine = np.hypot(law.fine_scale, MODEL_FLOOR * diagonal)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 
 import cv2
@@ -24,6 +24,7 @@ from semisure.files import load_arrays, matches_from, save_matches, write_json
 from semisure.geometry.homography import residual
 from semisure.images import read_image, reduced
 from semisure.likelihood import Observations, observe
+from semisure.shared_error import fit_shared_error
 from semisure.types import Calibration, FloatArray, Matcher, Matches
 from semisure.variants import error_law
 from semisure.warps import DEFAULT_WARPS, WarpSettings, random_pair
@@ -136,6 +137,8 @@ def self_calibrate(
             "opencv": cv2.__version__,
         },
     )
+    shared = fit_shared_error(pairs[False], calibration)
+    calibration = replace(calibration, shared_error=shared)
     return SelfCalibration(
         calibration=calibration,
         report=report,

@@ -28,7 +28,7 @@ Pixels: integer coordinates are pixel centres, so resizing maps
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
@@ -254,6 +254,7 @@ class Calibration:
     doubt_slope: float  # k_m, logit per nat
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
+    shared_error: float | None = None  # of a pair, in its rms residual; covariances
     law: LawName = "mixture"
     matcher: str = "unknown"
     resolution: tuple[int, int] | None = None  # width, height it was fitted at
@@ -273,6 +274,10 @@ class Calibration:
                 raise InputError(
                     f"{name} must be positive, but is {getattr(self, name)}."
                 )
+        if self.shared_error is not None and not 0 <= self.shared_error < np.inf:
+            raise InputError(
+                f"shared_error must not be negative, but is {self.shared_error}."
+            )
         if self.law not in LAW_NAMES:
             raise InputError(
                 f"law must be one of {', '.join(LAW_NAMES)}, but is {self.law!r}."
@@ -327,7 +332,7 @@ class Calibration:
 class Estimate:
     """What a robust estimator found, or why it found nothing."""
 
-    model: FloatArray | None  # H_01, 3 × 3, last entry 1 where it can be
+    model: FloatArray | None  # H_01, 3 × 3, last entry 1 where it can be; [R | t]
     inliers: BoolArray  # (n,)
     estimator: str
     reason: str | None = None  # why `model` is None
@@ -345,6 +350,18 @@ class Refit:
     iterations: int = 1
     log_likelihood: tuple[float, float] | None = None  # initial, returned; nats
     std_floor_px: float | None = None  # the law's floor on raw standard deviations
+    uncertainty: Callable[[], FloatArray | None] | None = field(
+        default=None, repr=False
+    )
+
+    @property
+    def covariance(self) -> FloatArray | None:
+        """Covariance of `model`, made when asked for; None where there is none.
+
+        Homography: 8 × 8 px² of the images of image 0's corners, x and y in turn.
+        Pose: 6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`.
+        """
+        return None if self.uncertainty is None else self.uncertainty()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
