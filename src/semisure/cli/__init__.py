@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from semisure.cli import calibration, demo, matchers, pairs
+from semisure.cli import calibration, demo, localize, matchers, pairs
 from semisure.cli.app import app
 from semisure.errors import SemisureError
 
-__all__ = ["app", "calibration", "demo", "main", "matchers", "pairs"]
+__all__ = ["app", "calibration", "demo", "localize", "main", "matchers", "pairs"]
 
 
 def main() -> None:

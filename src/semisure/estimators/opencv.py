@@ -85,23 +85,25 @@ class OpenCV:
                     confidence=s.confidence,
                 )
             else:
-                H, _ = cv2.findHomography(source, target, self._usac())
+                H, _ = cv2.findHomography(source, target, usac_params(self.name, s))
         except cv2.error:
             # Degenerate point sets trip assertions inside OpenCV's solvers.
             return None
         return None if H is None else np.asarray(H, dtype=np.float64)
 
-    def _usac(self) -> cv2.UsacParams:
-        params = cv2.UsacParams()
-        params.threshold = self.settings.threshold_px
-        params.maxIterations = self.settings.max_iterations
-        params.confidence = self.settings.confidence
-        params.randomGeneratorState = self.settings.seed
-        (
-            params.sampler,
-            params.score,
-            params.loMethod,
-            params.loSampleSize,
-            params.loIterations,
-        ) = _USAC[self.name]
-        return params
+
+def usac_params(name: str, settings: RansacSettings) -> cv2.UsacParams:
+    """OpenCV's options for the estimator called `name`."""
+    params = cv2.UsacParams()
+    params.threshold = settings.threshold_px
+    params.maxIterations = settings.max_iterations
+    params.confidence = settings.confidence
+    params.randomGeneratorState = settings.seed
+    (
+        params.sampler,
+        params.score,
+        params.loMethod,
+        params.loSampleSize,
+        params.loIterations,
+    ) = _USAC[name]
+    return params

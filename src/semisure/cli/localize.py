@@ -1,0 +1,130 @@
+"""`semisure localize`: poses of query images in a COLMAP map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semisure.cli.app import MethodName, Seed, app, progress
+
+if TYPE_CHECKING:
+    from semisure.localize import Localized, Source
+
+NOT_ALL = 3  # exit code
+
+
+@app.command(
+    epilog="Example: `semisure localize sfm --images images --queries "
+    "queries_with_intrinsics.txt --pairs pairs.txt --matcher xfeat-star -o out`"
+)
+def localize(
+    model: Annotated[Path, typer.Argument(help="COLMAP model: .bin or .txt files.")],
+    queries: Annotated[
+        list[Path],
+        typer.Option(help="Lines: name MODEL WIDTH HEIGHT PARAMS…; may be repeated."),
+    ],
+    pairs: Annotated[Path, typer.Option(help="hloc's retrieval: query mapped-image.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of results.")],
+    images: Annotated[Path | None, typer.Option(help="Folder of the images.")] = None,
+    query_images: Annotated[
+        Path | None, typer.Option(help="Folder of the queries; default: --images.")
+    ] = None,
+    matches: Annotated[
+        Path | None,
+        typer.Option(help="HDF5 of matches: read, and written where a pair lacks."),
+    ] = None,
+    matcher: Annotated[str, typer.Option(help="Matcher.")] = "daisy",
+    calibration: Annotated[
+        str | None,
+        typer.Option("-c", "--calibration", help="File; default: the shipped one."),
+    ] = None,
+    estimator: Annotated[
+        str, typer.Option("-e", "--estimator", help="Robust estimator for the start.")
+    ] = "lo-ransac",
+    method: MethodName = "core+",
+    threshold_px: Annotated[float, typer.Option("--threshold", help="px.")] = 12.0,
+    radius_px: Annotated[
+        float, typer.Option("--radius", help="From a match to a mapped keypoint, px.")
+    ] = 2.0,
+    max_pairs: Annotated[
+        int | None, typer.Option(help="Mapped images per query at most.")
+    ] = None,
+    max_side: Annotated[
+        int | None, typer.Option(help="Match at this size at most, px.")
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Localise queries in a map: match, lift to 3D, estimate a pose, refit it.
+
+    Writes poses.txt (basename qw qx qy qz tx ty tz, from world to camera), report.json
+    and a file for each query; run it again to go on where it stopped. Exit code 3: some
+    queries have no pose; the report says why.
+    """
+    from semisure.colmap import read_model
+    from semisure.files import load_calibration
+    from semisure.hloc import read_pairs, read_queries
+    from semisure.localize import LocalizeSettings
+    from semisure.localize import localize as run
+
+    cameras = {k: v for path in queries for k, v in read_queries(path).items()}
+    settings = LocalizeSettings(
+        estimator=estimator,
+        method=method,  # type: ignore[arg-type]
+        threshold_px=threshold_px,
+        radius_px=radius_px,
+        max_pairs=max_pairs,
+        seed=seed,
+    )
+    source = _source(images, query_images, matches, matcher, max_side)
+    with progress(f"Localising {len(cameras)} queries") as tick:
+        results = run(
+            cameras,
+            read_pairs(pairs),
+            read_model(model),
+            source,
+            load_calibration(calibration or matcher),
+            output,
+            settings,
+            made_of=_made_of(model, matcher, max_side, images, query_images, matches),
+            tick=tick,
+        )
+    _tell(results, output)
+
+
+def _source(
+    images: Path | None,
+    query_images: Path | None,
+    matches: Path | None,
+    matcher: str,
+    max_side: int | None,
+) -> Source:
+    from semisure.errors import InputError
+    from semisure.localize import from_images, from_store, stored
+    from semisure.matchers import load_matcher
+
+    if images is None:
+        if matches is None:
+            raise InputError("Give --images to match, or --matches to read matches.")
+        return from_store(matches)
+    loaded = load_matcher(matcher, max_side=max_side)
+    made = from_images(images, query_images or images, loaded)
+    return made if matches is None else stored(made, matches)
+
+
+def _made_of(model: Path, *others: Any) -> dict[str, Any]:
+    """What else the results depend on, so that a changed map is not taken for done."""
+    files = sorted(path for path in model.glob("*") if path.is_file())
+    sizes = [[path.name, path.stat().st_size] for path in files]
+    return {"model": sizes, "given": [str(other) for other in others]}
+
+
+def _tell(results: list[Localized], output: Path) -> None:
+    lost = [result for result in results if result.pose is None]
+    found = len(results) - len(lost)
+    typer.echo(f"{found} of {len(results)} queries localised: {output / 'poses.txt'}")
+    for result in lost:
+        typer.echo(f"  {result.query}: {result.reason}")
+    if lost:
+        raise typer.Exit(NOT_ALL)

@@ -1,0 +1,129 @@
+"""From 2D–2D to 2D–3D: a match to a mapped image takes its triangulated point.
+
+As hloc does for dense matches: the point of the match in the map's image is assigned to
+the nearest triangulated keypoint within a radius; of several matches that claim the
+same one, the most confident stays. hloc leaves the query's point where it was, though
+the keypoint is up to a radius away; here it is moved along, by the local affine map
+that the neighbouring matches imply.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semisure.types import FloatArray, IntArray, Matches
+from semisure.world import WorldMatches
+
+RADIUS_PX = 2.0  # hloc's max_error for dense matches
+NEIGHBOURS = 16  # matches behind a local affine map
+MAX_STRETCH = 4.0  # beyond it an affine map is not believed
+PER_AXIS = 2.0 / np.pi  # E|r_x| of a mean distance of 1, whatever its direction
+_MIN_SPREAD_PX = 1.0  # of the neighbours, about their mean
+
+
+def lift(
+    matches: Matches,
+    observed: FloatArray,
+    world: FloatArray,
+    error_px: FloatArray | None = None,
+    *,
+    radius_px: float = RADIUS_PX,
+    compensate: bool = True,
+) -> WorldMatches:
+    """2D–3D matches of image 0, the query, from matches to a mapped image 1.
+
+    `observed` (m, 2) px are the triangulated keypoints of image 1, `world` (m, 3)
+    their points and `error_px` (m,) the points' mean reprojection errors. With
+    `compensate` the query's point follows from where the match fell to where the
+    keypoint is.
+    """
+    from scipy.spatial import cKDTree
+
+    matches = towards_source(matches)
+    chosen = taken = np.zeros(0, dtype=np.int64)
+    if len(matches) and len(observed):
+        found = cKDTree(observed).query(matches.target, distance_upper_bound=radius_px)
+        distance, nearest = np.asarray(found[0]), np.asarray(found[1], dtype=np.int64)
+        chosen = _best_claims(matches.confidence, distance, nearest)
+        taken = nearest[chosen]
+    points = matches.source[chosen]
+    if compensate and len(chosen):
+        offset = observed[taken] - matches.target[chosen]
+        points = points + np.einsum("nij,nj->ni", local_maps(matches, chosen), offset)
+    unknown = np.zeros(len(observed))
+    return WorldMatches(
+        points=points,
+        world=world[taken],
+        map_error=PER_AXIS * (unknown if error_px is None else error_px)[taken],
+        confidence=matches.confidence[chosen],
+        fine_std=matches.fine_std[chosen],
+        coarse_std=matches.coarse_std[chosen],
+        fine_window=matches.fine_window[chosen],
+        size=matches.source_size,
+    )
+
+
+def _best_claims(
+    confidence: FloatArray, distance: FloatArray, nearest: IntArray
+) -> IntArray:
+    """The most confident match of each keypoint that was claimed, in order."""
+    claims = np.flatnonzero(np.isfinite(distance))
+    order = claims[np.argsort(-confidence[claims], kind="stable")]
+    _, first = np.unique(nearest[order], return_index=True)
+    return np.sort(order[first]).astype(np.int64)
+
+
+def local_maps(matches: Matches, chosen: IntArray) -> FloatArray:
+    """∂ source / ∂ target around the chosen matches, (k, 2, 2).
+
+    Least squares over the nearest matches, each weighted by how well it agrees with
+    their median shift, so that a wrong neighbour has little say. The identity where
+    the neighbours do not determine a map, or determine an absurd one.
+    """
+    from scipy.spatial import cKDTree
+
+    count = min(NEIGHBOURS, len(matches))
+    _, near = cKDTree(matches.target).query(matches.target[chosen], k=count)
+    near = near.reshape(len(chosen), count)
+    a, b = matches.target[near], matches.source[near]
+    shift = b - a
+    off = np.linalg.norm(shift - np.median(shift, axis=1, keepdims=True), axis=2)
+    spread = np.median(off, axis=1, keepdims=True) + 1.0
+    w = 1.0 / (1.0 + (off / spread) ** 2) ** 2
+    w = (w / w.sum(axis=1, keepdims=True))[..., None]
+    a, b = (
+        a - (w * a).sum(axis=1, keepdims=True),
+        b - (w * b).sum(axis=1, keepdims=True),
+    )
+    aa = np.einsum("nki,nkj->nij", w * a, a)
+    ba = np.einsum("nki,nkj->nij", w * b, a)
+    sound = np.linalg.eigvalsh(aa)[:, 0] > _MIN_SPREAD_PX**2
+    maps = np.tile(np.eye(2), (len(chosen), 1, 1))
+    maps[sound] = ba[sound] @ np.linalg.inv(aa[sound])
+    stretch = np.linalg.svd(maps, compute_uv=False)
+    absurd = (stretch[:, 0] > MAX_STRETCH) | (stretch[:, 1] < 1.0 / MAX_STRETCH)
+    maps[absurd] = np.eye(2)
+    return maps
+
+
+def towards_source(matches: Matches) -> Matches:
+    """The matches with all cues on image 0, whichever image was refined.
+
+    An error of s px in image 1 is one of s times the local magnification in image 0:
+    its standard deviations and window are scaled by it, axes averaged.
+    """
+    from dataclasses import replace
+
+    other = np.flatnonzero(matches.side == 1)
+    if not len(other):
+        return matches
+    maps = local_maps(matches, other)
+    zoom = np.ones(len(matches))
+    zoom[other] = np.sqrt(np.abs(np.linalg.det(maps)))
+    return replace(
+        matches,
+        fine_std=matches.fine_std * zoom[:, None],
+        coarse_std=matches.coarse_std * zoom[:, None],
+        fine_window=matches.fine_window * zoom,
+        side=np.zeros(len(matches), dtype=np.int64),
+    )

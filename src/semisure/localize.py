@@ -1,0 +1,281 @@
+"""Queries against a map: match, lift, estimate, refit, report.
+
+Each query is matched to the mapped images that retrieval proposed, with the query as
+the refined side, so that the calibrated law is about the query's pixels. Every finished
+query is a file: a run that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semisure.__about__ import __version__
+from semisure.colmap import MapModel
+from semisure.errors import InputError
+from semisure.estimators.pose import estimate_pose
+from semisure.estimators.settings import RansacSettings
+from semisure.files import write_atomically, write_json
+from semisure.geometry import pose as se3
+from semisure.geometry.camera import Camera
+from semisure.images import Image
+from semisure.lifting import RADIUS_PX, lift
+from semisure.posefit import refit_pose
+from semisure.refit import RefitMethod, without_bias
+from semisure.types import Calibration, FloatArray, Matcher, Matches
+from semisure.world import WorldMatches
+
+# Matches of a query and a mapped image by their names, the query's points first.
+Source = Callable[[str, str], Matches]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalizeSettings:
+    """What decides a pose beside the matches; names the results to be reused."""
+
+    estimator: str = "lo-ransac"
+    method: RefitMethod = "core+"
+    threshold_px: float = 12.0  # hloc's
+    radius_px: float = RADIUS_PX
+    max_pairs: int | None = None
+    seed: int = 0
+
+    def ransac(self) -> RansacSettings:
+        return RansacSettings(threshold_px=self.threshold_px, seed=self.seed)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Localized:
+    """One query's pose, or the reason why it has none."""
+
+    query: str
+    pose: FloatArray | None  # (3, 4) from world to camera
+    reason: str | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def submission(self) -> str:
+        """Aachen's line: basename qw qx qy qz tx ty tz."""
+        assert self.pose is not None
+        numbers = [*se3.quaternion(self.pose[:, :3]), *self.pose[:, 3]]
+        return " ".join([Path(self.query).name, *(f"{v:.12g}" for v in numbers)])
+
+
+class QueryFirst:
+    """A matcher turned so that the query, given first, is the refined side.
+
+    Matchers differ in which image they refine; which one this is shows in its first
+    matches. One that refines both is left alone: lifting transports the rest.
+    """
+
+    def __init__(self, matcher: Matcher) -> None:
+        self.matcher = matcher
+        self.turned: bool | None = None
+
+    def __call__(self, query: Image, mapped: Image) -> Matches:
+        if self.turned is None:
+            matches = self.matcher(query, mapped)
+            if len(matches):
+                self.turned = bool((matches.side == 1).all())
+            if not self.turned:
+                return matches
+        if self.turned:
+            return self.matcher(mapped, query).swapped()
+        return self.matcher(query, mapped)
+
+
+def localize_query(
+    name: str,
+    camera: Camera,
+    mapped: Sequence[str],
+    model: MapModel,
+    source: Source,
+    calibration: Calibration,
+    settings: LocalizeSettings,
+) -> Localized:
+    """The pose of one query from its matches to the `mapped` images."""
+    parts, seen = [], []
+    for other in mapped[: settings.max_pairs]:
+        entry: dict[str, Any] = {"image": other}
+        seen.append(entry)
+        try:
+            observed = model.observations(other)
+            matches, unbiased = without_bias(source(name, other), calibration)
+            _check_size(matches, name, camera)
+        except InputError as error:
+            entry["skipped"] = str(error)
+            continue
+        part = lift(matches, *observed, radius_px=settings.radius_px)
+        entry |= {"matches": len(matches), "lifted": len(part)}
+        parts.append(part)
+    details: dict[str, Any] = {"mapped": seen}
+    if not parts:
+        told = seen[0]["skipped"] if seen else "the pairs file proposes no mapped image"
+        return Localized(query=name, pose=None, reason=told, details=details)
+    world = WorldMatches.joined(parts)
+    start = estimate_pose(world, camera, settings.estimator, settings.ransac())
+    refit = refit_pose(world, camera, unbiased, start, method=settings.method)
+    details |= {
+        "lifted": len(world),
+        "inliers": int(start.inliers.sum()),
+        "effective_matches": float(refit.weight.sum()),
+        "kept_initial_because": refit.reason,
+        "initial": None if start.model is None else start.model.tolist(),
+        "cam_from_world": None if refit.model is None else refit.model.tolist(),
+        **_spread(refit.covariance),
+    }
+    reason = refit.reason if refit.model is None else None
+    return Localized(query=name, pose=refit.model, reason=reason, details=details)
+
+
+def _check_size(matches: Matches, name: str, camera: Camera) -> None:
+    if matches.source_size != camera.size:
+        width, height = matches.source_size
+        raise InputError(
+            f"The image of {name} is {width} × {height} px, but its camera "
+            f"{camera.width} × {camera.height}; intrinsics must be those of the image "
+            "as it is read, EXIF rotation included."
+        )
+
+
+def _spread(C: FloatArray | None) -> dict[str, Any]:
+    """Standard deviations that a reader can picture, and the 6 × 6 behind them."""
+    if C is None:
+        return {"covariance": None}
+    return {
+        "position_std": float(np.sqrt(np.trace(C[3:, 3:]))),
+        "rotation_std_deg": float(np.degrees(np.sqrt(np.trace(C[:3, :3])))),
+        "covariance": C.tolist(),
+    }
+
+
+def localize(
+    queries: Mapping[str, Camera],
+    pairs: Mapping[str, Sequence[str]],
+    model: MapModel,
+    source: Source,
+    calibration: Calibration,
+    output: str | Path,
+    settings: LocalizeSettings | None = None,
+    *,
+    made_of: Mapping[str, Any] | None = None,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Localized]:
+    """Poses of all queries, written to the folder `output` as they are found.
+
+    ``poses.txt`` is in Aachen's submission format, ``report.json`` sums up and names
+    the queries without a pose, ``queries/`` has one file each. `made_of` is whatever
+    else decides the results (matcher, map, images): results of other making are redone.
+    """
+    settings, output = settings or LocalizeSettings(), Path(output)
+    results = []
+    for done, (name, camera) in enumerate(queries.items(), start=1):
+        mapped = list(pairs.get(name, ()))
+        key = _fingerprint(name, camera, mapped, calibration, settings, made_of or {})
+        path = output / "queries" / f"{name.replace('/', '-')}.json"
+        result = _stored(path, key)
+        if result is None:
+            result = localize_query(
+                name, camera, mapped, model, source, calibration, settings
+            )
+            write_json(path, {"made_of": key, **_document(result)})
+        results.append(result)
+        tick(done, len(queries))
+    write_results(results, output, settings)
+    return results
+
+
+def write_results(
+    results: Sequence[Localized], output: Path, settings: LocalizeSettings
+) -> None:
+    """The submission and the report."""
+    lines = [result.submission() for result in results if result.pose is not None]
+    text = "".join(f"{line}\n" for line in lines)
+    write_atomically(output / "poses.txt", lambda file: file.write(text.encode()))
+    lost = {r.query: r.reason for r in results if r.pose is None}
+    report = {
+        "semisure": __version__,
+        "settings": asdict(settings),
+        "queries": len(results),
+        "localized": len(lines),
+        "not_localized": lost,
+        "results": [_document(result) for result in results],
+    }
+    write_json(output / "report.json", report)
+
+
+def _document(result: Localized) -> dict[str, Any]:
+    return {"query": result.query, "reason": result.reason, **result.details}
+
+
+def _fingerprint(
+    name: str,
+    camera: Camera,
+    mapped: list[str],
+    calibration: Calibration,
+    settings: LocalizeSettings,
+    made_of: Mapping[str, Any],
+) -> str:
+    parts = [name, asdict(camera), mapped, asdict(calibration), asdict(settings)]
+    text = json.dumps([*parts, dict(made_of), __version__], default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _stored(path: Path, key: str) -> Localized | None:
+    """A finished query of the same making, or None."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document.pop("made_of") != key:
+            return None
+        pose = document.get("cam_from_world")
+        return Localized(
+            query=document.pop("query"),
+            pose=None if pose is None else np.array(pose),
+            reason=document.pop("reason"),
+            details=document,
+        )
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return None
+
+
+def from_images(
+    folder: str | Path, query_folder: str | Path, matcher: Matcher
+) -> Source:
+    """Matches made from image files below the two folders, the last query kept."""
+    from semisure.images import read_image
+
+    turned, last = QueryFirst(matcher), {"name": "", "image": None}
+
+    def match(query: str, mapped: str) -> Matches:
+        if last["name"] != query:
+            last["image"] = read_image(Path(query_folder) / query)  # type: ignore[assignment]
+            last["name"] = query
+        return turned(last["image"], read_image(Path(folder) / mapped))  # type: ignore[arg-type]
+
+    return match
+
+
+def from_store(path: str | Path) -> Source:
+    """Matches that were written to one of hloc's files before."""
+    from semisure import hloc
+
+    return lambda query, mapped: hloc.read_matches(path, query, mapped)
+
+
+def stored(source: Source, path: str | Path) -> Source:
+    """The same matches, each pair kept in one of hloc's files and read from there."""
+    from semisure import hloc
+
+    def match(query: str, mapped: str) -> Matches:
+        if hloc.has_matches(path, query, mapped):
+            return hloc.read_matches(path, query, mapped)
+        matches = source(query, mapped)
+        hloc.write_matches(path, query, mapped, matches)
+        return matches
+
+    return match
