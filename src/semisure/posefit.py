@@ -188,9 +188,8 @@ def _core_plus(
     matches: WorldMatches, camera: Camera, calibration: Calibration, start: FloatArray
 ) -> Refit:
     law = _with_map(error_law(matches, calibration), matches)
-    soft = floored(law, matches)
     first = _far(residuals(start, camera, matches))
-    pose, iterations = _iterate(start, matches, camera, soft)
+    pose, iterations = _iterate(start, matches, camera, floored(law, matches))
     if pose is None:
         told = "the weighted matches do not determine a pose"
         return _kept(matches, start, "core+", told, weighting.core(law, first))
@@ -208,15 +207,16 @@ def _core_plus(
         iterations=iterations if better else 0,
         log_likelihood=(before, max(before, after)),
         std_floor_px=STD_FLOOR_PX,
-        uncertainty=partial(
-            covariance.of_pose,
-            model,
-            matches,
-            camera,
-            law=soft,
-            shared_error=calibration.shared_error,
-        ),
+        uncertainty=partial(_covariance, model, matches, camera, calibration),
     )
+
+
+def _covariance(
+    pose: FloatArray, matches: WorldMatches, camera: Camera, calibration: Calibration
+) -> FloatArray | None:
+    law = floored(_with_map(error_law(matches, calibration), matches), matches)
+    share = calibration.shared_error
+    return covariance.of_pose(pose, matches, camera, law=law, shared_error=share)
 
 
 def _with_map(law: ErrorLaw, matches: WorldMatches) -> ErrorLaw:

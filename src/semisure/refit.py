@@ -82,8 +82,7 @@ def refit_homography(
         reason = initial.reason if isinstance(initial, Estimate) else None
         return _kept(matches, None, method, reason or "there is no initial model")
     if method == "core+":
-        law = error_law(matches, calibration)
-        return _core_plus(matches, law, start, calibration.shared_error)
+        return _core_plus(matches, calibration, start)
     residual = _residual(start, matches)
     weight = ablation_weight(method, matches, calibration, residual, inliers)
     model = _weighted_dlt(matches, weight)
@@ -228,11 +227,9 @@ def _kept(
     )
 
 
-def _core_plus(
-    matches: Matches, law: ErrorLaw, start: FloatArray, shared_error: float | None
-) -> Refit:
-    soft = floored(law, matches)
-    H, iterations = _iterate(start, matches, soft)
+def _core_plus(matches: Matches, calibration: Calibration, start: FloatArray) -> Refit:
+    law = error_law(matches, calibration)
+    H, iterations = _iterate(start, matches, floored(law, matches))
     first = _residual(start, matches)
     initial_likelihood = _log_likelihood(law, first)
     reason = _why_not(H, start, matches)
@@ -249,16 +246,18 @@ def _core_plus(
                 iterations=iterations,
                 log_likelihood=(initial_likelihood, likelihood),
                 std_floor_px=STD_FLOOR_PX,
-                uncertainty=partial(
-                    covariance.of_homography,
-                    H,
-                    matches,
-                    law=soft,
-                    shared_error=shared_error,
-                ),
+                uncertainty=partial(_covariance, H, matches, calibration),
             )
         reason = "the refit was less likely than the initial model"
     return _kept(matches, start, "core+", reason, weighting.core(law, first))
+
+
+def _covariance(
+    H: FloatArray, matches: Matches, calibration: Calibration
+) -> FloatArray | None:
+    law = floored(error_law(matches, calibration), matches)
+    share = calibration.shared_error
+    return covariance.of_homography(H, matches, law=law, shared_error=share)
 
 
 def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:

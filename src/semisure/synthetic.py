@@ -1,4 +1,4 @@
-"""Matches drawn from a known law over a known homography: for tests and examples.
+"""Matches drawn from a known law over a known geometry: for tests and examples.
 
 No image is looked at. Source points lie on an 8 px grid, cues are drawn from broad
 ranges, and the target's errors from the law that a calibration gives those cues, so a
@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from semisure.geometry import pose as se3
+from semisure.geometry.camera import Camera
 from semisure.geometry.homography import project
 from semisure.mixture import sample
 from semisure.types import Calibration, FloatArray, Matches
 from semisure.variants import error_law
+from semisure.world import WorldMatches
 
 CELL_PX = 8
 
@@ -27,6 +30,8 @@ EXAMPLE_CALIBRATION = Calibration(
     intercept=(-4.6, -4.4),
     matcher="synthetic",
 )
+
+EXAMPLE_CAMERA = Camera("SIMPLE_RADIAL", 640, 480, (520.0, 322.0, 241.0, -0.08))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,32 @@ class SyntheticMatcher:
         residual = sample(error_law(matches, self.calibration), rng)
         return replace(matches, target=truth + residual), residual
 
+    def match_world(
+        self,
+        cam_from_world: FloatArray,
+        camera: Camera = EXAMPLE_CAMERA,
+        *,
+        count: int = 800,
+        depth: tuple[float, float] = (3.0, 9.0),
+        seed: int = 0,
+    ) -> tuple[WorldMatches, FloatArray]:
+        """`count` 2D–3D matches under a pose and their true residuals, (n, 2) px."""
+        rng = np.random.default_rng(seed)
+        z = rng.uniform(*depth, count)
+        reach = 0.45 * np.array(camera.size) / camera.focal
+        seen = np.column_stack([rng.uniform(-reach, reach, (count, 2)) * z[:, None], z])
+        world = (seen - cam_from_world[:, 3]) @ cam_from_world[:, :3]
+        matches = WorldMatches(
+            points=se3.project(cam_from_world, camera, world),
+            world=world,
+            confidence=np.exp(-rng.exponential(0.9, count)),
+            fine_std=np.exp(rng.normal(-0.5, 0.4, (count, 2))),
+            coarse_std=np.exp(rng.normal(3.0, 0.8, (count, 2))),
+            size=camera.size,
+        )
+        residual = sample(error_law(matches, self.calibration), rng)
+        return matches.shifted(residual), residual
+
 
 def random_homography(
     rng: np.random.Generator, size: tuple[int, int] = (640, 480), strength: float = 0.15
@@ -72,3 +103,8 @@ def random_homography(
     H = weighted_dlt(frame, moved, np.ones(4))
     assert H is not None  # four corners of a convex frame
     return H
+
+
+def random_pose(rng: np.random.Generator, strength: float = 0.5) -> FloatArray:
+    """A pose [R | t] turned (rad) and moved by up to `strength` along each axis."""
+    return se3.moved(np.eye(3, 4), rng.uniform(-strength, strength, 6))

@@ -158,7 +158,9 @@ def unproject(camera: Camera, pixels: FloatArray) -> FloatArray:
                 missed = np.hypot(miss_u, miss_v)
                 if not (missed > _UNDISTORT_TOLERANCE).any():
                     break
-        lost = ~(missed < 1e-9)
+        # Beyond its turning point a polynomial folds back: that is no ray of the lens.
+        folded = ~((determinant > 0) & (u * wanted_u + v * wanted_v >= 0))
+        lost = ~(missed < 1e-9) | folded
         u[lost] = v[lost] = np.nan
     return np.stack([u, v], axis=1)
 

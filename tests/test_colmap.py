@@ -1,0 +1,229 @@
+"""COLMAP models and hloc's files: written by hand, by COLMAP, and damaged."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semisure import hloc
+from semisure.colmap import read_model
+from semisure.errors import FileError, InputError, MissingExtraError
+from semisure.synthetic import SyntheticMatcher
+
+CAMERAS = (
+    "# a comment\n7 SIMPLE_RADIAL 640 480 500 320 240 0.1\n9 FOV 10 10 1 1 1 1 1\n"
+)
+IMAGES = (
+    "# a comment\n"
+    "1 1 0 0 0 0.5 -1 2 7 db/one image.jpg\n"
+    "10.5 20.5 3 30.5 40.5 -1 50.5 60.5 5\n"
+    "2 0 1 0 0 0 0 1 7 db/two.jpg\n"
+    "\n"
+)
+POINTS = "5 1 2 3 255 0 0 0.5 1 2\n3 -1 -2 -3 0 0 0 1.5 1 0\n"
+
+
+@pytest.fixture
+def text_model(tmp_path: Path) -> Path:
+    for name, text in zip(
+        ("cameras", "images", "points3D"), (CAMERAS, IMAGES, POINTS), strict=True
+    ):
+        (tmp_path / f"{name}.txt").write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def binary_model(tmp_path: Path) -> Path:
+    """The same model as bytes, from COLMAP's description of the format."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    cameras = struct.pack("<QiiQQ4d", 2, 7, 2, 640, 480, 500, 320, 240, 0.1)
+    cameras += struct.pack("<iiQQ5d", 9, 7, 10, 10, 1, 1, 1, 1, 1)
+    images = struct.pack("<Q", 2)
+    images += struct.pack("<i7di", 1, 1, 0, 0, 0, 0.5, -1, 2, 7) + b"db/one image.jpg\0"
+    images += struct.pack("<Q", 3) + struct.pack("<ddq", 10.5, 20.5, 3)
+    images += struct.pack("<ddq", 30.5, 40.5, -1) + struct.pack("<ddq", 50.5, 60.5, 5)
+    images += struct.pack("<i7di", 2, 0, 1, 0, 0, 0, 0, 1, 7) + b"db/two.jpg\0"
+    images += struct.pack("<Q", 0)
+    points = struct.pack("<Q", 2)
+    for key, xyz, error, track in (
+        (5, (1, 2, 3), 0.5, (1, 2)),
+        (3, (-1, -2, -3), 1.5, (1, 0)),
+    ):
+        points += struct.pack("<Q3d3BdQ2i", key, *xyz, 9, 9, 9, error, 1, *track)
+    for name, data in (("cameras", cameras), ("images", images), ("points3D", points)):
+        (folder / f"{name}.bin").write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["text_model", "binary_model"])
+def test_a_model_is_read(kind: str, request: pytest.FixtureRequest) -> None:
+    model = read_model(request.getfixturevalue(kind))
+    assert model.cameras[7].camera().params == (500.0, 320.0, 240.0, 0.1)
+    assert model.cameras[9].model == "FOV"  # read, though it cannot be computed with
+    image = model.images["db/one image.jpg"]
+    assert np.array_equal(image.pose, np.column_stack([np.eye(3), [0.5, -1, 2]]))
+    seen, world, error = model.observations("db/one image.jpg")
+    # COLMAP's 10.5 is the centre of our pixel 10; the untriangulated one is left out.
+    assert seen.tolist() == [[10.0, 20.0], [50.0, 60.0]]
+    assert world.tolist() == [[-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]]
+    assert error.tolist() == [1.5, 1.0]  # none below the median of 0.5 and 1.5
+    assert len(model.observations("db/two.jpg")[0]) == 0
+
+
+def test_an_image_that_the_map_lacks_is_named(text_model: Path) -> None:
+    with pytest.raises(InputError, match=r"no image 'db/three.jpg', but 2 others"):
+        read_model(text_model).observations("db/three.jpg")
+
+
+@pytest.mark.parametrize("name", ["cameras", "images", "points3D"])
+@pytest.mark.parametrize("keep", [3, 0.5, 0.9])
+def test_truncated_files_are_named(binary_model: Path, name: str, keep: float) -> None:
+    path = binary_model / f"{name}.bin"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep if keep > 1 else keep * len(data))])
+    with pytest.raises(FileError, match=rf"{name}\.bin is damaged or truncated"):
+        read_model(binary_model)
+
+
+def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"it lacks cameras\.txt"):
+        read_model(tmp_path)
+
+
+def test_an_unknown_camera_is_named(binary_model: Path) -> None:
+    data = struct.pack("<QiiQQ4d", 1, 7, 99, 640, 480, 500, 320, 240, 0.1)
+    (binary_model / "cameras.bin").write_bytes(data)
+    with pytest.raises(FileError, match="unknown model 99"):
+        read_model(binary_model)
+
+
+REAL = Path(__file__).parents[2] / "shared/data/posed/redkitchen/sparse_unscaled"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real map is not beside the project")
+def test_a_real_model_is_read_as_colmap_reads_it(tmp_path: Path) -> None:
+    pycolmap = pytest.importorskip("pycolmap", reason="needs the extra pose")
+    theirs = pycolmap.Reconstruction(REAL)
+    theirs.write_text(tmp_path)
+    for folder in (REAL, tmp_path):
+        ours = read_model(folder)
+        assert len(ours.images) == len(theirs.images)
+        for image in list(theirs.images.values())[::20]:
+            mine = ours.images[image.name]
+            assert np.allclose(mine.pose, image.cam_from_world().matrix())
+            seen = [p for p in image.points2D if p.has_point3D()]
+            points, world, _ = ours.observations(image.name)
+            assert np.allclose(points, np.array([p.xy for p in seen]) - 0.5)
+            known = [theirs.points3D[p.point3D_id].xyz for p in seen]
+            assert np.allclose(world, known)
+
+
+# -- hloc's files
+
+
+def test_queries_and_pairs(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text(
+        "query/night/1.jpg SIMPLE_RADIAL 1600 1200 1469.2 800 600 -0.0353\n\n"
+        "query/2.jpg PINHOLE 640 480 500 501 320 240\n"
+    )
+    queries = hloc.read_queries(tmp_path / "q.txt")
+    assert queries["query/night/1.jpg"].params == (1469.2, 800.0, 600.0, -0.0353)
+    assert queries["query/2.jpg"].size == (640, 480)
+    (tmp_path / "p.txt").write_text("q/1 db/b\nq/1 db/a\nq/2 db/c\nq/1 db/b\n")
+    assert hloc.read_pairs(tmp_path / "p.txt") == {
+        "q/1": ["db/b", "db/a"],
+        "q/2": ["db/c"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("a.jpg PINHOLE 640", "line 1: expected MODEL WIDTH HEIGHT"),
+        ("a.jpg PINHOLE 640 480 1 2 3", "line 1: a PINHOLE camera has 4 parameters"),
+        ("a.jpg FISHEYE 640 480 1 2 3 4", "line 1: Camera model must be one of"),
+        ("a.jpg PINHOLE 640 480 0 2 3 4", "line 1: A focal length must be positive"),
+    ],
+)
+def test_bad_intrinsics_are_named(tmp_path: Path, line: str, told: str) -> None:
+    (tmp_path / "q.txt").write_text(line)
+    with pytest.raises(FileError, match=told):
+        hloc.read_queries(tmp_path / "q.txt")
+
+
+def test_bad_and_missing_pairs_are_named(tmp_path: Path) -> None:
+    (tmp_path / "p.txt").write_text("alone\n")
+    with pytest.raises(FileError, match="line 1: expected a query and a mapped image"):
+        hloc.read_pairs(tmp_path / "p.txt")
+    with pytest.raises(FileError, match="There is no file"):
+        hloc.read_pairs(tmp_path / "none.txt")
+
+
+def test_matches_there_and_back(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="needs the extra store")
+    path = tmp_path / "m.h5"
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=20)
+    hloc.write_matches(path, "query/a.jpg", "db/b.jpg", matches)
+    hloc.write_matches(path, "query/a.jpg", "db/b.jpg", matches)  # replaces
+    with h5py.File(path) as file:  # as hloc finds them
+        group = file["query-a.jpg/db-b.jpg"]
+        assert np.array_equal(group["keypoints0"][()], matches.source)
+        assert np.array_equal(group["scores"][()], matches.confidence)
+    for names in (("query/a.jpg", "db/b.jpg"), ("db/b.jpg", "query/a.jpg")):
+        assert hloc.has_matches(path, *names)
+        back = hloc.read_matches(path, *names)
+        turned = back.swapped() if names[0] == "db/b.jpg" else back
+        assert np.array_equal(turned.source, matches.source)
+        assert np.array_equal(turned.fine_std, matches.fine_std)
+        assert turned.side.tolist() == matches.side.tolist()
+        assert turned.source_size == matches.source_size
+    assert not hloc.has_matches(path, "query/a.jpg", "db/c.jpg")
+    with pytest.raises(FileError, match="no matches of x and y"):
+        hloc.read_matches(path, "x", "y")
+
+
+def test_hlocs_own_matches_lack_the_cues(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="needs the extra store")
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        group = file.create_group("a/b")
+        for name in ("keypoints0", "keypoints1"):
+            group.create_dataset(name, data=np.zeros((3, 2)))
+        group.create_dataset("scores", data=np.ones(3))
+    with pytest.raises(FileError, match="need the matcher's cues"):
+        hloc.read_matches(tmp_path / "m.h5", "a", "b")
+
+
+def test_keypoints_and_sparse_matches_there_and_back(tmp_path: Path) -> None:
+    pytest.importorskip("h5py", reason="needs the extra store")
+    points = np.array([[1.0, 2], [3, 4], [5, 6]])
+    hloc.write_keypoints(tmp_path / "k.h5", "db/a.jpg", points, np.ones(3))
+    assert np.array_equal(hloc.read_keypoints(tmp_path / "k.h5", "db/a.jpg"), points)
+    with pytest.raises(FileError, match=r"no keypoints of db/b.jpg"):
+        hloc.read_keypoints(tmp_path / "k.h5", "db/b.jpg")
+    index = np.array([2, -1, 0])
+    hloc.write_assignment(tmp_path / "m.h5", "a", "b", index)
+    both, scores = hloc.read_assignment(tmp_path / "m.h5", "a", "b")
+    assert both.tolist() == [[0, 2], [2, 0]]
+    assert scores.tolist() == [1.0, 1.0]
+    assert hloc.read_assignment(tmp_path / "m.h5", "b", "a")[0].tolist() == [
+        [2, 0],
+        [0, 2],
+    ]
+
+
+def test_a_damaged_store_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("h5py", reason="needs the extra store")
+    (tmp_path / "m.h5").write_bytes(b"not HDF5")
+    with pytest.raises(FileError, match="not a readable HDF5 file"):
+        hloc.read_matches(tmp_path / "m.h5", "a", "b")
+
+
+def test_without_h5py_the_pip_line_is_told(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'semisure\[store\]'"):
+        hloc.read_matches(tmp_path / "m.h5", "a", "b")

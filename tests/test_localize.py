@@ -1,0 +1,289 @@
+"""Localisation: lifting, the refined side, a small map end to end, a real one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semisure import hloc
+from semisure.colmap import MapImage, MapModel, RawCamera
+from semisure.errors import FileError
+from semisure.files import save_calibration
+from semisure.geometry import pose as se3
+from semisure.lifting import lift, towards_source
+from semisure.localize import LocalizeSettings, QueryFirst, localize, localize_query
+from semisure.mixture import sample
+from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
+from semisure.types import FloatArray, Matches
+from semisure.variants import error_law
+
+CAMERA = EXAMPLE_CAMERA
+NAMES = ("db/0.jpg", "db/1.jpg", "db/2.jpg")
+QUERY = "query/night/q.jpg"
+
+
+class World:
+    """Points, three mapped cameras and a query; matches that err by the law."""
+
+    def __init__(self, noise: float) -> None:
+        rng = np.random.default_rng(0)
+        self.noise, self.asked = noise, 0
+        self.points = rng.uniform([-3, -2, 4], [3, 2, 9], (3000, 3))
+        poses = [se3.moved(np.eye(3, 4), rng.uniform(-0.1, 0.1, 6)) for _ in range(4)]
+        self.poses = dict(zip((*NAMES, QUERY), poses, strict=True))
+
+    def model(self) -> MapModel:
+        images = {}
+        for name in NAMES:
+            seen = se3.project(self.poses[name], CAMERA, self.points)
+            inside = self.inside(seen)
+            ids = np.flatnonzero(inside).astype(np.int64)
+            ids[::7] = -1  # some were not triangulated
+            images[name] = MapImage(name, 1, self.poses[name], seen[inside], ids)
+        raw = RawCamera(CAMERA.model, 640, 480, CAMERA.params)
+        ids = np.arange(len(self.points), dtype=np.int64)
+        error = np.full(len(ids), 0.2)
+        return MapModel({1: raw}, images, ids, self.points, error)
+
+    @staticmethod
+    def inside(pixels: FloatArray):
+        return ((pixels > 0) & (pixels < [639, 479])).all(axis=1)
+
+    def match(self, query: str, mapped: str) -> Matches:
+        self.asked += 1
+        rng = np.random.default_rng(len(mapped))
+        here, there = (
+            se3.project(self.poses[name], CAMERA, self.points)
+            for name in (query, mapped)
+        )
+        both = self.inside(here) & self.inside(there)
+        n = int(both.sum())
+        matches = Matches(
+            source=here[both], target=there[both], confidence=np.full(n, 0.7),
+            fine_std=np.full((n, 2), 0.6), coarse_std=np.full((n, 2), 20.0),
+            source_size=CAMERA.size, target_size=CAMERA.size, side=0)  # fmt: skip
+        error = sample(error_law(matches, EXAMPLE_CALIBRATION), rng)
+        return matches.shifted(self.noise * error)
+
+
+# -- lifting
+
+
+def grid(zoom: float = 1.0, side: int = 0) -> Matches:
+    """Matches on a grid of image 1; image 0 is `zoom` times as large."""
+    x, y = np.meshgrid(np.arange(20.0, 400, 8), np.arange(20.0, 300, 8))
+    target = np.column_stack([x.ravel(), y.ravel()])
+    n = len(target)
+    return Matches(
+        source=zoom * target, target=target, confidence=np.linspace(0.1, 0.9, n),
+        fine_std=np.ones((n, 2)), coarse_std=np.full((n, 2), 20.0), side=side,
+        source_size=(1600, 1200), target_size=(640, 480))  # fmt: skip
+
+
+def test_a_match_takes_the_nearest_keypoint_within_the_radius() -> None:
+    observed = np.array([[21.0, 20.0], [20.0, 31.0], [36.5, 20.0]])
+    world = np.arange(9.0).reshape(3, 3)
+    lifted = lift(grid(), observed, world, radius_px=2.0, compensate=False)
+    # (20, 20) is 1 px from the first; (20, 28) 3 px from the second; (36, 20) ½ px.
+    assert lifted.world.tolist() == [[0.0, 1, 2], [6, 7, 8]]
+    assert lifted.points.tolist() == [[20.0, 20], [36, 20]]
+
+
+def test_the_query_point_follows_to_the_keypoint() -> None:
+    """A keypoint 1 px beside the match is 2 px beside it in a query twice as large."""
+    observed = np.array([[101.0, 100.0]])
+    lifted = lift(grid(zoom=2.0), observed, np.zeros((1, 3)))
+    assert np.allclose(lifted.points, [[202.0, 200.0]])
+    assert np.allclose(
+        lift(grid(zoom=2.0), observed, np.zeros((1, 3)), compensate=False).points,
+        [[200.0, 200.0]],
+    )
+
+
+def test_of_two_matches_for_one_keypoint_the_surer_stays() -> None:
+    matches = grid()
+    doubled = replace(matches, target=np.tile([[50.0, 50.0]], (len(matches), 1)))
+    lifted = lift(doubled, np.array([[50.0, 50.0]]), np.zeros((1, 3)), compensate=False)
+    assert len(lifted) == 1
+    assert lifted.confidence[0] == 0.9
+
+
+def test_no_matches_and_no_keypoints_lift_to_nothing() -> None:
+    none = grid().take(np.zeros(0, dtype=np.int64))
+    assert len(lift(none, np.zeros((5, 2)), np.zeros((5, 3)))) == 0
+    assert len(lift(grid(), np.zeros((0, 2)), np.zeros((0, 3)))) == 0
+
+
+def test_cues_of_the_other_side_are_transported() -> None:
+    moved = towards_source(grid(zoom=2.0, side=1))
+    assert (moved.side == 0).all()
+    assert np.allclose(moved.fine_std, 2.0)
+    assert np.allclose(moved.fine_window, 16.0)
+    assert towards_source(grid(side=0)).fine_std.max() == 1.0
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_query_becomes_the_refined_side(side: int) -> None:
+    """Whichever image a matcher refines, it is called so that this is the query."""
+    calls = []
+
+    def matcher(image0, image1) -> Matches:
+        calls.append((image0.shape[0], image1.shape[0]))
+        sizes = image0.shape[1::-1], image1.shape[1::-1]
+        return replace(grid(side=side), source_size=sizes[0], target_size=sizes[1])
+
+    turned = QueryFirst(matcher)
+    query, mapped = np.zeros((10, 9), np.uint8), np.zeros((20, 9), np.uint8)
+    for _ in range(2):
+        found = turned(query, mapped)
+        assert (found.side == 0).all()
+        assert found.source_size == (9, 10)
+    # The wrong order is tried once, and not again.
+    assert calls == ([(10, 20)] * 2 if side == 0 else [(10, 20), (20, 10), (20, 10)])
+
+
+# -- a small map end to end
+
+
+def test_exact_matches_give_the_exact_pose() -> None:
+    """A slip by half a pixel between COLMAP's frame and ours would be 0.055°."""
+    world = World(noise=0.0)
+    found = localize_query(
+        QUERY, CAMERA, NAMES, world.model(), world.match, EXAMPLE_CALIBRATION,
+        LocalizeSettings())  # fmt: skip
+    assert found.pose is not None
+    # Not exact: a match near another point's keypoint takes that point.
+    apart, angle = se3.errors(found.pose, world.poses[QUERY])
+    assert apart < 1e-3
+    assert angle < 0.003
+
+
+def test_noisy_matches_give_a_pose_with_its_spread(tmp_path: Path) -> None:
+    world = World(noise=1.0)
+    queries, pairs = {QUERY: CAMERA}, {QUERY: list(NAMES)}
+    arguments = (queries, pairs, world.model(), world.match, EXAMPLE_CALIBRATION)
+    (found,) = localize(*arguments, tmp_path)
+    assert found.pose is not None
+    apart, angle = se3.errors(found.pose, world.poses[QUERY])
+    assert apart < 0.02
+    assert angle < 0.1
+    assert apart < 5 * found.details["position_std"]
+    name, *numbers = (tmp_path / "poses.txt").read_text().split()
+    assert name == "q.jpg"
+    pose = se3.from_quaternion(
+        np.array(numbers[:4], float), np.array(numbers[4:], float)
+    )
+    assert np.allclose(pose, found.pose)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["localized"] == 1
+    assert [entry["image"] for entry in report["results"][0]["mapped"]] == list(NAMES)
+    assert np.array(report["results"][0]["covariance"]).shape == (6, 6)
+
+
+def test_a_finished_query_is_not_done_again(tmp_path: Path) -> None:
+    world = World(noise=1.0)
+    arguments = (
+        {QUERY: CAMERA}, {QUERY: list(NAMES)}, world.model(), world.match,
+        EXAMPLE_CALIBRATION, tmp_path)  # fmt: skip
+    first = localize(*arguments)
+    poses = (tmp_path / "poses.txt").read_text()
+    again = localize(*arguments)
+    assert world.asked == 3
+    assert np.array_equal(first[0].pose, again[0].pose)
+    assert (tmp_path / "poses.txt").read_text() == poses
+    # Other settings, or a damaged file, are done again.
+    localize(*arguments, LocalizeSettings(method="core"))
+    assert world.asked == 6
+    next((tmp_path / "queries").iterdir()).write_text("{")
+    localize(*arguments)
+    assert world.asked == 9
+
+
+def test_queries_without_a_pose_are_named_with_the_reason(tmp_path: Path) -> None:
+    world = World(noise=1.0)
+    world.poses |= {"query/b.jpg": world.poses[QUERY], "d": world.poses[QUERY]}
+    wrong = replace(CAMERA, width=480, height=640)
+
+    def match(query: str, mapped: str) -> Matches:
+        if mapped == "db/2.jpg":
+            raise FileError("There is no image db/2.jpg.")
+        found = world.match(query, mapped)
+        return (
+            found.take(np.zeros(0, dtype=np.int64)) if mapped == "db/1.jpg" else found
+        )
+
+    results = localize(
+        {"a": CAMERA, "b": CAMERA, "c": CAMERA, "d": CAMERA, "query/b.jpg": wrong},
+        {
+            "b": ["db/9.jpg"],
+            "c": ["db/2.jpg"],
+            "d": ["db/1.jpg"],
+            "query/b.jpg": ["db/0.jpg"],
+        },
+        world.model(), match, EXAMPLE_CALIBRATION, tmp_path)  # fmt: skip
+    assert all(result.pose is None for result in results)
+    lost = json.loads((tmp_path / "report.json").read_text())["not_localized"]
+    assert lost["a"] == "the pairs file proposes no mapped image"
+    assert lost["b"].startswith("The map has no image 'db/9.jpg'")
+    assert lost["c"] == "There is no image db/2.jpg."
+    assert lost["d"] == "no matches, a pose needs 4"
+    assert "is 640 × 480 px, but its camera 480 × 640" in lost["query/b.jpg"]
+    assert (tmp_path / "poses.txt").read_text() == ""
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    """From a COLMAP text model and stored matches to a submission, in a process."""
+    pytest.importorskip("h5py", reason="needs the extra store")
+    world = World(noise=1.0)
+    model = world.model()
+    write_text_model(model, tmp_path)
+    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
+    for name in NAMES:
+        stored = world.match(QUERY, name)
+        hloc.write_matches(tmp_path / "m.h5", QUERY, name, stored)
+    params = " ".join(map(str, CAMERA.params))
+    line = f"SIMPLE_RADIAL 640 480 {params}\n"
+    (tmp_path / "q.txt").write_text(f"{QUERY} {line}query/lost.jpg {line}")
+    (tmp_path / "p.txt").write_text("".join(f"{QUERY} {name}\n" for name in NAMES))
+    command = [sys.executable, "-c", "from semisure.cli import main; main()"]
+    asked = ["localize", tmp_path, "--queries", tmp_path / "q.txt", "--pairs",
+             tmp_path / "p.txt", "--matches", tmp_path / "m.h5", "-c",
+             tmp_path / "theta.json", "-o", tmp_path / "out"]  # fmt: skip
+    done = subprocess.run(
+        [*command, *map(str, asked)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3, done.stderr
+    assert "1 of 2 queries localised" in done.stdout
+    assert "query/lost.jpg: the pairs file proposes no mapped image" in done.stdout
+    numbers = np.array((tmp_path / "out/poses.txt").read_text().split()[1:], float)
+    pose = se3.from_quaternion(numbers[:4], numbers[4:])
+    assert se3.errors(pose, world.poses[QUERY])[0] < 0.02
+
+
+def write_text_model(model: MapModel, folder: Path) -> None:
+    camera = model.cameras[1]
+    params = " ".join(map(str, camera.params))
+    (folder / "cameras.txt").write_text(
+        f"1 {camera.model} {camera.width} {camera.height} {params}\n"
+    )
+    lines = []
+    for i, image in enumerate(model.images.values(), start=1):
+        pose = [*se3.quaternion(image.pose[:, :3]), *image.pose[:, 3]]
+        lines.append(f"{i} {' '.join(map(repr, map(float, pose)))} 1 {image.name}")
+        rows = zip(image.points + 0.5, image.point_ids, strict=True)
+        lines.append(" ".join(f"{x!r} {y!r} {k}" for (x, y), k in
+                              ((map(float, p), k) for p, k in rows)))  # fmt: skip
+    (folder / "images.txt").write_text("\n".join(lines) + "\n")
+    points = zip(model.point_ids, model.world, model.error_px, strict=True)
+    (folder / "points3D.txt").write_text(
+        "".join(
+            f"{k} {' '.join(map(repr, map(float, p)))} 0 0 0 {e} 1 0\n"
+            for k, p, e in points
+        )
+    )

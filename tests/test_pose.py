@@ -1,0 +1,326 @@
+"""Absolute pose: the group, the refit's story, bad geometry, the estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semisure import mixture
+from semisure.errors import InputError
+from semisure.estimators.pose import (
+    POSE_ESTIMATOR_NAMES,
+    estimate_pose,
+    load_pose_estimator,
+)
+from semisure.geometry import pose as se3
+from semisure.geometry.camera import Camera
+from semisure.posefit import refit_pose, residuals
+from semisure.refit import REFIT_METHODS
+from semisure.synthetic import EXAMPLE_CALIBRATION as CALIBRATION
+from semisure.synthetic import SyntheticMatcher, random_pose
+from semisure.types import Estimate, FloatArray
+from semisure.variants import error_law
+from semisure.world import WorldMatches
+
+CAMERA = Camera("OPENCV", 640, 480, (520.0, 515.0, 322.0, 241.0, -0.1, 0.02, 1e-3, 0.0))
+tangents = st.lists(st.floats(-1.5, 1.5), min_size=6, max_size=6).map(np.array)
+
+
+def scene(
+    seed: int, count: int = 800, planar: bool = False, noise: float = 1.0
+) -> tuple[WorldMatches, FloatArray]:
+    """Matches that err by the calibrated law, times `noise`, and the true pose."""
+    truth = random_pose(np.random.default_rng(seed))
+    depth = (5.0, 5.0) if planar else (3.0, 9.0)
+    matches, residual = SyntheticMatcher().match_world(
+        truth, CAMERA, count=count, depth=depth, seed=seed
+    )
+    return matches.shifted((noise - 1.0) * residual), truth
+
+
+# -- the group
+
+
+@given(tangents)
+def test_rotations_are_rotations(tangent: FloatArray) -> None:
+    R = se3.rotation(tangent[:3])
+    assert np.allclose(R @ R.T, np.eye(3), atol=1e-12)
+    assert np.isclose(np.linalg.det(R), 1.0)
+
+
+@given(tangents, tangents)
+def test_tangent_undoes_moved(first: FloatArray, second: FloatArray) -> None:
+    pose = se3.moved(np.eye(3, 4), first)
+    other = se3.moved(pose, second)
+    assert np.allclose(se3.moved(pose, se3.tangent(pose, other)), other, atol=1e-9)
+
+
+@given(tangents)
+def test_quaternion_there_and_back(tangent: FloatArray) -> None:
+    pose = se3.moved(np.eye(3, 4), tangent)
+    q = se3.quaternion(pose[:, :3])
+    assert q[0] >= 0
+    assert np.allclose(se3.from_quaternion(3.0 * q, pose[:, 3]), pose, atol=1e-12)
+
+
+def test_half_a_turn_has_a_quaternion() -> None:
+    assert np.allclose(np.abs(se3.quaternion(np.diag([1.0, -1, -1]))), [0, 1, 0, 0])
+
+
+def test_the_centre_moves_by_minus_the_turned_step() -> None:
+    pose = se3.moved(np.eye(3, 4), np.array([0.3, -0.2, 0.1, 1, 2, 3.0]))
+    step = 1e-7 * np.array([1, 2, -1, 3, -2, 1.0])
+    shift = se3.centre(se3.moved(pose, step)) - se3.centre(pose)
+    assert np.allclose(shift, -pose[:, :3].T @ step[3:], atol=1e-12)
+
+
+def test_derivative_is_the_difference() -> None:
+    matches, truth = scene(0, 100)
+    J, h = se3.jacobian(truth, CAMERA, matches.world), 1e-6
+    for k, step in enumerate(h * np.eye(6)):
+        ahead, behind = (
+            se3.project(se3.moved(truth, s * step), CAMERA, matches.world)
+            for s in (1, -1)
+        )
+        assert np.abs((ahead - behind).T / (2 * h) - J[:, k]).max() < 1e-5
+
+
+@pytest.mark.parametrize("bad", [np.eye(3), np.full((3, 4), np.nan)])
+def test_a_pose_has_a_shape_and_is_finite(bad: FloatArray) -> None:
+    with pytest.raises(InputError, match="finite 3 × 4 pose"):
+        se3.checked(bad, "initial")
+
+
+def test_a_pose_holds_a_rotation() -> None:
+    with pytest.raises(InputError, match="must hold a rotation"):
+        se3.checked(np.diag([1.0, 1, -1, 1])[:3], "initial")
+
+
+# -- the refit
+
+
+def test_exact_matches_give_the_exact_pose() -> None:
+    matches, truth = scene(1, noise=0.0)
+    start = se3.moved(truth, np.array([0.01, -0.01, 0.02, 0.05, -0.03, 0.04]))
+    for method in ("core", "core+", "uniform"):
+        result = refit_pose(matches, CAMERA, CALIBRATION, start, method=method)
+        assert result.reason is None
+        apart, angle = se3.errors(result.model, truth)
+        assert apart < 1e-6
+        assert angle < 1e-5
+
+
+def test_story_of_planted_coarse_failures() -> None:
+    """Medians over 25 scenes: RANSAC > CoRe > core+, and all small."""
+    errors: dict[str, list[float]] = {"base": [], "core": [], "core+": []}
+    for seed in range(25):
+        matches, truth = scene(seed)
+        start = estimate_pose(matches, CAMERA, "ransac")
+        assert start.model is not None
+        errors["base"].append(se3.errors(start.model, truth)[0])
+        for method in ("core", "core+"):
+            result = refit_pose(matches, CAMERA, CALIBRATION, start, method=method)
+            errors[method].append(se3.errors(result.model, truth)[0])
+    medians = {name: float(np.median(e)) for name, e in errors.items()}
+    assert medians["core+"] < medians["core"] < medians["base"]
+    # Absolute bounds, lest all arms be wrong together; the scene is 3 to 9 away.
+    assert medians["base"] < 0.03
+    assert medians["core+"] < 0.004
+
+
+def test_core_is_one_weighted_least_squares_fit() -> None:
+    matches, truth = scene(3)
+    start = se3.moved(truth, np.full(6, 1e-3))
+    result = refit_pose(matches, CAMERA, CALIBRATION, start, method="core")
+    law = error_law(matches, CALIBRATION)
+    omega = mixture.coarse_success(law, residuals(start, CAMERA, matches))
+    assert np.allclose(result.weight, omega.prod(axis=1))
+    # At the minimum of Σ ω ‖r‖² its gradient vanishes.
+    r = residuals(result.model, CAMERA, matches)
+    J = se3.jacobian(result.model, CAMERA, matches.world)
+    both = np.repeat(result.weight[:, None], 2, axis=1)
+    normal, gradient = se3.normal_equations(J, r, both)
+    assert np.abs(np.linalg.solve(normal, gradient)).max() < 1e-6
+
+
+def test_core_plus_never_lowers_the_likelihood() -> None:
+    law_of = lambda matches: error_law(matches, CALIBRATION)  # noqa: E731
+    for seed in range(30):
+        matches, truth = scene(seed, 60)
+        rng = np.random.default_rng(seed)
+        start = se3.moved(truth, rng.normal(0, 0.2, 6))
+        result = refit_pose(matches, CAMERA, CALIBRATION, start)
+        likelihood = [
+            mixture.log_density(
+                law_of(matches), np.nan_to_num(residuals(p, CAMERA, matches), nan=1e100)
+            ).sum()
+            for p in (start, result.model)
+        ]
+        assert likelihood[1] >= likelihood[0]
+        if result.reason is not None:
+            assert np.array_equal(result.model, start)
+
+
+@pytest.mark.parametrize("method", REFIT_METHODS)
+def test_every_weight_of_the_ablation_runs(method) -> None:
+    matches, truth = scene(4)
+    start = estimate_pose(matches, CAMERA, "magsac++")
+    result = refit_pose(matches, CAMERA, CALIBRATION, start, method=method)
+    assert result.reason is None
+    if method not in ("uniform", "confidence", "fine-std"):  # no outlier is let go
+        assert se3.errors(result.model, truth)[0] < 0.05
+
+
+def test_planar_scenes_have_a_pose() -> None:
+    matches, truth = scene(5, planar=True)
+    start = estimate_pose(matches, CAMERA, "lo-ransac")
+    result = refit_pose(matches, CAMERA, CALIBRATION, start)
+    assert result.reason is None
+    assert se3.errors(result.model, truth)[0] < 0.03
+
+
+def test_points_on_one_line_of_sight_do_not_determine_a_pose() -> None:
+    matches, truth = scene(6, 20, noise=0.0)
+    world = np.tile(matches.world[:1], (20, 1))
+    one = WorldMatches(
+        points=np.tile(matches.points[:1], (20, 1)), world=world,
+        confidence=matches.confidence, fine_std=matches.fine_std,
+        coarse_std=matches.coarse_std, size=matches.size)  # fmt: skip
+    for method in ("core", "core+"):
+        result = refit_pose(one, CAMERA, CALIBRATION, truth, method=method)
+        assert result.reason == "the weighted matches do not determine a pose"
+        assert np.array_equal(result.model, truth)
+
+
+def test_a_camera_that_looks_away_is_left_alone() -> None:
+    matches, truth = scene(7, 50)
+    away = np.diag([-1.0, 1, -1]) @ truth  # half a turn about y
+    result = refit_pose(matches, CAMERA, CALIBRATION, away)
+    assert result.reason == "every world point lies behind the initial camera"
+    assert result.covariance is None
+
+
+def test_points_behind_the_camera_have_no_weight() -> None:
+    matches, truth = scene(8)
+    world = matches.world.copy()
+    world[:50] = 2 * se3.centre(truth) - world[:50]  # through the centre
+    some = WorldMatches(
+        points=matches.points, world=world, confidence=matches.confidence,
+        fine_std=matches.fine_std, coarse_std=matches.coarse_std,
+        size=matches.size)  # fmt: skip
+    for method in ("core", "core+", "uniform"):
+        result = refit_pose(some, CAMERA, CALIBRATION, truth, method=method)
+        assert result.reason is None
+        assert not result.weight[:50].any()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_too_few_matches_keep_the_start(count: int) -> None:
+    matches, truth = scene(9, 10)
+    few = matches.take(np.arange(count))
+    result = refit_pose(few, CAMERA, CALIBRATION, truth)
+    assert result.reason == f"{count} matches are too few, a pose needs 3"
+
+
+def test_wrong_intrinsics_show_in_what_the_pose_rests_on() -> None:
+    matches, _ = scene(10)
+    wrong = Camera("SIMPLE_PINHOLE", 640, 480, (900.0, 200.0, 400.0))
+    rests = []
+    for camera in (CAMERA, wrong):
+        start = estimate_pose(matches, camera, "lo-ransac")
+        result = refit_pose(matches, camera, CALIBRATION, start)
+        rests.append(0.0 if result.model is None else float(result.weight.sum()))
+    assert rests[1] < 0.5 * rests[0]
+
+
+def test_a_failed_estimate_is_passed_on() -> None:
+    matches, _ = scene(11, 3)
+    start = estimate_pose(matches, CAMERA, "ransac")
+    assert start.reason == "only 3 matches, a pose needs 4"
+    result = refit_pose(matches, CAMERA, CALIBRATION, start)
+    assert result.model is None
+    assert result.reason == start.reason
+
+
+def test_an_estimate_of_other_matches_is_refused() -> None:
+    matches, truth = scene(12, 10)
+    other = Estimate(model=truth, inliers=np.ones(9, dtype=bool), estimator="mine")
+    with pytest.raises(InputError, match="these 10 matches"):
+        refit_pose(matches, CAMERA, CALIBRATION, other)
+
+
+def test_an_unknown_method_is_named() -> None:
+    matches, truth = scene(13, 10)
+    with pytest.raises(InputError, match="method must be one of"):
+        refit_pose(matches, CAMERA, CALIBRATION, truth, method="best")  # type: ignore[arg-type]
+
+
+def test_a_doubtful_map_counts_less() -> None:
+    """World points that are known to be off pull less than those that are not."""
+    matches, truth = scene(14, 600, noise=0.3)
+    shift = np.zeros((600, 2))
+    shift[:300, 0] = 1.0  # half of the map is off by a pixel, and says so
+    error = np.where(np.arange(600) < 300, 2.0, 0.0)
+    told = WorldMatches(
+        points=matches.points + shift, world=matches.world, map_error=error,
+        confidence=matches.confidence, fine_std=matches.fine_std,
+        coarse_std=matches.coarse_std, size=matches.size)  # fmt: skip
+    untold = matches.shifted(shift)
+    off = [
+        se3.errors(refit_pose(m, CAMERA, CALIBRATION, truth).model, truth)[1]
+        for m in (told, untold)
+    ]
+    assert off[0] < 0.7 * off[1]
+
+
+# -- the estimators
+
+
+@pytest.mark.parametrize("name", POSE_ESTIMATOR_NAMES)
+def test_estimators_find_the_pose(name: str) -> None:
+    if name in ("poselib", "pycolmap"):
+        pytest.importorskip(name, reason="needs the extra pose")
+    matches, truth = scene(20)
+    found = estimate_pose(matches, CAMERA, name)
+    assert found.model is not None
+    apart, angle = se3.errors(found.model, truth)
+    assert apart < 0.1
+    assert angle < 1.0
+    distance = np.linalg.norm(residuals(found.model, CAMERA, matches), axis=1)
+    assert np.array_equal(found.inliers, distance <= 3.0)
+    again = estimate_pose(matches, CAMERA, name)
+    assert np.array_equal(found.model, again.model)
+
+
+@pytest.mark.parametrize("name", POSE_ESTIMATOR_NAMES)
+def test_nonsense_has_no_pose_or_few_inliers(name: str) -> None:
+    if name in ("poselib", "pycolmap"):
+        pytest.importorskip(name, reason="needs the extra pose")
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0, 480, (40, 2))
+    found = load_pose_estimator(name)(points, rng.normal(size=(40, 3)), CAMERA)
+    assert found.model is None or found.inliers.sum() < 15
+    assert (found.model is None) == (found.reason is not None)
+
+
+def test_an_unknown_estimator_is_named() -> None:
+    with pytest.raises(InputError, match="pose estimator must be one of ransac"):
+        load_pose_estimator("best")
+
+
+def test_matches_of_one_query_are_joined_with_their_origin() -> None:
+    parts = [scene(seed, 5)[0] for seed in range(3)]
+    joined = WorldMatches.joined(parts)
+    assert joined.group.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    assert np.array_equal(joined.points[5:10], parts[1].points)
+
+
+def test_a_map_error_is_not_negative() -> None:
+    matches, _ = scene(0, 3)
+    with pytest.raises(InputError, match="map_error must not be negative"):
+        WorldMatches(
+            points=matches.points, world=matches.world, map_error=-np.ones(3),
+            confidence=matches.confidence, fine_std=matches.fine_std,
+            coarse_std=matches.coarse_std, size=matches.size)  # fmt: skip
