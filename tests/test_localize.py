@@ -12,12 +12,19 @@ import numpy as np
 import pytest
 
 from semisure import hloc
-from semisure.colmap import MapImage, MapModel, RawCamera
+from semisure.colmap import MapImage, MapModel, RawCamera, read_model
 from semisure.errors import FileError
-from semisure.files import save_calibration
+from semisure.files import load_calibration, save_calibration
 from semisure.geometry import pose as se3
 from semisure.lifting import lift, towards_source
-from semisure.localize import LocalizeSettings, QueryFirst, localize, localize_query
+from semisure.localize import (
+    LocalizeSettings,
+    QueryFirst,
+    from_images,
+    localize,
+    localize_query,
+)
+from semisure.matchers import load_matcher
 from semisure.mixture import sample
 from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from semisure.types import FloatArray, Matches
@@ -287,3 +294,32 @@ def write_text_model(model: MapModel, folder: Path) -> None:
             for k, p, e in points
         )
     )
+
+
+# -- a real map
+
+KITCHEN = Path(__file__).parents[2] / "shared/data/posed/redkitchen"
+
+
+@pytest.mark.skipif(
+    not KITCHEN.is_dir(), reason="the real map is not beside the project"
+)
+def test_real_queries_are_localised(tmp_path: Path) -> None:
+    """Three frames against a COLMAP model from which they are left out."""
+    scale = float((KITCHEN / "scale.txt").read_text().split()[-1])
+    full = read_model(KITCHEN / "sparse_unscaled")
+    names = sorted(full.images)
+    asked = names[2:60:20]
+    others = {name: image for name, image in full.images.items() if name not in asked}
+    model = replace(full, images=others)
+    cameras = {n: full.cameras[full.images[n].camera_id].camera() for n in asked}
+    pairs = {n: [names[names.index(n) + k] for k in (-2, -1, 1)] for n in asked}
+    source = from_images(KITCHEN / "images", KITCHEN / "images", load_matcher("daisy"))
+    results = localize(
+        cameras, pairs, model, source, load_calibration("daisy"), tmp_path
+    )
+    for result in results:
+        assert result.pose is not None
+        apart, angle = se3.errors(result.pose, full.images[result.query].pose)
+        assert scale * apart < 0.01  # m
+        assert angle < 0.2

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from semisure.__about__ import __version__
 from semisure.calibrate import FitReport, fit
+from semisure.covariance import expected_corner_error
 from semisure.errors import InputError, SemisureError
 from semisure.estimators import estimate_homography, load_estimator
+from semisure.estimators.pose import estimate_pose
 from semisure.estimators.settings import RansacSettings
 from semisure.files import (
     load_calibration,
@@ -14,12 +16,15 @@ from semisure.files import (
     save_calibration,
     save_matches,
 )
+from semisure.geometry.camera import Camera
 from semisure.geometry.homography import residual
 from semisure.matchers import load_matcher
 from semisure.mixture import coarse_failure, coarse_success, expected_abs_error
+from semisure.posefit import refit_pose
 from semisure.refit import refit_homography, refit_points, without_bias
 from semisure.types import Calibration, Estimate, Matches, Pair, Refit
 from semisure.variants import error_law
+from semisure.world import WorldMatches
 
 if TYPE_CHECKING:
     from semisure.images import read_image
@@ -35,6 +40,7 @@ _WITH_OPENCV = {
 
 __all__ = [
     "Calibration",
+    "Camera",
     "Estimate",
     "FitReport",
     "InputError",
@@ -43,12 +49,15 @@ __all__ = [
     "RansacSettings",
     "Refit",
     "SemisureError",
+    "WorldMatches",
     "__version__",
     "coarse_failure",
     "coarse_success",
     "error_law",
     "estimate_homography",
+    "estimate_pose",
     "expected_abs_error",
+    "expected_corner_error",
     "fit",
     "load_calibration",
     "load_estimator",
@@ -58,6 +67,7 @@ __all__ = [
     "read_image",
     "refit_homography",
     "refit_points",
+    "refit_pose",
     "residual",
     "save_calibration",
     "save_matches",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure import mixture
+from semisure.covariance import expected_corner_error
 from semisure.estimators import estimate_homography
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry.significance import model_failure
@@ -47,8 +48,12 @@ class PairResult:
         middle, behind = np.median(self.expected_px), self.refit.weight.sum()
         sentence = (
             f"{n:,} matches, median expected error {middle:.2f} px; the homography "
-            f"rests on {behind:,.0f} of them."
+            f"rests on {behind:,.0f} of them"
         )
+        C = self.refit.covariance
+        if C is not None:
+            sentence += f", expected corner error {expected_corner_error(C):.2f} px"
+        sentence += "."
         if self.refit.reason is None:
             return sentence
         return f"{sentence} The initial model was kept: {self.refit.reason}."

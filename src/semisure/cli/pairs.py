@@ -117,6 +117,17 @@ def _refit_document(refit: Refit, matches: int) -> dict[str, Any]:
         "std_floor_px": refit.std_floor_px,
         "matches": matches,
         "effective_matches": float(refit.weight.sum()),
+        **_uncertainty(refit),
+    }
+
+
+def _uncertainty(refit: Refit) -> dict[str, Any]:
+    from semisure.covariance import expected_corner_error
+
+    C = refit.covariance
+    return {
+        "expected_corner_error_px": None if C is None else expected_corner_error(C),
+        "corner_covariance_px2": None if C is None else C.tolist(),
     }
 
 

@@ -1,0 +1,174 @@
+"""How often the truth lies in the 50 % and 90 % regions that a covariance claims.
+
+Four trials for each matcher. *Views*: random views of photos, truth exact; the photos
+are those on which the shipped shared errors were not fitted. *Published*: sequences
+with published homographies, whose own error is taken as 0.7 px at each corner, or not
+at all. *Agreement*: the two matchers' refits of the same real pair against the sum of
+their covariances, which no published truth can spoil. *Pose*: the RedKitchen queries
+of benchmarks/localize.py, the pseudo-truth's floor added or not.
+
+    python benchmarks/coverage.py ../shared/data
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from localize import FAR, lifted_query, matches_of, read_map
+from semisure.covariance import expected_corner_error, mahalanobis2
+from semisure.datasets.sequences import read_sequences
+from semisure.estimators import estimate_homography
+from semisure.estimators.pose import estimate_pose
+from semisure.files import load_calibration
+from semisure.geometry import homography as plane
+from semisure.geometry import pose as se3
+from semisure.images import find_images, read_image, reduced
+from semisure.matchers import load_matcher
+from semisure.posefit import refit_pose
+from semisure.refit import RefitMethod, refit_homography, without_bias
+from semisure.types import FloatArray, Matcher, Matches
+from semisure.warps import random_pair
+
+MATCHERS = ("xfeat-star", "daisy")
+SEED = 777
+FITTED_ON = 150  # the first of the shuffled photos
+GROSS_PX = 20.0  # a wrong model is not a matter of its covariance
+PUBLISHED_PX = 0.7
+FLOOR = np.radians(0.02) / np.sqrt(3), 0.0008 / np.sqrt(3)  # rad, m, per axis
+
+Outcome = tuple[FloatArray, FloatArray]  # offset from the truth, covariance
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder of homography, photos, posed")
+    parser.add_argument("--pairs", type=int, default=90)
+    parser.add_argument("--matches", type=Path, help="HDF5 to keep the pose matches in")
+    options = parser.parse_args()
+    published: dict[str, dict[str, Outcome]] = {}
+    for name in MATCHERS:
+        matcher = load_matcher(name)
+        views = make_views(options.data / "photos", options.pairs, matcher)
+        real = make_real(options.data / "homography", matcher)
+        for method in ("core+", "core"):
+            told = f"{name} {method}"
+            show(f"{told} views", refits(views, name, method), 2)
+            found = refits(real, name, method)
+            show(f"{told} published, as is", found, 2)
+            extra = 0.5 * PUBLISHED_PX**2 * np.eye(8)
+            show(f"{told} published, 0.7 px", found, 2, extra)
+            if method == "core+":
+                published[name] = found
+        poses(name, options.data / "posed" / "redkitchen", options.matches)
+    first, second = (published[name] for name in MATCHERS)
+    both: dict[str, Outcome] = {
+        pair: (first[pair][0] - second[pair][0], first[pair][1] + second[pair][1])
+        for pair in first.keys() & second.keys()
+    }
+    show("agreement of the two, core+", both, 2)
+
+
+def make_views(
+    folder: Path, count: int, matcher: Matcher
+) -> dict[str, tuple[Matches, FloatArray]]:
+    """Matches of random views of photos and the exact homographies."""
+    photos, made = find_images(folder), {}
+    order = np.random.default_rng(SEED).permutation(len(photos))
+    for i in range(FITTED_ON, min(FITTED_ON + count, len(photos))):
+        photo = reduced(read_image(photos[order[i]]), 640)
+        image0, image1, H_01 = random_pair(photo, np.random.default_rng([SEED, i]))
+        made[str(i)] = matcher(image0, image1), H_01
+    return made
+
+
+def make_real(folder: Path, matcher: Matcher) -> dict[str, tuple[Matches, FloatArray]]:
+    made = {}
+    for pair in read_sequences(folder):
+        assert pair.H_01 is not None
+        images = read_image(pair.image0), read_image(pair.image1)
+        made[pair.name] = matcher(*images), pair.H_01
+    return made
+
+
+def refits(
+    pairs: dict[str, tuple[Matches, FloatArray]], name: str, method: RefitMethod
+) -> dict[str, Outcome]:
+    """Corner offsets and covariances of the refits that are not plainly wrong."""
+    calibration = load_calibration(name)
+    outcomes: dict[str, Outcome] = {}
+    for key, (biased, truth) in pairs.items():
+        matches, unbiased = without_bias(biased, calibration)
+        start = estimate_homography(matches)
+        refit = refit_homography(matches, unbiased, start, method=method)
+        C = refit.covariance
+        if refit.model is None or C is None:
+            continue
+        frame = plane.corners(matches.source_size)
+        offset = plane.project(refit.model, frame) - plane.project(truth, frame)
+        if np.abs(offset).max() < GROSS_PX:
+            outcomes[key] = offset.ravel(), C
+    return outcomes
+
+
+def poses(name: str, data: Path, cache: Path | None) -> None:
+    source, calibration = matches_of(name, data, cache), load_calibration(name)
+    floor = np.diag(np.repeat(np.square(FLOOR), 3))
+    for retrieval, least in (("near", 0.0), ("far", FAR)):
+        model, queries = read_map(data, least)
+        outcomes: dict[str, dict[str, Outcome]] = {"core+": {}, "core": {}}
+        for query in queries:
+            world, unbiased = lifted_query(query, model, source, calibration)
+            start = estimate_pose(world, query.camera, "poselib")
+            for method, found in outcomes.items():
+                refit = refit_pose(
+                    world, query.camera, unbiased, start, method=_method(method)
+                )
+                C = refit.covariance
+                if refit.model is not None and C is not None:
+                    found[query.name] = se3.tangent(refit.model, query.truth), C
+        for method, found in outcomes.items():
+            show(f"{name} {method} pose {retrieval}, as is", found, 3)
+            show(f"{name} {method} pose {retrieval}, floor", found, 3, floor)
+
+
+def _method(name: str) -> RefitMethod:
+    return "core" if name == "core" else "core+"
+
+
+def show(
+    title: str,
+    outcomes: dict[str, Outcome],
+    block: int,
+    extra: FloatArray | float = 0.0,
+) -> None:
+    """Shares inside the regions of all parameters, and of each `block` of them."""
+    from scipy.stats import chi2
+
+    whole, parts, ratios = [], [], []
+    for offset, alone in outcomes.values():
+        C, p = alone + extra, len(offset)
+        whole.append(mahalanobis2(C, offset))
+        for i in range(0, p, block):
+            of = slice(i, i + block)
+            parts.append(mahalanobis2(C[of, of], offset[of]))
+        if p == 8:
+            seen = float(np.linalg.norm(offset.reshape(4, 2), axis=1).mean())
+            ratios.append((seen, expected_corner_error(C)))
+    inside = [
+        f"{100 * np.mean(np.array(d) < chi2.ppf(level, k)):3.0f}"
+        for d, k in ((whole, p), (parts, block))
+        for level in (0.5, 0.9)
+    ]
+    line = f"{title:<34} n={len(whole):<4} all {inside[0]}/{inside[1]} %"
+    line += f"   each {inside[2]}/{inside[3]} %"
+    if ratios:
+        seen, claimed = np.median(ratios, axis=0)
+        line += f"   corners: {claimed:.2f} px claimed, {seen:.2f} seen"
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
