@@ -1,0 +1,184 @@
+"""Image pairs with known cameras, and depth where it was measured.
+
+Two layouts are read. A *list* is a folder with ``images/``, ``pairs.csv`` (columns
+``name0``, ``name1``, ``overlap``, ``tri_angle_deg``) and ``cameras.txt``, one line per
+image: name, K (9 numbers), R (9), t (3), with x ~ K (R X + t) and pixel centres at
+integers; depth of the image ``a.b.jpg``, if any, is ``depth/a.b.png`` (16-bit
+millimetres) or ``depth_768/a.b.npz`` (``depth``, of the image at half its size). A
+*phototourism* folder, the layout of the Image Matching Challenge, has
+``calibration/calibration_NAME.h5`` (``K``, ``R``, ``T``; pixel centres at halves) and
+``new-vis-pairs/keys-th-0.1.npy`` (co-visible pairs, ``NAME1-NAME0``).
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from semisure.errors import FileError, MissingExtraError
+from semisure.types import Array, FloatArray
+
+HALF_PIXEL = np.array([[1.0, 0, -0.5], [0, 1, -0.5], [0, 0, 1]])
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Camera:
+    """One image, its intrinsics, its pose and the file of its depth."""
+
+    image: Path
+    K: FloatArray  # 3 × 3, pixel centres at integers
+    R: FloatArray  # 3 × 3, camera from world
+    t: FloatArray  # (3,)
+    depth: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PosedPair:
+    """Two images and the pose of camera 1 from camera 0: X₁ = R_01 X₀ + t_01."""
+
+    name: str
+    camera0: Camera
+    camera1: Camera
+
+    @property
+    def P_01(self) -> FloatArray:
+        """[R_01 | t_01], 3 × 4, in the unit of the data."""
+        a, b = self.camera0, self.camera1
+        R = b.R @ a.R.T
+        return np.column_stack([R, b.t - R @ a.t])
+
+
+def read_posed(
+    root: str | Path, *, min_overlap: float = 0.0, min_angle_deg: float = 0.0
+) -> list[PosedPair]:
+    """The pairs of a folder in either layout, in the order of its list.
+
+    The bounds on overlap and triangulation angle hold for lists, which state them.
+    """
+    root = Path(root)
+    if (root / "cameras.txt").is_file():
+        return _read_list(root, min_overlap, min_angle_deg)
+    if (root / "calibration").is_dir():
+        return _read_phototourism(root)
+    raise FileError(
+        f"{root} holds no posed images: expected cameras.txt with pairs.csv, or "
+        "calibration/ with new-vis-pairs/."
+    )
+
+
+def _read_list(root: Path, min_overlap: float, min_angle: float) -> list[PosedPair]:
+    cameras = _read_cameras(root)
+    pairs = []
+    with (root / "pairs.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            try:
+                overlap, angle = float(row["overlap"]), float(row["tri_angle_deg"])
+                a, b = cameras[row["name0"]], cameras[row["name1"]]
+            except (KeyError, TypeError, ValueError) as error:
+                raise FileError(
+                    f"{root / 'pairs.csv'} must name images of cameras.txt with their "
+                    f"overlap and tri_angle_deg, but {error} breaks this."
+                ) from None
+            if overlap >= min_overlap and angle >= min_angle:
+                pairs.append(_pair(root, a, b))
+    return pairs
+
+
+def _pair(root: Path, a: Camera, b: Camera) -> PosedPair:
+    name = f"{root.name}_{_stem(a.image)}_{_stem(b.image)}"
+    return PosedPair(name=name, camera0=a, camera1=b)
+
+
+def _stem(image: Path) -> str:
+    return image.name.partition(".")[0]
+
+
+def _read_cameras(root: Path) -> dict[str, Camera]:
+    cameras = {}
+    for line in (root / "cameras.txt").read_text(encoding="utf-8").splitlines():
+        name, *rest = line.split()
+        if name.startswith("#"):
+            continue
+        try:
+            numbers = np.array([float(v) for v in rest])
+            K, R, t = numbers[:9], numbers[9:18], numbers[18:]
+            K, R, t = K.reshape(3, 3), R.reshape(3, 3), t.reshape(3)
+        except ValueError as error:
+            raise FileError(
+                f"{root / 'cameras.txt'} must hold 21 numbers after each name, but "
+                f"{name} breaks this: {error}."
+            ) from None
+        image = root / "images" / name
+        cameras[name] = Camera(image=image, K=K, R=R, t=t, depth=_depth(root, image))
+    return cameras
+
+
+def _depth(root: Path, image: Path) -> Path | None:
+    for path in (f"depth/{image.stem}.png", f"depth_768/{image.stem}.npz"):
+        if (root / path).is_file():
+            return root / path
+    return None
+
+
+def _read_phototourism(root: Path) -> list[PosedPair]:
+    keys = np.load(root / "new-vis-pairs" / "keys-th-0.1.npy", allow_pickle=False)
+    cameras: dict[str, Camera] = {}
+    pairs = []
+    for key in keys:
+        name1, _, name0 = str(key).partition("-")
+        for name in (name0, name1):
+            if name not in cameras:
+                cameras[name] = _phototourism_camera(root, name)
+        pairs.append(_pair(root, cameras[name0], cameras[name1]))
+    return pairs
+
+
+def _phototourism_camera(root: Path, name: str) -> Camera:
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtraError("h5py", "store", "Reading HDF5 cameras") from None
+    path = root / "calibration" / f"calibration_{name}.h5"
+    try:
+        with h5py.File(path) as file:
+            K, R, t = (np.asarray(file[k], dtype=np.float64) for k in ("K", "R", "T"))
+    except (OSError, KeyError) as error:
+        raise FileError(f"{path} is not a camera with K, R and T: {error}.") from None
+    return Camera(
+        image=root / "images" / f"{name}.jpg", K=HALF_PIXEL @ K, R=R, t=t.reshape(3)
+    )
+
+
+def depth_at(
+    camera: Camera, points: FloatArray, size: tuple[int, int]
+) -> FloatArray | None:
+    """Depth in the data's unit at `points` (n, 2) px; NaN where none was measured.
+
+    `size` is the image's width and height: depth maps may be smaller. The nearest
+    measurement is taken: blending across an edge would invent a point in mid-air.
+    """
+    if camera.depth is None:
+        return None
+    values = _read_depth(camera.depth)
+    height, width = values.shape
+    scale = np.array([width, height]) / np.array(size)
+    near = np.rint((points + 0.5) * scale - 0.5).astype(np.int64)
+    inside = ((near >= 0) & (near < [width, height])).all(axis=1)
+    near = np.clip(near, 0, [width - 1, height - 1])
+    z = values[near[:, 1], near[:, 0]]
+    return np.where(inside & (z > 0), z, np.nan)
+
+
+def _read_depth(path: Path) -> Array:
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as stored:
+            return np.asarray(stored["depth"], dtype=np.float64)
+    import cv2
+
+    raw = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    if raw is None or raw.ndim != 2:
+        raise FileError(f"{path} is not a depth map of one 16-bit channel.")
+    return raw.astype(np.float64) / 1000.0
