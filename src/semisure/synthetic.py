@@ -13,6 +13,8 @@ import numpy as np
 
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
+from semisure.errors import InputError
+from semisure.geometry.epipolar import rays
 from semisure.geometry.homography import project
 from semisure.mixture import sample
 from semisure.types import Calibration, FloatArray, Matches
@@ -50,9 +52,46 @@ class SyntheticMatcher:
     ) -> tuple[Matches, FloatArray]:
         """`count` matches under `H_01` and their true residuals, (n, 2) px."""
         rng = np.random.default_rng(seed)
-        cells = rng.integers(0, [size[0] // CELL_PX, size[1] // CELL_PX], (count, 2))
-        source = CELL_PX * (cells + 0.5) - 0.5
-        truth = project(H_01, source)
+        source = _cells(rng, count, size)
+        return self._err(rng, source, project(H_01, source), size)
+
+    def match_views(
+        self,
+        P_01: FloatArray,
+        K: FloatArray,
+        *,
+        depths: tuple[float, float] = (4.0, 12.0),
+        count: int = 2000,
+        size: tuple[int, int] = (640, 480),
+        seed: int = 0,
+    ) -> tuple[Matches, FloatArray]:
+        """`count` matches of two views of a scene, and depths in image 0, (n,).
+
+        Both cameras have the intrinsics `K`; camera 1 is at `P_01`, [R | t]. Inverse
+        depth is even between the two `depths`: the same twice is a plane.
+        """
+        rng = np.random.default_rng(seed)
+        source = _cells(rng, count, size)
+        depth = 1.0 / rng.uniform(1.0 / depths[1], 1.0 / depths[0], count)
+        X = depth[:, None] * rays(K, source) @ P_01[:, :3].T + P_01[:, 3]
+        pixel = X @ K.T
+        if not (pixel[:, 2] > 0).all():
+            raise InputError(
+                "Camera 1 must see the scene, but some of it lies behind it; give a "
+                "smaller motion or larger depths."
+            )
+        truth = pixel[:, :2] / pixel[:, 2:]
+        return self._err(rng, source, truth, size)[0], depth
+
+    def _err(
+        self,
+        rng: np.random.Generator,
+        source: FloatArray,
+        truth: FloatArray,
+        size: tuple[int, int],
+    ) -> tuple[Matches, FloatArray]:
+        """Cues for each match, and the error that its law gives it."""
+        count = len(source)
         matches = Matches(
             source=source,
             target=truth,
@@ -90,6 +129,12 @@ class SyntheticMatcher:
         )
         residual = sample(error_law(matches, self.calibration), rng)
         return matches.shifted(residual), residual
+
+
+def _cells(rng: np.random.Generator, count: int, size: tuple[int, int]) -> FloatArray:
+    """Centres of random cells."""
+    cells = rng.integers(0, [size[0] // CELL_PX, size[1] // CELL_PX], (count, 2))
+    return CELL_PX * (cells + 0.5) - 0.5
 
 
 def random_homography(

@@ -1,0 +1,296 @@
+"""Two calibrated views: [R | t] up to scale, epipolar lines, and their derivatives.
+
+A relative pose is P_01 = [R | t], 3 × 4 with ‖t‖ = 1: X₁ = R X₀ + t. Each match is
+looked at from its *anchor*, the point that was not refined; the anchor's epipolar line
+runs through the image of the refined point, where the match's error lives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure.errors import InputError
+from semisure.geometry.homography import RANK_TOLERANCE
+from semisure.types import BoolArray, FloatArray, Matches
+
+MINIMAL_SAMPLE = 5  # matches that determine an essential matrix
+LINEAR_SAMPLE = 8  # that determine it linearly
+
+
+def skew(v: FloatArray) -> FloatArray:
+    """[v]ₓ, the matrix of the cross product: [v]ₓ w = v × w."""
+    x, y, z = v
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def rotation(vector: FloatArray) -> FloatArray:
+    """The rotation by ‖vector‖ radians about `vector` (Rodrigues)."""
+    angle = float(np.linalg.norm(vector))
+    W = skew(vector)
+    # np.sinc(x) is sin(πx)/(πx): both factors stay smooth through angle 0.
+    half = np.sinc(angle / (2.0 * np.pi))
+    return np.eye(3) + np.sinc(angle / np.pi) * W + 0.5 * half * half * (W @ W)
+
+
+def essential(P_01: FloatArray) -> FloatArray:
+    """E = [t]ₓ R, with x₁ᵀ E x₀ = 0 for rays of one point."""
+    return skew(P_01[:, 3]) @ P_01[:, :3]
+
+
+def fundamental(P_01: FloatArray, K0: FloatArray, K1: FloatArray) -> FloatArray:
+    """F = K₁⁻ᵀ E K₀⁻¹, the same for pixels."""
+    return np.linalg.inv(K1).T @ essential(P_01) @ np.linalg.inv(K0)
+
+
+def checked_pose(values: ArrayLike, name: str = "initial") -> FloatArray:
+    """`values` as [R | t] with ‖t‖ = 1, or a sentence that calls them by `name`."""
+    P = np.array(values, dtype=np.float64)
+    good = P.shape == (3, 4) and bool(np.isfinite(P).all())
+    if good:
+        R, length = P[:, :3], float(np.linalg.norm(P[:, 3]))
+        off = np.abs(R @ R.T - np.eye(3)).max()
+        good = off < 1e-6 and np.linalg.det(R) > 0 and length > 0
+    if not good:
+        raise InputError(
+            f"{name} must be [R | t], 3 × 4, with a rotation R and t ≠ 0 such that "
+            f"X₁ = R X₀ + t, but is {np.array2string(P, precision=4)}."
+        )
+    P[:, 3] /= length
+    return P
+
+
+def checked_intrinsics(values: ArrayLike, name: str) -> FloatArray:
+    """`values` as a pinhole's K, or a sentence that calls them by `name`."""
+    K = np.asarray(values, dtype=np.float64)
+    good = K.shape == (3, 3) and bool(np.isfinite(K).all())
+    if good:
+        good = K[0, 0] > 0 and K[1, 1] > 0 and bool((K[2] == [0, 0, 1]).all())
+    if not good:
+        raise InputError(
+            f"{name} must be 3 × 3 intrinsics in px with positive focal lengths and "
+            f"last row 0 0 1, but is {np.array2string(K, precision=4)}."
+        )
+    return K
+
+
+def rays(K: FloatArray, points: FloatArray) -> FloatArray:
+    """K⁻¹ (x, y, 1) of each point, (n, 3)."""
+    return np.column_stack([points, np.ones(len(points))]) @ np.linalg.inv(K).T
+
+
+def depths(
+    P_01: FloatArray, rays0: FloatArray, rays1: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Depths along both rays of the point nearest to them, in units of ‖t‖."""
+    a, t = rays0 @ P_01[:, :3].T, P_01[:, 3]
+    aa, bb, ab = (a * a).sum(1), (rays1 * rays1).sum(1), (a * rays1).sum(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_det = 1.0 / (aa * bb - ab * ab)
+        at, bt = a @ t, rays1 @ t
+        return (ab * bt - bb * at) * per_det, (aa * bt - ab * at) * per_det
+
+
+def poses_from_essential(E: FloatArray) -> list[FloatArray]:
+    """The four [R | t] of an essential matrix; only one has the scene in front."""
+    U, _, Vt = np.linalg.svd(E)
+    U, Vt = U * np.linalg.det(U), Vt * np.linalg.det(Vt)
+    W = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    turns, t = (U @ W @ Vt, U @ W.T @ Vt), U[:, 2]
+    return [np.column_stack([R, s * t]) for R in turns for s in (1.0, -1.0)]
+
+
+def pose_in_front(
+    E: FloatArray, rays0: FloatArray, rays1: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Of the four poses, the one with most weight in front of both cameras."""
+
+    def seen(P: FloatArray) -> float:
+        z0, z1 = depths(P, rays0, rays1)
+        return float(weight[(z0 > 0) & (z1 > 0)].sum())
+
+    return max(poses_from_essential(E), key=seen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Each match's refined point against its anchor's epipolar line."""
+
+    distance: FloatArray  # (n,) px, signed: point − line along the normal
+    normal: FloatArray  # (n, 2), of length 1
+    jacobian: FloatArray  # (n, 5), ∂distance / ∂(turn, tangent)
+
+    @property
+    def offset(self) -> FloatArray:
+        """Refined point minus its foot on the line, (n, 2) px."""
+        return self.distance[:, None] * self.normal
+
+
+def tangents(t: FloatArray) -> FloatArray:
+    """Two unit vectors across `t`, (3, 2): the directions in which it can move."""
+    return np.linalg.svd(t[:, None])[0][:, 1:]
+
+
+def moved(P_01: FloatArray, step: FloatArray) -> FloatArray:
+    """The pose after a step of 5: a turn of R and a move of t on the sphere."""
+    t = P_01[:, 3] + tangents(P_01[:, 3]) @ step[3:]
+    return np.column_stack([rotation(step[:3]) @ P_01[:, :3], t / np.linalg.norm(t)])
+
+
+def epipolar_lines(
+    P_01: FloatArray, matches: Matches, K0: FloatArray, K1: FloatArray
+) -> Lines:
+    """Distances on each match's refined side, normals and derivatives.
+
+    Moving the line l moves a point's distance from it as it moves the line at the
+    point's foot: ∂d = footᵀ ∂l / ‖l₁₂‖, with foot = (p − d n, 1).
+    """
+    R, t = P_01[:, :3], P_01[:, 3]
+    turns = [skew(t) @ skew(axis) @ R for axis in np.eye(3)]
+    shifts = [skew(b) @ R for b in tangents(t).T]
+    back0, back1 = np.linalg.inv(K0), np.linalg.inv(K1)
+    # F and its five derivatives, (6, 3, 3)
+    F = np.stack([back1.T @ E @ back0 for E in (essential(P_01), *turns, *shifts)])
+    count = len(matches)
+    lines = Lines(np.empty(count), np.empty((count, 2)), np.empty((count, 5)))
+    for side, G in ((0, F.transpose(0, 2, 1)), (1, F)):
+        which = matches.side == side
+        if which.any():
+            point, anchor = refined_and_anchor(matches, side, which)
+            _fill(lines, which, point, anchor, G)
+    return lines
+
+
+def refined_and_anchor(
+    matches: Matches, side: int, which: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Refined points and their anchors of the matches refined in image `side`."""
+    source, target = matches.source[which], matches.target[which]
+    return (target, source) if side == 1 else (source, target)
+
+
+def _fill(
+    lines: Lines,
+    which: BoolArray,
+    point: FloatArray,
+    anchor: FloatArray,
+    G: FloatArray,
+) -> None:
+    ones = np.ones((len(point), 1))
+    line = np.hstack([anchor, ones]) @ G.transpose(0, 2, 1)  # (6, n, 3)
+    length = np.hypot(line[0, :, 0], line[0, :, 1])
+    # An anchor on the epipole has no line: any direction will do, at no distance.
+    safe = np.where(length > 0, length, 1.0)
+    normal = line[0, :, :2] / safe[:, None]
+    normal[length == 0] = [1.0, 0.0]
+    distance = (point * normal).sum(axis=1) + line[0, :, 2] / safe
+    foot = np.hstack([point - distance[:, None] * normal, ones])
+    lines.distance[which], lines.normal[which] = distance, normal
+    lines.jacobian[which] = np.einsum("ni,kni->nk", foot, line[1:]) / safe[:, None]
+
+
+def weighted_eight_point(
+    rays0: FloatArray, rays1: FloatArray, weight: FloatArray
+) -> FloatArray | None:
+    """The essential matrix of least Σ ω (x₁ᵀ E x₀)², or None if there are several.
+
+    Hartley's normalisation, itself weighted, and the singular values set to 1, 1, 0.
+    """
+    used = weight > 0
+    if used.sum() < LINEAR_SAMPLE:
+        return None
+    T0, x0 = _normalised(rays0[used, :2], weight[used])
+    T1, x1 = _normalised(rays1[used, :2], weight[used])
+    rows = (x1[:, :, None] * x0[:, None, :]).reshape(-1, 9)
+    normal = rows.T @ (weight[used, None] * rows)
+    values, vectors = np.linalg.eigh(normal)
+    if not values[1] > RANK_TOLERANCE**2 * values[-1]:
+        return None
+    U, _, Vt = np.linalg.svd(T1.T @ vectors[:, 0].reshape(3, 3) @ T0)
+    return U @ np.diag([1.0, 1.0, 0.0]) @ Vt
+
+
+def _normalised(
+    points: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    share = weight / weight.sum()
+    centre = share @ points
+    spread = float(np.sqrt(share @ ((points - centre) ** 2).sum(axis=1) / 2.0))
+    s = 1.0 / spread if spread > 0 else 1.0
+    T = np.array([[s, 0, -s * centre[0]], [0, s, -s * centre[1]], [0, 0, 1.0]])
+    return T, np.column_stack([points, np.ones(len(points))]) @ T.T
+
+
+def at_infinity(
+    P_01: FloatArray, matches: Matches, K0: FloatArray, K1: FloatArray
+) -> FloatArray:
+    """Where each refined point would lie were its scene point infinitely far, (n, 2).
+
+    Infinite where that is behind the camera.
+    """
+    R, seen = P_01[:, :3], np.empty((len(matches), 2))
+    for side, turn, K, K_anchor in ((0, R.T, K0, K1), (1, R, K1, K0)):
+        which = matches.side == side
+        if which.any():
+            _, anchor = refined_and_anchor(matches, side, which)
+            seen[which] = _seen(rays(K_anchor, anchor) @ turn.T @ K.T)
+    return seen
+
+
+def _seen(X: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pixel = X[:, :2] / X[:, 2:]
+    return np.where(X[:, 2:] > 0, pixel, np.inf)
+
+
+def reprojection(
+    P_01: FloatArray,
+    matches: Matches,
+    K0: FloatArray,
+    K1: FloatArray,
+    depth: FloatArray,
+    baseline: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Residuals (n, 2) px and their derivatives (n, 2, 5), given the anchors' depths.
+
+    `baseline` is ‖t‖ in the unit of `depth`. Infinite behind the camera.
+    """
+    R, t, B = P_01[:, :3], P_01[:, 3], tangents(P_01[:, 3])
+    residual, J = np.empty((len(matches), 2)), np.empty((len(matches), 2, 5))
+    for side, K, K_anchor in ((0, K0, K1), (1, K1, K0)):
+        which = matches.side == side
+        if not which.any():
+            continue
+        point, anchor = refined_and_anchor(matches, side, which)
+        X = depth[which, None] * rays(K_anchor, anchor)
+        if side == 1:  # X₁ = R X₀ + ‖t‖ t: turning moves it by ω × R X₀
+            lever = X @ R.T
+            Y, moves = lever + baseline * t, -_skews(lever)
+            shift = baseline * B
+        else:  # X₀ = Rᵀ (X₁ − ‖t‖ t)
+            lever = X - baseline * t
+            Y, moves = lever @ R, R.T @ _skews(lever)
+            shift = -baseline * R.T @ B
+        toward = np.concatenate([moves, np.broadcast_to(shift, (len(X), 3, 2))], axis=2)
+        pixels = Y @ K.T
+        predicted = _seen(pixels)
+        residual[which] = point - predicted
+        J[which] = -_pinhole_jacobian(pixels, K @ toward)
+    return residual, J
+
+
+def _skews(v: FloatArray) -> FloatArray:
+    x, y, z = v.T
+    zero = np.zeros_like(x)
+    rows = [[zero, -z, y], [z, zero, -x], [-y, x, zero]]
+    return np.moveaxis(np.array(rows), 2, 0)
+
+
+def _pinhole_jacobian(X: FloatArray, moves: FloatArray) -> FloatArray:
+    """∂(X₁/X₃, X₂/X₃) for derivatives `moves` (n, 3, k) of X."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pixel = X[:, :2] / X[:, 2:]
+        J = (moves[:, :2] - pixel[:, :, None] * moves[:, 2:]) / X[:, 2, None, None]
+    return np.nan_to_num(J, nan=0.0, posinf=0.0, neginf=0.0)
