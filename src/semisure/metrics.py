@@ -29,6 +29,28 @@ def corner_error(
     return mean if np.isfinite(mean) else float("inf")
 
 
+def pose_error_deg(P_01: FloatArray | None, truth: FloatArray) -> float:
+    """The larger of the angles of rotation and of translation direction, in degrees.
+
+    The convention of MegaDepth-1500: the sign of t, which an essential matrix leaves
+    open, is forgiven, so the second angle is at most 90. A missing pose errs
+    infinitely. Both are [R | t], 3 × 4, of any length of t.
+
+    >>> truth = np.eye(3, 4, 0); truth[:, 3] = [1, 0, 0]
+    >>> other = truth.copy(); other[:, 3] = [-1, -1, 0]
+    >>> round(pose_error_deg(other, truth), 6)
+    45.0
+    """
+    if P_01 is None:
+        return float("inf")
+    # Half-angle forms keep their digits near 0, where the cosine has none.
+    chord = float(np.linalg.norm(P_01[:, :3] - truth[:, :3])) / np.sqrt(8.0)
+    turn = 2.0 * np.arcsin(min(1.0, chord))
+    a, b = P_01[:, 3], truth[:, 3]
+    lean = np.arctan2(np.linalg.norm(np.cross(a, b)), abs(float(a @ b)))
+    return float(np.degrees(max(turn, lean)))
+
+
 def auc(errors: ArrayLike, thresholds: Iterable[float]) -> list[float]:
     """Area under the recall curve up to each threshold, as a share of it.
 

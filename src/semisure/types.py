@@ -19,7 +19,7 @@ r, r⁽⁰⁾                   ``residual``                    px, (n, 2), pred
 ω_d, ω                    ``coarse_success``, ``weight``  (n, 2), (n,)
 e, E[e]                   ``abs_error``,                  px, (n,)
                           ``expected_abs_error``
-θ₀, θ*                    ``initial``, ``model``          3 × 3
+θ₀, θ*                    ``initial``, ``model``          3 × 3, or [R | t], 3 × 4
 ========================  ==============================  ===========================
 
 Pixels: integer coordinates are pixel centres, so resizing maps
@@ -333,6 +333,7 @@ class Estimate:
     """What a robust estimator found, or why it found nothing."""
 
     model: FloatArray | None  # H_01, 3 × 3, last entry 1 where it can be; [R | t]
+    model: FloatArray | None  # H_01, 3 × 3, last entry 1 if it can be; [R | t], 3 × 4
     inliers: BoolArray  # (n,)
     estimator: str
     reason: str | None = None  # why `model` is None
