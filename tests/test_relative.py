@@ -1,0 +1,332 @@
+"""Relative pose: the paper's study, our refit, and what happens in bad geometry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semisure.datasets.posed import depth_at, read_posed
+from semisure.errors import FileError, InputError
+from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
+from semisure.estimators.settings import RansacSettings
+from semisure.geometry import epipolar
+from semisure.metrics import pose_error_deg
+from semisure.mixture import coarse_failure
+from semisure.relative import RELATIVE_METHODS, refit_relative
+from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+from semisure.types import Estimate, FloatArray, Matches
+from semisure.variants import error_law
+
+K = np.array([[520.0, 0, 320], [0, 520, 240], [0, 0, 1]])
+DATA = Path(__file__).parents[2] / "shared" / "data" / "posed"
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason="the posed images are not beside the project"
+)
+
+
+def pose(turn: tuple[float, float, float], t: tuple[float, float, float]) -> FloatArray:
+    return np.column_stack([epipolar.rotation(np.array(turn)), np.array(t)])
+
+
+TRUTH = pose((0.02, -0.15, 0.03), (0.9, 0.1, 0.2))
+OFF = np.array([0.008, -0.006, 0.004, 0.06, -0.05])  # half a degree, four degrees
+
+
+def views(seed: int = 0, **options: object) -> tuple[Matches, FloatArray]:
+    return SyntheticMatcher().match_views(TRUTH, K, seed=seed, **options)
+
+
+def near_truth(truth: FloatArray = TRUTH) -> FloatArray:
+    return epipolar.moved(epipolar.checked_pose(truth), OFF)
+
+
+def refit(matches: Matches, initial: object, method: str = "core+", **options: object):
+    return refit_relative(
+        matches, EXAMPLE_CALIBRATION, initial, K, K, method=method, **options
+    )
+
+
+# --- the study on a planted scene ---------------------------------------------------
+
+
+def test_the_study_in_small_core_loses_and_ours_gains() -> None:
+    """From RANSAC: epipolar CoRe loses, depth-assisted CoRe and ours win."""
+    settings = RansacSettings(threshold_px=1.0, max_iterations=300)
+    arms = ["base", *RELATIVE_METHODS]
+    errors: dict[str, list[float]] = {arm: [] for arm in arms}
+    for seed in range(12):
+        matches, depth = views(seed, count=800)
+        start = estimate_relative(matches, K, K, "ransac", settings)
+        baseline = float(np.linalg.norm(TRUTH[:, 3]))
+        for arm in arms:
+            model = start.model
+            if arm != "base":
+                model = refit(matches, start, arm, depth=depth, baseline=baseline).model
+            errors[arm].append(pose_error_deg(model, TRUTH))
+    middle = {arm: float(np.median(row)) for arm, row in errors.items()}
+    assert middle["core"] > middle["core+"] * 3
+    assert middle["core+"] < 0.35 * middle["base"]
+    assert middle["core+"] < middle["core-lines"]
+    assert middle["depth-core"] < 0.7 * middle["depth-huber"]
+    assert middle["depth-core"] < middle["core"]
+    assert middle["core+"] < 0.4  # degrees, by any standard
+    assert middle["depth-core"] < 0.2
+
+
+def test_exact_matches_give_the_exact_pose() -> None:
+    exact = replace(EXAMPLE_CALIBRATION, intercept=(-30.0, -30.0), doubt_slope=0.0)
+    exact = replace(exact, spread_slope=0.0, fine_var_gain=(1e-8, 1e-8))
+    matches, depth = SyntheticMatcher(exact).match_views(TRUTH, K, count=200)
+    baseline = float(np.linalg.norm(TRUTH[:, 3]))
+    for method in RELATIVE_METHODS:
+        found = refit(matches, near_truth(), method, depth=depth, baseline=baseline)
+        assert pose_error_deg(found.model, TRUTH) < 0.02
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ours_is_never_less_likely_than_its_start(seed: int) -> None:
+    matches, _ = views(seed, count=300)
+    found = refit(matches, near_truth())
+    assert found.log_likelihood is not None
+    before, after = found.log_likelihood
+    assert after > before
+    # And where it stopped there is nothing more to gain.
+    again = refit(matches, found.model)
+    assert again.log_likelihood is not None
+    assert again.log_likelihood[1] - after < 1e-3
+    assert pose_error_deg(again.model, found.model) < 1e-2
+
+
+def test_error_falls_with_the_root_of_the_number_of_matches() -> None:
+    def rms(count: int) -> float:
+        found = [refit(views(s, count=count)[0], near_truth()).model for s in range(10)]
+        return float(np.sqrt(np.mean([pose_error_deg(P, TRUTH) ** 2 for P in found])))
+
+    few, many = rms(250), rms(4000)  # 16 times as many: a quarter of the error
+    assert 2.0 < few / many < 8.0
+
+
+def test_both_sides_give_the_same_pose() -> None:
+    matches, _ = views(1, count=600)
+    forward = refit(matches, near_truth()).model
+    start = near_truth()
+    R, t = start[:, :3].T, -start[:, :3].T @ start[:, 3]
+    backward = refit(matches.swapped(), np.column_stack([R, t])).model
+    R, t = backward[:, :3].T, -backward[:, :3].T @ backward[:, 3]
+    assert pose_error_deg(np.column_stack([R, t]), forward) < 1e-3
+
+
+def test_a_known_shift_does_no_harm() -> None:
+    matches, _ = views(2)
+    shifted = matches.shifted(np.tile([3.0, -2.0], (len(matches), 1)))
+    located = replace(EXAMPLE_CALIBRATION, location=(3 / 8, -2 / 8))
+    plain = refit(matches, near_truth())
+    found = refit_relative(shifted, located, near_truth(), K, K)
+    assert pose_error_deg(found.model, plain.model) < 0.01
+    assert np.allclose(found.weight, plain.weight, atol=1e-3)
+
+
+def test_weights_say_which_cells_failed_across_the_line() -> None:
+    matches, _ = views(3)
+    found = refit(matches, near_truth())
+    lines = epipolar.epipolar_lines(found.model, matches, K, K)
+    far = np.abs(lines.distance) > 10
+    assert far.sum() > 30
+    assert found.weight[far].max() < 0.05
+    sure = coarse_failure(error_law(matches, EXAMPLE_CALIBRATION)) < 0.1
+    assert found.weight[sure & ~far].mean() > 0.8
+
+
+# --- bad geometry -------------------------------------------------------------------
+
+
+def test_pure_rotation_is_an_outcome_not_a_pose() -> None:
+    turn = pose((0.02, -0.1, 0.0), (1e-9, 0.0, 0.0))
+    matches, _ = SyntheticMatcher().match_views(turn, K)
+    start = pose((0.02, -0.1, 0.0), (1.0, 0.0, 0.0))
+    found = refit(matches, start)
+    assert found.reason is not None
+    assert "pure rotation" in found.reason
+    assert np.array_equal(found.model, start)
+
+
+def test_a_plane_keeps_its_weights_and_its_pose() -> None:
+    matches, _ = views(4, depths=(7.0, 7.0))
+    found = refit(matches, near_truth())
+    assert found.reason is None
+    assert found.weight.mean() > 0.5  # no collapse
+    # A plane says little of t; it must not be led away from where it started, 4.5° off.
+    assert pose_error_deg(found.model, TRUTH) < 3.0
+    linear = refit(matches, near_truth(), "core")
+    assert pose_error_deg(linear.model, TRUTH) > pose_error_deg(found.model, TRUTH)
+
+
+def test_few_matches_keep_the_start_and_say_why() -> None:
+    matches, _ = views(5, count=4)
+    found = refit(matches, near_truth())
+    assert found.reason == "only 4 matches, a relative pose needs 5"
+    assert refit(matches, near_truth(), "core").reason is not None
+    depth = np.full(4, np.nan)
+    found = refit(matches, near_truth(), "depth-core", depth=depth, baseline=1.0)
+    assert found.reason == "only 0 matches have a depth, a relative pose needs 5"
+    nothing = estimate_relative(matches, K, K, "ransac")
+    assert nothing.model is None
+    assert refit(matches, nothing).reason == nothing.reason
+    empty = matches.take(slice(0, 0))
+    assert estimate_relative(empty, K, K, "magsac++").reason is not None
+    assert refit(empty, near_truth()).reason is not None
+
+
+def test_five_matches_are_enough_to_return_something_finite() -> None:
+    matches, _ = views(6, count=5)
+    found = refit(matches, near_truth())
+    assert np.isfinite(found.model).all()
+
+
+def test_wrong_intrinsics_cost_likelihood() -> None:
+    matches, _ = views(7)
+    wrong = K * [[1.3, 1, 1], [1, 1.3, 1], [1, 1, 1]]
+    right = refit(matches, near_truth())
+    found = refit_relative(matches, EXAMPLE_CALIBRATION, near_truth(), wrong, wrong)
+    assert right.log_likelihood is not None
+    assert found.log_likelihood is not None
+    assert found.log_likelihood[1] < right.log_likelihood[1] - 10
+    assert pose_error_deg(found.model, TRUTH) < 15
+
+
+def test_wild_matches_neither_crash_nor_steer() -> None:
+    matches, _ = views(8)
+    clean = refit(matches, near_truth())
+    target = matches.target.copy()
+    target[:200] = np.random.default_rng(0).uniform(-1e5, 1e5, (200, 2))
+    found = refit(replace(matches, target=target), near_truth())
+    assert pose_error_deg(found.model, clean.model) < 0.2
+    assert found.weight[:200].max() < 0.05
+
+
+# --- doors --------------------------------------------------------------------------
+
+
+def test_bad_requests_are_told_what_must_hold() -> None:
+    matches, depth = views(9, count=20)
+    with pytest.raises(InputError, match="method must be one of"):
+        refit(matches, near_truth(), "magic")
+    with pytest.raises(InputError, match="needs both depth"):
+        refit(matches, near_truth(), "depth-core", depth=depth)
+    with pytest.raises(InputError, match="depth must have shape"):
+        refit(matches, near_truth(), "depth-huber", depth=depth[:3], baseline=1.0)
+    with pytest.raises(InputError, match="initial must be"):
+        refit(matches, np.eye(3))
+    other = Estimate(model=TRUTH, inliers=np.ones(3, bool), estimator="x")
+    with pytest.raises(InputError, match="initial must come from these"):
+        refit(matches, other)
+    with pytest.raises(InputError, match="K1 must be"):
+        refit_relative(matches, EXAMPLE_CALIBRATION, TRUTH, K, K[:2])
+    with pytest.raises(InputError, match="estimator must be one of"):
+        estimate_relative(matches, K, K, "five-point")
+
+
+@pytest.mark.parametrize("name", RELATIVE_ESTIMATORS)
+def test_estimators_find_the_planted_pose_again_and_again(name: str) -> None:
+    if name == "poselib":
+        pytest.importorskip("poselib")
+    matches, _ = views(10, count=600)
+    settings = RansacSettings(threshold_px=1.0, max_iterations=500)
+    found = [estimate_relative(matches, K, K, name, settings) for _ in range(2)]
+    assert pose_error_deg(found[0].model, TRUTH) < 8
+    assert 0.3 < found[0].inliers.mean() < 1
+    assert np.array_equal(found[0].model, found[1].model)
+    assert float(np.linalg.norm(found[0].model[:, 3])) == pytest.approx(1.0)
+
+
+def test_pose_error_is_the_larger_angle() -> None:
+    # 10° of rotation about z with t unmoved; then t at 30° with R unmoved.
+    truth = pose((0.0, 0.0, 0.0), (0.0, 0.0, 2.0))
+    turned = pose((0.0, 0.0, np.radians(10)), (0.0, 0.0, 1.0))
+    assert pose_error_deg(turned, truth) == pytest.approx(10.0, abs=1e-9)
+    leaning = pose((0.0, 0.0, 0.1), (0.5, 0.0, np.sqrt(0.75)))
+    assert pose_error_deg(leaning, truth) == pytest.approx(30.0, abs=1e-9)
+    assert pose_error_deg(None, truth) == np.inf
+    assert pose_error_deg(truth, truth) == 0.0
+
+
+# --- posed images -------------------------------------------------------------------
+
+
+def test_lists_of_posed_images_are_read(tmp_path: Path) -> None:
+    (tmp_path / "cameras.txt").write_text(
+        "# name K R t\n"
+        "a.jpg 500 0 320 0 500 240 0 0 1 1 0 0 0 1 0 0 0 1 0 0 0\n"
+        "b.jpg 500 0 320 0 500 240 0 0 1 0 -1 0 1 0 0 0 0 1 1 2 3\n"
+    )
+    (tmp_path / "pairs.csv").write_text(
+        "name0,name1,overlap,rot_deg,tri_angle_deg\n"
+        "b.jpg,a.jpg,0.5,90,10\na.jpg,b.jpg,0.2,90,10\n"
+    )
+    (tmp_path / "depth_768").mkdir()
+    depth = np.array([[1.0, 2.0], [0.0, np.nan]], dtype=np.float32)
+    np.savez(tmp_path / "depth_768" / "a.npz", depth=depth)
+    both = read_posed(tmp_path)
+    assert [p.name.removeprefix(f"{tmp_path.name}_") for p in both] == ["b_a", "a_b"]
+    # a is the world: b → a is the inverse of (R, t) = (quarter turn, (1, 2, 3)).
+    assert np.allclose(both[1].P_01, [[0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3]])
+    assert np.allclose(both[0].P_01, [[0, 1, 0, -2], [-1, 0, 0, 1], [0, 0, 1, -3]])
+    assert len(read_posed(tmp_path, min_overlap=0.3)) == 1
+    corners = np.array([[0.0, 0], [3, 0], [0, 3], [3, 3], [9, 0]])
+    z = depth_at(both[1].camera0, corners, (4, 4))  # a map of half the size
+    assert np.array_equal(z, [1, 2, np.nan, np.nan, np.nan], equal_nan=True)
+    assert depth_at(both[1].camera1, corners, (4, 4)) is None
+
+
+def test_folders_that_hold_no_posed_images_say_so(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="holds no posed images"):
+        read_posed(tmp_path)
+    (tmp_path / "cameras.txt").write_text("a.jpg 1 2 3\n")
+    with pytest.raises(FileError, match="21 numbers"):
+        read_posed(tmp_path)
+    (tmp_path / "cameras.txt").write_text("# none\n")
+    (tmp_path / "pairs.csv").write_text("name0,name1,overlap,tri_angle_deg\nx,y,1,1\n")
+    with pytest.raises(FileError, match="must name images"):
+        read_posed(tmp_path)
+
+
+@needs_data
+def test_posed_sets_are_read_with_their_conventions() -> None:
+    fountain = read_posed(DATA / "fountain-P11")
+    assert len(fountain) == 55
+    assert fountain[0].camera0.depth is not None
+    kitchen = read_posed(DATA / "redkitchen", min_overlap=0.3, min_angle_deg=5.0)
+    assert len(kitchen[12::25]) == 110
+    z = depth_at(kitchen[0].camera0, np.array([[320.0, 240.0]]), (643, 479))
+    assert z is not None
+    assert 0.3 < z[0] < 10  # metres
+    pytest.importorskip("h5py")
+    assert len(read_posed(DATA / "reichstag")) == 45
+
+
+@needs_data
+def test_ours_gains_on_real_images_from_plain_ransac() -> None:
+    from semisure.files import load_calibration
+    from semisure.images import read_image
+    from semisure.matchers import load_matcher
+
+    daisy, known = load_matcher("daisy"), load_calibration("daisy")
+    settings = RansacSettings(threshold_px=1.0, max_iterations=300)
+    errors: dict[str, list[float]] = {"base": [], "core": [], "core+": []}
+    for pair in read_posed(DATA / "fountain-P11", min_overlap=0.7)[::4]:
+        a, b = pair.camera0, pair.camera1
+        matches = daisy(read_image(a.image), read_image(b.image))
+        start = estimate_relative(matches, a.K, b.K, "ransac", settings)
+        models = {"base": start.model}
+        for method in ("core", "core+"):
+            found = refit_relative(matches, known, start, a.K, b.K, method=method)
+            models[method] = found.model
+        for arm, P_01 in models.items():
+            errors[arm].append(pose_error_deg(P_01, pair.P_01))
+    middle = {arm: float(np.median(row)) for arm, row in errors.items()}
+    assert middle["core+"] < 0.2
+    assert middle["core+"] < 0.5 * middle["base"]
+    assert middle["core+"] < 0.5 * middle["core"]
