@@ -172,9 +172,7 @@ def test_golden_density_of_two_laplace_variables() -> None:
     # At d = 0: 1/6. At d = 2 ln 2: (1 − 1/4)/6 = 1/8.
     # Equal scales a = b = 1: (1 + d) e^{−d} / 4; at d = 0: 1/4, at 1: 1/(2e).
     def density(a: float, b: float, d: float) -> float:
-        law = linelaw.LineLaw(
-            *(np.array([[v]]) for v in (a, b, 1.0)), np.zeros(1), np.zeros(1)
-        )
+        law = linelaw.LineLaw(*(np.array([v]) for v in (a, b, 1.0, 0.0, 0.0)))
         return float(np.exp(linelaw.log_density(law, np.array([d])))[0])
 
     assert density(2, 1, 0) == pytest.approx(1 / 6, rel=1e-12)
@@ -187,9 +185,7 @@ def test_golden_density_of_two_laplace_variables() -> None:
 
 def test_pull_at_the_line_is_the_inverse_product_of_the_scales() -> None:
     # A single component: −p'/(d p) → 1/(a b) at d = 0; a = 2, b = ½: 1.
-    law = linelaw.LineLaw(
-        np.array([[2.0]]), np.array([[0.5]]), np.ones((1, 1)), np.zeros(1), np.zeros(1)
-    )
+    law = linelaw.LineLaw(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.0, 0.0)))
     assert linelaw.pull(law, np.zeros(1))[0] == pytest.approx(1.0, rel=1e-12)
 
 
@@ -210,12 +206,9 @@ def test_pull_is_the_slope_and_falls_with_distance(
 
 @pytest.mark.parametrize("angle", [0.0, 0.4, 1.2, np.pi / 2, 2.5])
 def test_law_across_a_line_is_the_law_of_the_projected_residual(angle: float) -> None:
-    n = 40_000
-    law = a_law(n, -1.0)
-    lines = across(law, angle)
-    r = sample(law, np.random.default_rng(3))
-    drawn = r @ [np.cos(angle), np.sin(angle)]
-    one = across(a_law(1, -1.0), angle)
+    law = a_law(40_000, -np.inf)  # cells always right
+    drawn = sample(law, np.random.default_rng(3)) @ [np.cos(angle), np.sin(angle)]
+    one = across(a_law(1, -np.inf), angle)
 
     def density(d: float) -> float:
         p = np.exp(linelaw.log_density(one, np.array([d])))[0]
@@ -223,13 +216,21 @@ def test_law_across_a_line_is_the_law_of_the_projected_residual(angle: float) ->
 
     middle = float(one.shift[0])
     for lo, hi in ((middle - 1, middle), (middle, middle + 2), (middle + 2, 20)):
-        mass = quad(density, lo, hi)[0]
         share = np.mean((drawn > lo) & (drawn < hi))
-        assert share == pytest.approx(mass, abs=0.01)
-    parts = [(-600, middle - 5), (middle - 5, middle), (middle, middle + 5)]
-    total = sum(quad(density, *p)[0] for p in [*parts, (middle + 5, 600)])
+        assert share == pytest.approx(quad(density, lo, hi)[0], abs=0.01)
+    total = quad(density, middle - 60, middle)[0] + quad(density, middle, 60)[0]
     assert total == pytest.approx(1.0, abs=1e-6)
-    assert np.isfinite(linelaw.log_density(lines, drawn)).all()
+
+
+def test_a_doubtful_match_and_a_distant_one_weigh_nothing() -> None:
+    # Prior ½ per axis: the peak has 0.98/4. At the line, scales a = 1, b → 0, its
+    # density is 0.245/2; the rest is 0.755/800.
+    law = across(a_law(tail_logit=0.0), np.pi / 2)
+    success = linelaw.coarse_success(law, law.shift)
+    assert success[0] == pytest.approx(0.1225 / (0.1225 + 0.755 / 800), rel=1e-6)
+    assert linelaw.coarse_success(law, law.shift + 50)[0] < 1e-12
+    never = across(a_law(tail_logit=np.inf), 0.3)
+    assert linelaw.pull(never, never.shift)[0] == 0.0
 
 
 def test_gaussian_laws_are_refused_with_a_reason() -> None:

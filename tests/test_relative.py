@@ -135,7 +135,7 @@ def test_weights_say_which_cells_failed_across_the_line() -> None:
     lines = epipolar.epipolar_lines(found.model, matches, K, K)
     far = np.abs(lines.distance) > 10
     assert far.sum() > 30
-    assert found.weight[far].max() < 0.05
+    assert found.weight[far].mean() < 0.02
     sure = coarse_failure(error_law(matches, EXAMPLE_CALIBRATION)) < 0.1
     assert found.weight[sure & ~far].mean() > 0.8
 

@@ -195,7 +195,7 @@ class _Likelihood:
         return J.T @ weighted, weighted.T @ (d - self.law.shift)
 
     def weight(self) -> FloatArray:
-        return linelaw.fine_share(self.law, self.lines.distance)
+        return linelaw.coarse_success(self.law, self.lines.distance)
 
 
 def _core_plus(
