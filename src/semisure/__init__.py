@@ -9,6 +9,7 @@ from semisure.covariance import expected_corner_error
 from semisure.errors import InputError, SemisureError
 from semisure.estimators import estimate_homography, load_estimator
 from semisure.estimators.pose import estimate_pose
+from semisure.estimators.relative import estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.files import (
     load_calibration,
@@ -22,6 +23,7 @@ from semisure.matchers import load_matcher
 from semisure.mixture import coarse_failure, coarse_success, expected_abs_error
 from semisure.posefit import refit_pose
 from semisure.refit import refit_homography, refit_points, without_bias
+from semisure.relative import refit_relative
 from semisure.types import Calibration, Estimate, Matches, Pair, Refit
 from semisure.variants import error_law
 from semisure.world import WorldMatches
@@ -56,6 +58,7 @@ __all__ = [
     "error_law",
     "estimate_homography",
     "estimate_pose",
+    "estimate_relative",
     "expected_abs_error",
     "expected_corner_error",
     "fit",
@@ -68,6 +71,7 @@ __all__ = [
     "refit_homography",
     "refit_points",
     "refit_pose",
+    "refit_relative",
     "residual",
     "save_calibration",
     "save_matches",
