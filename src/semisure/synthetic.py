@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from semisure.errors import InputError
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
-from semisure.errors import InputError
 from semisure.geometry.epipolar import rays
 from semisure.geometry.homography import project
 from semisure.mixture import sample

@@ -332,7 +332,6 @@ class Calibration:
 class Estimate:
     """What a robust estimator found, or why it found nothing."""
 
-    model: FloatArray | None  # H_01, 3 × 3, last entry 1 where it can be; [R | t]
     model: FloatArray | None  # H_01, 3 × 3, last entry 1 if it can be; [R | t], 3 × 4
     inliers: BoolArray  # (n,)
     estimator: str
