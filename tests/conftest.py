@@ -19,6 +19,12 @@ settings.register_profile(
 settings.load_profile("quiet")
 
 
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test fetches weights; those of downloads serve themselves."""
+    monkeypatch.setenv("SEMISURE_OFFLINE", "1")
+
+
 @pytest.fixture
 def calibration() -> Calibration:
     return EXAMPLE_CALIBRATION

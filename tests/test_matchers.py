@@ -11,7 +11,7 @@ from semisure.errors import InputError
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import residual
 from semisure.images import Image, read_image, reduced
-from semisure.matchers import MATCHER_NAMES, load_matcher
+from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy, heat_covariance, heat_map, peak_offset
 from semisure.matchers.daisy_cells import (
     TURNS,
@@ -182,7 +182,7 @@ def test_wrong_images_and_settings_get_one_sentence(daisy: Matcher) -> None:
         Daisy(min_confidence=0)
     with pytest.raises(InputError, match="matcher must be one of daisy"):
         load_matcher("superglue")
-    assert all(isinstance(load_matcher(name), Matcher) for name in MATCHER_NAMES)
+    assert isinstance(load_matcher("daisy"), Matcher)
 
 
 def unit_rows(rng: np.random.Generator, count: int) -> np.ndarray:

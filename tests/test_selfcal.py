@@ -93,7 +93,7 @@ def test_shipped_calibration_has_its_provenance() -> None:
     calibration = load_calibration("daisy")
     assert calibration.matcher == "daisy"
     assert calibration.provenance["photos"] >= 100
-    with pytest.raises(FileError, match="There is no calibration file nobody"):
+    with pytest.raises(FileError, match="No calibration of nobody ships with semisure"):
         load_calibration("nobody")
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli.app import MethodName, Seed, app, progress
+from semisure.cli.app import Device, MethodName, Seed, WeightsFile, app, progress
 
 if TYPE_CHECKING:
     from semisure.localize import Localized, Source
+    from semisure.types import Matcher
 
 NOT_ALL = 3  # exit code
 
@@ -54,6 +55,8 @@ def localize(
     max_side: Annotated[
         int | None, typer.Option(help="Match at this size at most, px.")
     ] = None,
+    device: Device = None,
+    weights: WeightsFile = None,
     seed: Seed = 0,
 ) -> None:
     """Localise queries in a map: match, lift to 3D, estimate a pose, refit it.
@@ -67,6 +70,7 @@ def localize(
     from semisure.hloc import read_pairs, read_queries
     from semisure.localize import LocalizeSettings
     from semisure.localize import localize as run
+    from semisure.matchers import check_name, load_matcher
 
     cameras = {k: v for path in queries for k, v in read_queries(path).items()}
     settings = LocalizeSettings(
@@ -77,17 +81,26 @@ def localize(
         max_pairs=max_pairs,
         seed=seed,
     )
-    source = _source(images, query_images, matches, matcher, max_side)
+    check_name(matcher)
+    known = load_calibration(calibration or matcher)
+    loaded = None
+    if images is not None:
+        loaded = load_matcher(
+            matcher, max_side=max_side, device=device, weights=weights
+        )
+    source = _source(images, query_images, matches, loaded)
     with progress(f"Localising {len(cameras)} queries") as tick:
         results = run(
             cameras,
             read_pairs(pairs),
             read_model(model),
             source,
-            load_calibration(calibration or matcher),
+            known,
             output,
             settings,
-            made_of=_made_of(model, matcher, max_side, images, query_images, matches),
+            made_of=_made_of(
+                model, matcher, max_side, weights, images, query_images, matches
+            ),
             tick=tick,
         )
     _tell(results, output)
@@ -97,19 +110,16 @@ def _source(
     images: Path | None,
     query_images: Path | None,
     matches: Path | None,
-    matcher: str,
-    max_side: int | None,
+    matcher: Matcher | None,
 ) -> Source:
     from semisure.errors import InputError
     from semisure.localize import from_images, from_store, stored
-    from semisure.matchers import load_matcher
 
-    if images is None:
+    if images is None or matcher is None:
         if matches is None:
             raise InputError("Give --images to match, or --matches to read matches.")
         return from_store(matches)
-    loaded = load_matcher(matcher, max_side=max_side)
-    made = from_images(images, query_images or images, loaded)
+    made = from_images(images, query_images or images, matcher)
     return made if matches is None else stored(made, matches)
 
 
