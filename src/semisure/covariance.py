@@ -10,12 +10,15 @@ Three things are added:
    blocks for B itself is too noisy: there are some fifty blocks for eight parameters.)
 3. what no residual shows: an error that all matches of a pair share is absorbed by the
    model. It is taken as a random bilinear field over the image, one for each image
-   matched to, whose size relative to the pair's rms residual is calibrated on pairs
-   of known truth (`Calibration.shared_error`). Without it the covariance is a lower
-   bound.
+   matched to. Its variance is that of the pair's residuals times the change of view,
+   ‖A − I‖ of the local map A between the images, times the square of a factor that is
+   calibrated on pairs of known truth (`Calibration.shared_error`). Without it the
+   covariance is a lower bound.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +33,16 @@ from semisure.world import WorldMatches
 # Matches this close err together. Chosen with the field below, of 48, 64 and 96 px, by
 # the coverage on random views of photos and the agreement of two matchers on real ones.
 BLOCK_PX = 96.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared:
+    """An error that all matches to one image share; see above."""
+
+    factor: float | None
+    field: FloatArray  # (4, n)
+    change: FloatArray  # (n,) of view
+    group: IntArray  # (n,) which image
 
 
 def of_homography(
@@ -50,9 +63,13 @@ def of_homography(
     good = np.isfinite(J.sum(axis=(0, 1)) + residual.sum(axis=1))
     points = np.where(matches.side[:, None] == 1, matches.target, matches.source)
     terms = _terms(residual, law, weight)
-    field = bilinear_field(points, matches.refined_size)
-    group = np.zeros(len(matches), dtype=np.int64)
-    return sandwich(J, *terms, points, field, group, good, shared_error)
+    shared = Shared(
+        factor=shared_error,
+        field=bilinear_field(points, matches.refined_size),
+        change=view_change(H_01, matches),
+        group=np.zeros(len(matches), dtype=np.int64),
+    )
+    return sandwich(J, *terms, points, good, shared)
 
 
 def of_pose(
@@ -69,9 +86,13 @@ def of_pose(
     good = np.isfinite(residual.sum(axis=1))
     J = se3.jacobian(pose, camera, matches.world)
     terms = _terms(residual, law, weight)
-    field = bilinear_field(matches.points, matches.refined_size)
-    group = matches.group
-    return sandwich(J, *terms, matches.points, field, group, good, shared_error)
+    shared = Shared(
+        factor=shared_error,
+        field=bilinear_field(matches.points, matches.refined_size),
+        change=matches.view_change,
+        group=matches.group,
+    )
+    return sandwich(J, *terms, matches.points, good, shared)
 
 
 def _terms(
@@ -118,10 +139,8 @@ def sandwich(
     slope: FloatArray,
     weight: FloatArray,
     points: FloatArray,
-    field: FloatArray,
-    group: IntArray,
     good: BoolArray,
-    shared_error: float | None,
+    shared: Shared,
 ) -> FloatArray | None:
     """The covariance described above, of as many parameters as J (2, p, n) has."""
     used = good & (weight > 0).any(axis=1)
@@ -140,24 +159,29 @@ def sandwich(
     if not _positive(meat):
         return None
     meat = meat * _clustering(scores, meat, block_ids(points[used], BLOCK_PX))
-    if shared_error:
+    if shared.factor:
         # ψ = w r, so Σ w r² = Σ ψ²/w.
         w = weight[used]
         squares = np.divide(score * score, w, out=np.zeros_like(w), where=w > 0)
-        variance = shared_error**2 * float(squares.sum() / w.sum())
-        meat = meat + variance * _shared(turned, field[:, used], group[used])
+        variance = shared.factor**2 * float(squares.sum() / w.sum())
+        meat = meat + variance * _moved(turned, shared, used)
     C = np.linalg.solve(bread, np.linalg.solve(bread, meat).T)
     return 0.5 * (C + C.T)
 
 
-def _shared(turned: FloatArray, field: FloatArray, group: IntArray) -> FloatArray:
+def _moved(turned: FloatArray, shared: Shared, used: BoolArray) -> FloatArray:
     """Σ over images, axes and functions of the square of how each moves the scores."""
     total = np.zeros((turned.shape[1], turned.shape[1]))
+    field, group, change = (
+        shared.field[:, used],
+        shared.group[used],
+        shared.change[used],
+    )
     for one in np.unique(group):
         of = group == one
         moved = np.einsum("bkn,fn->kbf", turned[:, :, of], field[:, of])
         columns = moved.reshape(len(total), -1)
-        total += columns @ columns.T
+        total += float(np.nanmedian(change[of])) * (columns @ columns.T)
     return total
 
 
@@ -192,6 +216,19 @@ def bilinear_field(points: FloatArray, size: FloatArray) -> FloatArray:
     """The functions 1, x, y, xy at the points, (4, n); x and y run from −1 to 1."""
     x, y = (2.0 * points / size - 1.0).T
     return np.stack([np.ones(len(points)), x, y, x * y])
+
+
+def view_change(H_01: FloatArray, matches: Matches) -> FloatArray:
+    """‖A − I‖ of the local map A onto each match's refined side, (n,)."""
+    with np.errstate(all="ignore"):
+        A = plane.jacobian(H_01, matches.source)
+        on_source = matches.side == 0
+        if on_source.any():
+            regular = on_source & np.isfinite(A).all(axis=(1, 2))
+            regular[regular] = np.abs(np.linalg.det(A[regular])) > 1e-12
+            A[on_source & ~regular] = np.nan
+            A[regular] = np.linalg.inv(A[regular])
+        return np.linalg.norm(A - np.eye(2), axis=(1, 2))
 
 
 def corner_jacobian(H_01: FloatArray, matches: Matches) -> FloatArray:

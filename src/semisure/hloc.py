@@ -20,6 +20,7 @@ from semisure.types import Array, FloatArray, IntArray, Matches
 
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
 _SIZES = ("source_size", "target_size")
+_PART = "unfinished"
 
 
 def read_queries(path: str | Path) -> dict[str, Camera]:
@@ -79,12 +80,16 @@ def write_matches(path: str | Path, name0: str, name1: str, matches: Matches) ->
         "scores": matches.confidence,
         **{name: getattr(matches, name) for name in _CUES},
     }
+    key = pair_key(name0, name1)
     with _opened(path, "a") as file:
-        group = _fresh(file, pair_key(name0, name1))
+        group = _fresh(file, _PART)
         for name, array in arrays.items():
             group.create_dataset(name, data=array)
         for name in _SIZES:
             group.attrs[name] = getattr(matches, name)
+        if key in file:
+            del file[key]
+        file.move(_PART, key)  # only what is whole gets its name
 
 
 def has_matches(path: str | Path, name0: str, name1: str) -> bool:

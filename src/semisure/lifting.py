@@ -47,14 +47,19 @@ def lift(
         chosen = _best_claims(matches.confidence, distance, nearest)
         taken = nearest[chosen]
     points = matches.source[chosen]
-    if compensate and len(chosen):
-        offset = observed[taken] - matches.target[chosen]
-        points = points + np.einsum("nij,nj->ni", local_maps(matches, chosen), offset)
+    change = np.zeros(len(chosen))
+    if len(chosen):
+        maps = local_maps(matches, chosen)
+        change = np.linalg.norm(maps - np.eye(2), axis=(1, 2))
+        if compensate:
+            offset = observed[taken] - matches.target[chosen]
+            points = points + np.einsum("nij,nj->ni", maps, offset)
     unknown = np.zeros(len(observed))
     return WorldMatches(
         points=points,
         world=world[taken],
         map_error=PER_AXIS * (unknown if error_px is None else error_px)[taken],
+        view_change=change,
         confidence=matches.confidence[chosen],
         fine_std=matches.fine_std[chosen],
         coarse_std=matches.coarse_std[chosen],

@@ -1,9 +1,11 @@
 """What the matches of one pair err in common, from pairs whose truth is known.
 
 The sandwich of :mod:`semisure.covariance` learns from residuals, but an error that all
-matches share leaves none: the model follows it. How large it is, as a multiple of the
-pair's rms residual, is a property of the matcher, as its scales are, and is fitted on
-the same pairs: the multiple at which half of the true models lie in the half region.
+matches share leaves none: the model follows it. How large it is, relative to the pair's
+residuals and its change of view, is a property of the matcher, as its scales are, and
+is fitted on the same pairs: the factor at which half of the true models lie in the half
+region. (Of its square the variance is made, in proportion to the change of view: on
+random views of photos, by quartiles of that change, this factor is the same.)
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ class Calibration:
     doubt_slope: float  # k_m, logit per nat
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
-    shared_error: float | None = None  # of a pair, in its rms residual; covariances
+    shared_error: float | None = None  # a factor of what a pair errs in common
     law: LawName = "mixture"
     matcher: str = "unknown"
     resolution: tuple[int, int] | None = None  # width, height it was fitted at

@@ -18,6 +18,9 @@ from semisure.types import (
     _as_size,
 )
 
+# Where nobody says: the median of the views that calibrations are made on.
+TYPICAL_VIEW_CHANGE = 0.4
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class WorldMatches:
@@ -26,7 +29,8 @@ class WorldMatches:
     The cues describe the query's points: it is the refined side. Pixels are ours
     (centres at integers), world points are in whatever unit the map has. `map_error`
     is the scale of a world point's own error, seen in the query; `group` tells the
-    mapped images apart that the points came through.
+    mapped images apart that the points came through, and `view_change` how unlike the
+    query they are: ‖A − I‖ of the local map A between them.
     """
 
     points: FloatArray  # (n, 2) px in the query
@@ -37,6 +41,7 @@ class WorldMatches:
     size: tuple[int, int]  # width, height of the query
     fine_window: FloatArray = DEFAULT_FINE_WINDOW_PX  # type: ignore[assignment]  # (n,) px
     map_error: FloatArray = 0.0  # type: ignore[assignment]  # (n,) px, of the world point
+    view_change: FloatArray = TYPICAL_VIEW_CHANGE  # type: ignore[assignment]  # (n,)
     group: IntArray = 0  # type: ignore[assignment]  # (n,) which mapped image it is from
 
     doubt: FloatArray = field(init=False, repr=False)  # (n,) −log m, nats
@@ -54,11 +59,15 @@ class WorldMatches:
             fine_window=self.fine_window,
         )
         world = _as_floats("world", self.world, (len(image), 3))
-        error = np.broadcast_to(self.map_error, (len(image),))
-        error = _as_floats("map_error", error, (len(image),))
-        if (error < 0).any():
-            raise InputError("map_error must not be negative; it is a scale in px.")
-        object.__setattr__(self, "map_error", error)
+        for name, told in (
+            ("map_error", "it is a scale in px"),
+            ("view_change", "it is a norm"),
+        ):
+            given = np.broadcast_to(getattr(self, name), (len(image),))
+            values = _as_floats(name, given, (len(image),))
+            if (values < 0).any():
+                raise InputError(f"{name} must not be negative; {told}.")
+            object.__setattr__(self, name, values)
         group = np.broadcast_to(np.asarray(self.group, dtype=np.int64), (len(image),))
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "points", image.source)
@@ -111,5 +120,6 @@ _ARRAYS = (
     "coarse_std",
     "fine_window",
     "map_error",
+    "view_change",
     "group",
 )
