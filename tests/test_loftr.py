@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-kornia = pytest.importorskip("kornia", reason="kornia is not installed")
+kornia = pytest.importorskip(
+    "kornia", minversion="0.9", reason="kornia 0.9 is not installed"
+)
 
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.images import Image  # noqa: E402

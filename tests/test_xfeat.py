@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-kornia = pytest.importorskip("kornia", reason="kornia is not installed")
+kornia = pytest.importorskip(
+    "kornia", minversion="0.9", reason="kornia 0.9 is not installed"
+)
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
 
 from semisure.demo import sample_folder  # noqa: E402

@@ -14,6 +14,8 @@ A robust fit that finds no model is not an error but an outcome: see
 
 from __future__ import annotations
 
+import sys
+
 
 class SemisureError(Exception):
     """Base of the tree above; its message is one sentence for the user."""
@@ -37,5 +39,12 @@ class MissingExtraError(SemisureError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed. "
-            f"Run: pip install 'semisure[{extra}]'"
+            f"{next_step(package, extra)}"
         )
+
+
+def next_step(package: str, extra: str) -> str:
+    """How to get a package that an extra brings."""
+    if package == "kornia" and sys.version_info < (3, 11):
+        return "Its version 0.9 needs Python 3.11 or newer."
+    return f"Run: pip install 'semisure[{extra}]'"

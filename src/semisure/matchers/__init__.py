@@ -23,10 +23,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from semisure.errors import InputError
+from semisure.errors import InputError, next_step
 from semisure.types import Matcher
 
 if TYPE_CHECKING:
@@ -119,6 +120,14 @@ def describe_matchers() -> list[MatcherStatus]:
     return [_describe(name, entry) for name, entry in _ENTRIES.items()]
 
 
+def _usable(package: str) -> bool:
+    if importlib.util.find_spec(package) is None:
+        return False
+    # The kornia that Python 3.10 can have lacks XFeat and any-size LoFTR.
+    old = package == "kornia" and version(package).startswith("0.8.")
+    return not old
+
+
 def _describe(name: str, entry: _Entry) -> MatcherStatus:
     from semisure.matchers._weights import locate
 
@@ -126,8 +135,9 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     if weights is None:
         return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready")
     found = locate(weights)
-    if any(importlib.util.find_spec(p) is None for p in entry.packages):
-        status = "needs: pip install 'semisure[torch]'"
+    missing = [package for package in entry.packages if not _usable(package)]
+    if missing:
+        status = f"not installed. {next_step(missing[-1], 'torch')}"
     elif found is not None:
         status = f"ready, weights in {found[1]}"
     elif weights.address:
