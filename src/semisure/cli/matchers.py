@@ -25,10 +25,12 @@ def matchers(as_json: AsJson = False) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("matcher", "licence", "weights", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("source", overflow="fold")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("matcher", no_wrap=True)
     table.add_column("status", overflow="fold", min_width=24)
+    table.add_column("weights", overflow="fold")
     for row in rows:
-        size = f"{row.size / 1e6:.0f} MB" if row.size else "–"
-        table.add_row(row.name, row.licence, size, row.source, escape(row.status))
+        size = f"{row.size / 1e6:.0f} MB, " if row.size else ""
+        weights = f"{size}{row.licence}, {row.source}"
+        table.add_row(row.name, escape(row.status), escape(weights))
     Console().print(table)

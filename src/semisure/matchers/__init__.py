@@ -143,7 +143,7 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     elif weights.address:
         status = "downloaded at first use"
     else:
-        status = f"fetch by hand: {weights.page}"
+        status = "fetch by hand, then --weights FILE"
     size = (
         found[0].stat().st_size if found is not None else weights.size or weights.about
     )
