@@ -33,6 +33,9 @@ from semisure.world import WorldMatches
 # Matches this close err together. Chosen with the field below, of 48, 64 and 96 px, by
 # the coverage on random views of photos and the agreement of two matchers on real ones.
 BLOCK_PX = 96.0
+# The least among the views that calibrations are made on: below it nothing is known,
+# and light or season may make a pair err together that no view tells apart.
+MIN_VIEW_CHANGE = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,7 +184,8 @@ def _moved(turned: FloatArray, shared: Shared, used: BoolArray) -> FloatArray:
         of = group == one
         moved = np.einsum("bkn,fn->kbf", turned[:, :, of], field[:, of])
         columns = moved.reshape(len(total), -1)
-        total += float(np.nanmedian(change[of])) * (columns @ columns.T)
+        seen = max(float(np.nanmedian(change[of])), MIN_VIEW_CHANGE)
+        total += seen * (columns @ columns.T)
     return total
 
 
