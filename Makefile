@@ -5,13 +5,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-web lint bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/semisure demo
 
 test: lint
 	$(BIN)/python -m pytest
+
+# The page in a real browser: needs chromium and its driver, by apt where they are missing.
+test-web: $(VENV)/installed-dev
+	@command -v chromedriver >/dev/null || { \
+	  SUDO=$$(command -v sudo || true); \
+	  $$SUDO apt-get update -q && $$SUDO apt-get install -y -q chromium chromium-driver; }
+	$(PIP) selenium
+	$(BIN)/python -m pytest tests/test_web.py tests/test_web_browser.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

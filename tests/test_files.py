@@ -172,3 +172,10 @@ def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path: Path) -> Non
         write_atomically(path, fail)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+def test_no_matches_can_be_written(matches: Matches, tmp_path: Path, suffix) -> None:
+    path = tmp_path / f"none{suffix}"
+    save_matches(matches.take(slice(0)), path, weight=np.zeros(0))
+    assert len(load_matches(path, size=(640, 480))) == 0

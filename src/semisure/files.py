@@ -183,7 +183,7 @@ def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> Non
         columns: list[Array] = []
         for name, array in {**arrays, **extra}.items():
             header += _CSV_COLUMNS.get(name, (name,))
-            columns.append(array.reshape(len(matches), -1))
+            columns.append(array[:, None] if array.ndim == 1 else array)
         both = np.array([*matches.source_size, *matches.target_size])
         header += ["width0", "height0", "width1", "height1"]
         columns.append(np.tile(both, (len(matches), 1)))

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from semisure.cli import calibration, demo, localize, matchers, pairs
+from semisure.cli import calibration, demo, localize, matchers, pairs, serve
 from semisure.cli.app import app
 from semisure.errors import SemisureError
 
-__all__ = ["app", "calibration", "demo", "localize", "main", "matchers", "pairs"]
+__all__ = [
+    "app",
+    "calibration",
+    "demo",
+    "localize",
+    "main",
+    "matchers",
+    "pairs",
+    "serve",
+]
 
 
 def main() -> None:

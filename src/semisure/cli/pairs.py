@@ -26,7 +26,7 @@ from semisure.errors import FileError
 if TYPE_CHECKING:
     from semisure.images import Image
     from semisure.pipeline import PairResult
-    from semisure.types import FloatArray, Matches, Refit
+    from semisure.types import FloatArray
 
 NO_MODEL = 3  # exit code
 
@@ -65,6 +65,7 @@ def match(
     Any size, colour or grey, turned as the EXIF tag says. Exit code 3: no homography,
     or one that chance explains.
     """
+    from semisure import results
     from semisure.estimators.settings import RansacSettings
     from semisure.files import load_calibration
     from semisure.images import read_image
@@ -82,10 +83,10 @@ def match(
         method=method,  # type: ignore[arg-type]
         settings=RansacSettings(threshold_px=threshold_px, seed=seed),
     )
-    document = _document(result)
-    told = {"expected_abs_error": result.expected_px, "coarse_failure": result.failure}
+    document = results.document(result)
+    told = results.columns(result)
     for path in output or []:
-        _write(path, document, result.matches, result.refit, told)
+        results.write_result(path, document, result.matches, result.refit, told)
     if picture is not None:
         _draw(picture, images, result)
     typer.echo(_as_text(document) if as_json else result.summary())
@@ -93,63 +94,6 @@ def match(
         typer.echo(_matrix(result.refit.model))
     if not result.related:
         raise typer.Exit(NO_MODEL)
-
-
-def _document(result: PairResult) -> dict[str, Any]:
-    return {
-        **_refit_document(result.refit, len(result.matches)),
-        "estimator": result.estimate.estimator,
-        "inliers": int(result.estimate.inliers.sum()),
-        "model_failure": result.model_failure,
-        "related": result.related,
-        "summary": result.summary(),
-    }
-
-
-def _refit_document(refit: Refit, matches: int) -> dict[str, Any]:
-    return {
-        "H_01": None if refit.model is None else refit.model.tolist(),
-        "initial": None if refit.initial is None else refit.initial.tolist(),
-        "method": refit.method,
-        "kept_initial_because": refit.reason,
-        "iterations": refit.iterations,
-        "log_likelihood": refit.log_likelihood,
-        "std_floor_px": refit.std_floor_px,
-        "matches": matches,
-        "effective_matches": float(refit.weight.sum()),
-        **_uncertainty(refit),
-    }
-
-
-def _uncertainty(refit: Refit) -> dict[str, Any]:
-    from semisure.covariance import expected_corner_error
-
-    C = refit.covariance
-    return {
-        "expected_corner_error_px": None if C is None else expected_corner_error(C),
-        "corner_covariance_px2": None if C is None else C.tolist(),
-    }
-
-
-def _write(
-    path: Path,
-    document: dict[str, Any],
-    matches: Matches,
-    refit: Refit,
-    columns: dict[str, FloatArray],
-) -> None:
-    """The result as JSON, or the matches with what is known of each as NPZ or CSV."""
-    from semisure.files import save_matches, write_json
-
-    columns = {"weight": refit.weight, **columns}
-    if path.suffix in (".npz", ".csv"):
-        if path.suffix == ".npz" and refit.model is not None:
-            columns["H_01"] = refit.model
-        save_matches(matches, path, **columns)
-        return
-    listed = {name: column.tolist() for name, column in columns.items()}
-    points = {"source": matches.source.tolist(), "target": matches.target.tolist()}
-    write_json(path, {**document, **points, **listed})
 
 
 def _draw(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
@@ -199,6 +143,7 @@ def refit(
     from semisure.files import load_calibration, load_matches
     from semisure.mixture import coarse_failure, expected_abs_error
     from semisure.refit import refit_homography
+    from semisure.results import refit_document, write_result
     from semisure.variants import error_law
 
     matches = load_matches(file, size=parse_size(size))
@@ -210,14 +155,15 @@ def refit(
         else _read_homography(initial)
     )
     result = refit_homography(matches, known, start, method=method)  # type: ignore[arg-type]
-    document = _refit_document(result, len(matches))
+    document = refit_document(result, len(matches))
     law = error_law(matches, known)
     told = {
+        "weight": result.weight,
         "expected_abs_error": expected_abs_error(law),
         "coarse_failure": coarse_failure(law),
     }
     for path in output or []:
-        _write(path, document, matches, result, told)
+        write_result(path, document, matches, result, told)
     typer.echo(_as_text(document))
     if result.model is None:
         raise typer.Exit(NO_MODEL)

@@ -1,0 +1,1 @@
+"""A local page to try two images on; `semisure.web.app` needs the extra ``web``."""

@@ -1,0 +1,423 @@
+"""The page's server: what it answers, what it refuses, and that it stays up."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("fastapi", reason="needs the extra web")
+pytest.importorskip("uvicorn", reason="needs the extra web")
+pytest.importorskip("python_multipart", reason="needs the extra web")
+pytest.importorskip("httpx", reason="FastAPI's test client needs it")
+
+from fastapi.testclient import TestClient
+
+from semisure.errors import FileError, SemisureError
+from semisure.synthetic import EXAMPLE_CALIBRATION
+from semisure.web import samples, work
+from semisure.web.app import make_app
+from semisure.web.jobs import FullError, Job, Queue
+from semisure.web.limits import Limits
+from semisure.web.uploads import check_upload, image_size
+
+ADDRESS = "http://127.0.0.1:8321"
+SMALL = Limits(file_bytes=300_000, pixels=500_000, workers=1, waiting=1, kept=2)
+
+
+def picture(shift: int = 0, side: int = 200, suffix: str = ".png") -> bytes:
+    blobs = np.random.default_rng(0).normal(size=(25, 40)).repeat(8, 0).repeat(8, 1)
+    pixels = np.uint8(128 + 40 * np.clip(np.roll(blobs, shift, axis=(0, 1)), -3, 3))
+    return cv2.imencode(suffix, pixels[:side])[1].tobytes()
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    body = kind + data
+    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def png_of_size(width: int, height: int, bits: int = 8) -> bytes:
+    """A valid-looking PNG that claims a size and holds next to nothing."""
+    head = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
+    body = zlib.compress(bytes(1000))
+    chunks = chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(make_app(limits=SMALL), base_url=ADDRESS) as client:
+        yield client
+
+
+def post(client: TestClient, *files: bytes, **fields: Any) -> Any:
+    named = {f"image{k}": ("x", data) for k, data in enumerate(files)}
+    return client.post("/api/jobs", files=named or None, data=fields)
+
+
+def finish(client: TestClient, answer: Any) -> dict[str, Any]:
+    assert answer.status_code == 202, answer.text
+    name = answer.json()["id"]
+    for _ in range(600):
+        job = client.get(f"/api/jobs/{name}").json()
+        if job["state"] in ("done", "failed"):
+            return {**job, "id": name}
+        time.sleep(0.05)
+    raise AssertionError("the job did not end")
+
+
+def test_two_images_give_matches_pictures_and_downloads(client: TestClient) -> None:
+    job = finish(client, post(client, picture(), picture(9, suffix=".jpg")))
+    assert job["state"] == "done", job
+    at = f"/api/jobs/{job['id']}"
+    page = client.get(f"{at}/page").json()
+    assert page["related"]
+    assert page["H_01"][0][2] == pytest.approx(9, abs=0.5)
+    n = page["matches"]
+    assert {len(column) for column in page["columns"].values()} == {n}
+    for name in page["pictures"]:
+        answer = client.get(f"{at}/picture/{name}")
+        assert answer.headers["content-type"] == "image/jpeg"
+        assert cv2.imdecode(np.frombuffer(answer.content, np.uint8), 1) is not None
+    whole = client.get(f"{at}/semisure.json")
+    assert "attachment" in whole.headers["content-disposition"]
+    assert len(whole.json()["expected_abs_error"]) == n
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{at}/semisure.csv").text)))
+    assert len(rows) == n
+    assert float(rows[0]["coarse_failure"]) >= 0
+
+
+def test_samples_need_no_upload() -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    with TestClient(make_app(), base_url=ADDRESS) as client:
+        assert "coffee" in client.get("/api/menu").json()["samples"]
+        job = finish(client, post(client, sample="coffee", method="core"))
+        page = client.get(f"/api/jobs/{job['id']}/page").json()
+        assert page["related"]
+        assert page["method"] == "core"
+
+
+def test_each_sample_is_a_pair() -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    for name in samples.SAMPLES:
+        image0, image1 = samples.load_sample(name)
+        assert image0.ndim == image1.ndim == 3
+    with pytest.raises(SemisureError, match="sample must be one of"):
+        samples.load_sample("../../etc/passwd")
+
+
+def test_the_page_asks_nobody_else_and_may_not(client: TestClient) -> None:
+    for path in ("/", "/app.js", "/app.css", "/icon.svg"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        text = answer.text.replace("http://www.w3.org/2000/svg", "")
+        assert "http://" not in text
+        assert "https://" not in text
+    head = client.get("/").headers
+    assert head["content-security-policy"].startswith("default-src 'none'; script-src")
+    assert "unsafe" not in head["content-security-policy"]
+    assert head["x-content-type-options"] == "nosniff"
+    page = client.get("/").text
+    assert "style=" not in page  # the policy forbids both
+    assert "onclick" not in page
+    assert client.get("/docs").status_code == 404
+    missing = client.get("/api/jobs/none")
+    assert missing.status_code == 404
+    assert missing.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8321", 200),
+        ("localhost", 200),
+        ("[::1]:8321", 200),
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("evil.example@127.0.0.1.x", 403),
+        ("[::1", 403),
+        ("", 403),
+    ],
+)
+def test_only_known_host_names_are_answered(
+    client: TestClient, host: str, status: int
+) -> None:
+    assert client.get("/api/menu", headers={"host": host}).status_code == status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
+def test_other_sites_cannot_post(client: TestClient, headers: dict[str, str]) -> None:
+    answer = client.post("/api/jobs", data={"sample": "coffee"}, headers=headers)
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("files", "fields", "status", "words"),
+    [
+        ([], {}, 422, "sample must be one of"),
+        ([picture()], {}, 422, "Image 2 is missing"),
+        ([picture(), b""], {}, 422, "Image 2 is empty"),
+        ([b"hello", picture()], {}, 422, "Image 1 is not a JPEG, PNG or WebP"),
+        ([picture(), b"GIF89a" + bytes(50)], {}, 422, "Image 2 is not a JPEG"),
+        ([picture(), b"<svg/>"], {}, 422, "Image 2 is not a JPEG"),
+        ([png_of_size(60_000, 60_000), picture()], {}, 422, "60000 × 60000 pixels"),
+        ([png_of_size(600, 600, 16), picture()], {}, 422, "600 × 600 pixels"),
+        ([picture(), bytes(300_001)], {}, 413, "Image 2 has 0 MB, more than"),
+        ([picture(), bytes(700_001)], {}, 413, "The upload is larger"),
+        ([picture(), picture()], {"matcher": "x"}, 422, "matcher must be one of"),
+        ([picture(), picture()], {"matcher": "loftr"}, 422, "matcher must be one of"),
+        ([picture(), picture()], {"method": "x"}, 422, "method must be one of"),
+        ([picture(), picture()], {"estimator": ""}, 422, "estimator must be one of"),
+        (
+            [picture(), picture()],
+            {"calibration": "/etc/passwd"},
+            422,
+            "calibration must be one of daisy.",
+        ),
+    ],
+)
+def test_what_cannot_be_used_gets_one_sentence(
+    client: TestClient, files, fields, status, words
+) -> None:
+    answer = post(client, *files, **fields)
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+
+
+def test_too_many_files_or_fields_are_refused(client: TestClient) -> None:
+    three = [(f"image{k}", ("x", picture())) for k in range(3)]
+    assert client.post("/api/jobs", files=three).status_code == 400
+    fields = {f"field{k}": "x" for k in range(50)}
+    answer = client.post("/api/jobs", files=three[:1], data=fields)
+    assert answer.status_code == 400
+
+
+def test_a_body_of_no_stated_length_is_cut_off(client: TestClient) -> None:
+    def body() -> Iterator[bytes]:
+        named = b'form-data; name="image0"; filename="a"'
+        yield b"--x\r\nContent-Disposition: " + named + b"\r\n\r\n"
+        for _ in range(100):
+            yield bytes(100_000)
+
+    kind = {"content-type": "multipart/form-data; boundary=x"}
+    answer = client.post("/api/jobs", content=body(), headers=kind)
+    assert answer.status_code == 413
+    assert "larger than" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (picture()[:-600], "truncated"),
+        (picture(suffix=".jpg")[:-600], "truncated"),
+        (png_of_size(200, 200), ""),
+    ],
+)
+def test_what_fails_to_decode_fails_its_job_alone(
+    client: TestClient, data: bytes, words: str
+) -> None:
+    job = finish(client, post(client, data, picture()))
+    if words:
+        assert job["state"] == "failed"
+        assert words in job["message"]
+        assert client.get(f"/api/jobs/{job['id']}/page").status_code == 409
+    assert client.get("/api/menu").status_code == 200
+
+
+def fuzzed(data: st.DataObject) -> bytes:
+    """Random bytes, or a real image cut, spliced or with flipped bytes."""
+    start = data.draw(st.sampled_from([b"", *map(picture_of, SUFFIXES)]))
+    if not start:
+        head = data.draw(st.sampled_from([b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"]))
+        return head + data.draw(st.binary(max_size=300))
+    mangled = bytearray(start[: data.draw(st.integers(1, len(start)))])
+    for _ in range(data.draw(st.integers(0, 6))):
+        mangled[data.draw(st.integers(0, min(len(mangled), 200) - 1))] = data.draw(
+            st.integers(0, 255)
+        )
+    return bytes(mangled)
+
+
+SUFFIXES = (".png", ".jpg", ".webp")
+
+
+def picture_of(suffix: str) -> bytes:
+    return picture(side=64, suffix=suffix)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.data_too_large])
+@given(st.data())
+def test_fuzzed_uploads_are_images_within_limits_or_refused(
+    data: st.DataObject,
+) -> None:
+    upload = fuzzed(data)
+    try:
+        check_upload(upload, "It", SMALL)
+        images = work._images(work.Order(files=(upload, upload)), SMALL)
+    except FileError:
+        return
+    assert images[0].shape[0] * images[0].shape[1] <= SMALL.pixels
+
+
+def test_fuzzed_uploads_leave_the_server_up_and_the_disk_as_it_was(
+    client: TestClient, tmp_path: Path, monkeypatch
+) -> None:
+    import tempfile
+
+    temporary, here = tmp_path / "tmp", tmp_path / "here"
+    temporary.mkdir()
+    here.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.chdir(here)
+    rng = np.random.default_rng(0)
+    bases = [picture(), picture(suffix=".jpg"), picture(suffix=".webp"), b""]
+    for k in range(40):
+        data = bytearray(bases[k % 4] or rng.bytes(500))
+        for at in rng.integers(0, min(len(data), 400), 8):
+            data[at] = rng.integers(256)
+        name = ("../../evil.png", "/etc/evil", "C:\\evil", "a\x00b")[k % 4]
+        files = {"image0": (name, bytes(data)), "image1": ("x", b"not an image")}
+        assert client.post("/api/jobs", files=files).status_code in (400, 422)
+    assert client.get("/api/menu").status_code == 200
+    assert list(temporary.iterdir()) == list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_sizes_are_read_as_the_decoder_reads_them(suffix: str) -> None:
+    assert image_size(picture(side=120, suffix=suffix)) == (320, 120)
+
+
+def test_a_lossless_webp_and_an_extended_one_tell_their_size() -> None:
+    pixels = np.zeros((7, 300, 4), np.uint8)
+    lossless = cv2.imencode(".webp", pixels, [cv2.IMWRITE_WEBP_QUALITY, 101])[1]
+    assert image_size(lossless.tobytes()) == (300, 7)
+    extended = b"RIFF\x00\x00\x00\x00WEBPVP8X" + bytes(8) + b"\x0f\x27\x00\x1f\x4e\x00"
+    assert image_size(extended) == (10_000, 20_000)
+
+
+def test_a_jpeg_of_a_thousand_scans_is_refused() -> None:
+    data = picture(suffix=".jpg")
+    with pytest.raises(FileError, match="more than 100 scans"):
+        check_upload(data + b"\xff\xda" * 1000, "It", SMALL)
+
+
+def test_the_queue_refuses_more_than_it_holds_and_forgets_the_oldest() -> None:
+    gate = threading.Event()
+    queue: Queue[int] = Queue(SMALL)
+
+    def work_(job: Job[int]) -> int:
+        gate.wait(10)
+        return 1
+
+    jobs = [queue.add(work_) for _ in range(2)]
+    with pytest.raises(FullError, match="2 jobs are under way"):
+        queue.add(work_)
+    gate.set()
+    queue._pool.shutdown(wait=True)
+    assert [job.state for job in jobs] == ["done", "done"]
+    queue = Queue(SMALL)
+    names = []
+    for _ in range(5):
+        job = queue.add(lambda job: 1)
+        while job.state != "done":
+            time.sleep(0.001)
+        names.append(job.id)
+    assert [queue.get(name) is not None for name in names] == [0, 0, 0, 1, 1]
+    assert len(set(names)) == 5
+    queue.close()
+
+
+def test_a_bug_in_a_job_is_told_without_its_insides(caplog) -> None:
+    queue: Queue[int] = Queue(SMALL)
+    job = queue.add(lambda job: 1 // 0)
+    queue._pool.shutdown(wait=True)
+    assert job.state == "failed"
+    assert "ZeroDivision" not in job.message
+    assert "ZeroDivision" in caplog.text
+
+
+def test_two_users_at_once_get_their_own_results() -> None:
+    with TestClient(make_app(), base_url=ADDRESS) as client:
+        answers = [
+            post(client, picture(), picture(shift)).json()["id"] for shift in (5, 11)
+        ]
+        shifts = []
+        for name in answers:
+            while client.get(f"/api/jobs/{name}").json()["state"] != "done":
+                time.sleep(0.05)
+            page = client.get(f"/api/jobs/{name}/page").json()
+            shifts.append(round(page["H_01"][0][2]))
+    assert shifts == [5, 11]
+
+
+def test_a_full_queue_says_so_over_http(client: TestClient) -> None:
+    answers = [post(client, picture(), picture(9)) for _ in range(6)]
+    full = [answer for answer in answers if answer.status_code == 503]
+    assert full
+    assert "Try again" in full[0].json()["detail"]
+    for answer in answers:
+        if answer.status_code == 202:
+            assert finish(client, answer)["state"] == "done"
+
+
+def test_ones_own_calibration_can_be_offered() -> None:
+    from dataclasses import replace
+
+    own = {"mine": replace(EXAMPLE_CALIBRATION, matcher="daisy")}
+    with TestClient(make_app(calibrations=own), base_url=ADDRESS) as client:
+        daisy = client.get("/api/menu").json()["matchers"][0]
+        assert "mine" in daisy["calibrations"]
+        job = finish(client, post(client, picture(), picture(9), calibration="mine"))
+        whole = client.get(f"/api/jobs/{job['id']}/semisure.json").json()
+        assert whole["chosen"]["calibration"] == "mine"
+        assert json.dumps(whole)
+
+
+def test_images_without_a_match_are_an_outcome(client: TestClient) -> None:
+    blank = cv2.imencode(".png", np.zeros((100, 100), np.uint8))[1].tobytes()
+    job = finish(client, post(client, blank, picture()))
+    assert job["state"] == "done", job
+    page = client.get(f"/api/jobs/{job['id']}/page").json()
+    assert not page["related"]
+    assert client.get(f"/api/jobs/{job['id']}/semisure.csv").status_code == 200
+
+
+def test_serve_without_its_extra_names_the_pip_line(monkeypatch) -> None:
+    from typer.testing import CliRunner
+
+    from semisure.cli import app, serve
+    from semisure.errors import MissingExtraError
+
+    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    done = CliRunner().invoke(app, ["serve"])
+    assert isinstance(done.exception, MissingExtraError)
+    assert "pip install 'semisure[web]'" in str(done.exception)
+
+
+def test_a_taken_port_gets_a_sentence() -> None:
+    from semisure.web.app import listen
+
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SemisureError, match="cannot be used"):
+            listen("127.0.0.1", port)

@@ -1,0 +1,255 @@
+"""The page in a real browser: drop, run, point, slide, download, go wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+for package in ("fastapi", "uvicorn", "python_multipart"):
+    pytest.importorskip(package, reason="needs the extra web")
+webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+ui = pytest.importorskip("selenium.webdriver.support.ui", reason="needs selenium")
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+if BROWSER is None or DRIVER is None:
+    pytest.skip("needs chromium and chromedriver", allow_module_level=True)
+
+PHONE = (390, 844)
+DESKTOP = (1280, 900)
+FLAGS = (
+    "headless=new",
+    "no-sandbox",
+    "disable-gpu",
+    "disable-dev-shm-usage",
+    "force-prefers-reduced-motion",
+)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    command = "from semisure.cli import main; main()"
+    server = subprocess.Popen(
+        [sys.executable, "-c", command, "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    found = re.search(r"http\S+", server.stdout.readline())
+    assert found
+    yield found[0]
+    server.terminate()
+    server.wait(20)
+    server.stdout.close()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    opened = []
+
+    def open_browser(size: tuple[int, int] = DESKTOP) -> Any:
+        options = webdriver.ChromeOptions()
+        for flag in FLAGS:
+            options.add_argument(f"--{flag}")
+        options.binary_location = BROWSER
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        service = webdriver.ChromeService(DRIVER)
+        driver = webdriver.Chrome(options=options, service=service)
+        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1}
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {**metrics, "mobile": False}
+        )
+        saved = {"behavior": "allow", "downloadPath": str(tmp_path)}
+        driver.execute_cdp_cmd("Browser.setDownloadBehavior", saved)
+        opened.append(driver)
+        return driver
+
+    yield open_browser
+    for driver in opened:
+        driver.quit()
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[Path]:
+    blobs = np.random.default_rng(0).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
+    pixels = np.uint8(128 + 40 * np.clip(blobs, -3, 3))
+    paths = [tmp_path / "first.png", tmp_path / "second.jpg"]
+    for path, shift in zip(paths, (0, 12), strict=True):
+        path.write_bytes(
+            cv2.imencode(path.suffix, np.roll(pixels, shift, (0, 1)))[1].tobytes()
+        )
+    return paths
+
+
+def by(driver: Any, name: str) -> Any:
+    return driver.find_element("id", name)
+
+
+def visit(driver: Any, address: str) -> None:
+    driver.get(address)
+    until(driver, lambda d: d.find_elements("css selector", "#matcher option"))
+
+
+def until(driver: Any, done: Callable[[Any], Any]) -> Any:
+    return ui.WebDriverWait(driver, 30, poll_frequency=0.1).until(done)
+
+
+def run(driver: Any) -> None:
+    by(driver, "run").click()
+    until(driver, lambda d: by(d, "run").is_enabled())
+    assert not by(driver, "problem").is_displayed(), by(driver, "problem").text
+    assert by(driver, "result").is_displayed()
+
+
+def choose(driver: Any, photos: list[Path]) -> None:
+    for k, photo in enumerate(photos):
+        by(driver, f"file{k}").send_keys(str(photo))
+
+
+DROP = """
+const [slot, input] = arguments;
+const carried = new DataTransfer();
+for (const file of input.files) carried.items.add(file);
+document.querySelector(`.drop[data-slot="${slot}"]`).dispatchEvent(
+  new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true}));
+"""
+ADD_INPUT = """
+const input = document.createElement("input");
+input.type = "file"; input.multiple = true; document.body.append(input);
+return input;
+"""
+
+
+def test_drop_run_point_slide_download(address, browser, photos, tmp_path) -> None:
+    driver = browser()
+    visit(driver, address)
+    carried = driver.execute_script(ADD_INPUT)
+    carried.send_keys("\n".join(map(str, photos)))
+    driver.execute_script(DROP, 0, carried)
+    names = [e.text for e in driver.find_elements("css selector", ".drop small")]
+    assert names == ["first.png", "second.jpg"]
+    run(driver)
+    assert "matches" in by(driver, "summary").text
+
+    spot = driver.execute_script(
+        "const k = shown.order[5]; return [shown.points[0][k], shown.width, "
+        "shown.height, shown.page.columns.expected[k]]"
+    )
+    (x, y), width, height, expected = spot
+    canvas = by(driver, "matches")
+    driver.execute_script("arguments[0].scrollIntoView({behavior: 'instant'})", canvas)
+    from_centre = round(x - width / 2), round(y - height / 2)
+    webdriver.ActionChains(driver).move_to_element_with_offset(
+        canvas, *from_centre
+    ).perform()
+    tip = until(driver, lambda d: by(d, "tip").is_displayed() and by(d, "tip"))
+    assert f"expected error {expected:.2f} px" in " ".join(tip.text.split())
+    assert "coarse cell wrong" in tip.text
+
+    slider = by(driver, "slider")
+    before = by(driver, "over").value_of_css_property("clip-path")
+    slider.send_keys("\ue012" * 20)  # left arrow
+    assert by(driver, "over").value_of_css_property("clip-path") != before
+    assert by(driver, "line").get_attribute("style") == "left: 40%;"
+    driver.find_element("css selector", "[value=difference]").click()
+    assert by(driver, "left-name").text == "before the refit"
+
+    for name in ("json", "csv"):
+        driver.execute_script("arguments[0].click()", by(driver, name))
+        path = tmp_path / f"semisure.{name}"
+        until(driver, lambda d, path=path: path.exists())
+    until(driver, lambda d: (tmp_path / "semisure.csv").stat().st_size > 0)
+    H = json.loads((tmp_path / "semisure.json").read_text())["H_01"]
+    assert abs(H[0][2] - 12) < 0.5
+    errors = [e for e in driver.get_log("browser") if e["level"] == "SEVERE"]
+    assert errors == []  # the content policy was not broken either
+
+
+def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
+    address, browser, photos, tmp_path
+) -> None:
+    driver = browser()
+    visit(driver, address)
+    by(driver, "run").click()
+    assert "Image 1 is missing" in by(driver, "problem").text
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"this is no image")
+    for name, words in (
+        (bad, "Image 2 is not a JPEG, PNG or WebP image"),
+        (tmp_path / "cut.png", "Image 2 is truncated"),
+    ):
+        if not name.exists():
+            name.write_bytes(photos[0].read_bytes()[:-700])
+        choose(driver, [photos[0], name])
+        by(driver, "run").click()
+        told = until(
+            driver, lambda d: by(d, "run").is_enabled() and by(d, "problem").text
+        )
+        assert words in told
+        assert not by(driver, "result").is_displayed()
+    choose(driver, photos)
+    run(driver)
+
+
+def test_two_users_at_once(address, browser, photos) -> None:
+    drivers = [browser(), browser(PHONE)]
+    for driver, pair in zip(drivers, (photos, photos[::-1]), strict=True):
+        visit(driver, address)
+        choose(driver, pair)
+    for driver in drivers:
+        by(driver, "run").click()
+    shifts = []
+    for driver in drivers:
+        until(driver, lambda d: by(d, "result").is_displayed())
+        shifts.append(driver.execute_script("return shown.page.H_01[0][2]"))
+    assert shifts == pytest.approx([12, -12], abs=0.5)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_in_light_and_dark(address, browser, photos, scheme) -> None:
+    driver = browser(PHONE)
+    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
+    visit(driver, address)
+    choose(driver, photos)
+    run(driver)
+    wide = driver.execute_script("return document.documentElement.scrollWidth")
+    assert wide <= PHONE[0]
+    page = driver.find_element("tag name", "body")
+    shade = re.findall(r"\d+", page.value_of_css_property("background-color"))
+    assert (int(shade[0]) < 128) == (scheme == "dark")
+    canvas = by(driver, "matches")  # stacked, and walked by keys
+    assert canvas.size["height"] > canvas.size["width"]
+    canvas.send_keys("\ue014")
+    assert by(driver, "tip").is_displayed()
+
+
+def test_a_stopped_server_is_told(browser, photos) -> None:
+    command = "from semisure.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        found = re.search(r"http\S+", server.stdout.readline())
+        assert found
+        driver = browser()
+        visit(driver, found[0])
+        choose(driver, photos)
+        server.terminate()
+        server.wait(20)
+    time.sleep(0.1)
+    by(driver, "run").click()
+    told = until(driver, lambda d: by(d, "problem").text)
+    assert "does not answer" in told
