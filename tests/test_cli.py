@@ -151,7 +151,43 @@ def test_demo_shows_real_photos_bettered(tmp_path: Path) -> None:
     assert 0.4 < ratio < 2.5
     text = page.read_text()
     assert text.count("data:image/png;base64,") == 5
-    assert "http" not in text  # nothing is fetched
+    assert "://" not in text  # nothing is fetched
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[Path]:
+    from semisure.images import write_png
+
+    blobs = np.random.default_rng(0).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
+    pixels = np.uint8(128 + 40 * np.clip(blobs, -3, 3))
+    paths = [tmp_path / "a <b>.png", tmp_path / "b.png"]
+    for path, shift in zip(paths, (0, 12), strict=True):
+        write_png(path, np.roll(pixels, shift, axis=(0, 1)))
+    return paths
+
+
+def test_the_report_of_a_pair_is_one_file(photos: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = semisure("match", *photos, "--report", page, "-e", "ransac")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert text.count("data:image/png;base64,") == 3
+    assert text.count("data:image/jpeg;base64,") == 4
+    for words in ("expected corner error", "semisure match", "--estimator ransac"):
+        assert words in text
+    assert "opencv-python-headless" in text
+    assert "<b>.png" not in text  # escaped
+    assert "://" not in text
+
+
+def test_the_report_of_nothing_says_so(photos: list[Path], tmp_path: Path) -> None:
+    from semisure.images import write_png
+
+    write_png(photos[1], np.zeros((100, 100), np.uint8))
+    page = tmp_path / "page.html"
+    done = semisure("match", *photos, "--report", page)
+    assert done.returncode == 3, done.stderr
+    assert "No homography" in page.read_text()
 
 
 def test_demo_without_its_photos_names_the_extra(monkeypatch) -> None:

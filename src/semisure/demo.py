@@ -175,7 +175,7 @@ def _write_page(page: Path, result: DemoResult) -> None:
             ),
             Section(
                 heading="Matches",
-                text="Each coloured by its expected error, from green to red.",
+                text="Each coloured by its expected error, from blue to red.",
                 pictures=result.pictures,
             ),
         ],

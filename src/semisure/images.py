@@ -108,3 +108,10 @@ def write_png(path: str | Path, image: Image) -> None:
     pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if image.ndim == 3 else image
     _, encoded = cv2.imencode(".png", pixels)
     write_atomically(Path(path), lambda file: file.write(encoded.tobytes()))
+
+
+def jpeg(image: Image, quality: int = 88) -> bytes:
+    """RGB pixels as a JPEG file's bytes."""
+    pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
+    _, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    return encoded.tobytes()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection
+from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
@@ -15,11 +15,11 @@ from semisure.images import Image
 from semisure.metrics import reliability
 from semisure.types import FloatArray, Matches
 
-# Green to red as in the paper, but also dark to light to dark, so that it can be read
-# without telling green from red.
+# Blue to red over pale yellow: told apart with any colour vision.
 ERROR_COLORS = LinearSegmentedColormap.from_list(
-    "error", ["#0b7a3b", "#7fc97f", "#ffe08a", "#f4863b", "#b2182b"]
+    "error", ["#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c"]
 )
+_NORM = LogNorm(0.3, 30.0, clip=True)
 MAX_LINES = 250
 
 
@@ -94,13 +94,17 @@ def draw_matches(
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")
     if len(matches):
-        norm = LogNorm(0.3, 30.0, clip=True)
-        _draw_matches(axes, matches, left, expected_px, norm)
-        bar = figure.colorbar(
-            _mappable(norm), ax=axes, shrink=0.75, pad=0.01, extend="both"
-        )
-        bar.set_label("expected error, px")
-        bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
+        _draw_matches(axes, matches, left, expected_px)
+        _add_bar(figure, axes)
+
+
+def _add_bar(figure: Figure, axes: Any) -> None:
+    from matplotlib.cm import ScalarMappable
+
+    shown = ScalarMappable(_NORM, ERROR_COLORS)
+    bar = figure.colorbar(shown, ax=axes, shrink=0.75, pad=0.01, extend="both")
+    bar.set_label("expected error, px")
+    bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
 
 
 def _backdrop(image: Image) -> FloatArray:
@@ -109,19 +113,13 @@ def _backdrop(image: Image) -> FloatArray:
     return 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
 
 
-def _mappable(norm: LogNorm) -> Any:
-    from matplotlib.cm import ScalarMappable
-
-    return ScalarMappable(norm, ERROR_COLORS)
-
-
 def _draw_matches(
-    axes: Any, matches: Matches, left: float, expected: FloatArray, norm: LogNorm
+    axes: Any, matches: Matches, left: float, expected: FloatArray
 ) -> None:
     """Dots for all, lines for an even sample; the worst below, the best on top."""
     order = np.argsort(-expected)
     target = matches.target + np.array([left, 0.0])
-    colors = ERROR_COLORS(norm(expected))
+    colors = ERROR_COLORS(_NORM(expected))
     some = order[:: max(1, len(order) // MAX_LINES)]
     lines = np.stack([matches.source[some], target[some]], axis=1)
     axes.add_collection(
@@ -129,6 +127,33 @@ def _draw_matches(
     )
     for points in (matches.source, target):
         axes.scatter(*points[order].T, s=5, c=colors[order], linewidths=0, alpha=0.9)
+
+
+def plot_ellipses(
+    image: Image,
+    points: FloatArray,
+    half_axes: FloatArray,
+    expected_px: FloatArray,
+    magnified: float,
+) -> Figure:
+    """Ellipses about points of one image, larger than life."""
+    height, width = image.shape[:2]
+    figure = _figure(9.0, 9.0 * height / width + 0.2)
+    axes = figure.add_subplot()
+    axes.imshow(_backdrop(image), cmap="gray", vmin=0, vmax=255)
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
+    axes.axis("off")
+    colors = ERROR_COLORS(_NORM(expected_px))
+    width_px, height_px = 2 * magnified * half_axes.T
+    for edge, breadth in (("0.1", 2.2), (colors, 1.2)):
+        drawn = EllipseCollection(
+            width_px, height_px, np.zeros(len(points)), units="xy", offsets=points,
+            offset_transform=axes.transData, facecolors="none", edgecolors=edge,
+            linewidths=breadth,
+        )  # fmt: skip
+        axes.add_collection(drawn)
+    _add_bar(figure, axes)
+    return figure
 
 
 def plot_reliability(

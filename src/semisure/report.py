@@ -1,4 +1,4 @@
-"""One self-contained HTML page: pictures inside, no script, no network."""
+"""One self-contained HTML page: pictures inside, no network, one line of script."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from pathlib import Path
 from semisure.__about__ import __version__
 from semisure.files import write_atomically
 
+_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'"
+)
+_SCRIPT = """
+for (const slider of document.querySelectorAll(".compare input"))
+  slider.oninput = () =>
+    slider.parentElement.style.setProperty("--at", slider.value + "%");
+"""
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem;
@@ -25,7 +34,27 @@ table { border-collapse: collapse; margin: .8rem 0; }
 th, td { text-align: right; padding: .3rem .8rem; font-variant-numeric: tabular-nums;
          border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; }
+.facts td { text-align: left; overflow-wrap: anywhere; vertical-align: top; }
+.facts td:first-child { min-width: 8rem; overflow-wrap: normal; }
 .scroll { overflow-x: auto; } .lead { font-size: 1.05rem; }
+.compare { position: relative; overflow: hidden; border-radius: 6px; }
+.compare img { display: block; width: 100%; border-radius: 0; }
+.compare img + img { position: absolute; inset: 0; height: 100%;
+  clip-path: inset(0 calc(100% - var(--at, 50%)) 0 0); }
+.compare input { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0;
+  opacity: 0; cursor: ew-resize; touch-action: pan-y; }
+.compare i { position: absolute; top: 0; bottom: 0; left: var(--at, 50%); width: 3px;
+  margin-left: -1.5px; background: #fff; box-shadow: 0 0 0 1px #0008; }
+.compare i::after { content: "\\2194"; position: absolute; top: 50%; left: 50%;
+  width: 2.2rem; height: 2.2rem; margin: -1.1rem; border-radius: 50%; color: #111;
+  background: #fff; display: grid; place-items: center; font-style: normal;
+  box-shadow: 0 0 0 1px #0008; }
+.compare:focus-within { outline: 3px solid #2c7bb6; outline-offset: 2px; }
+.compare b { position: absolute; top: .5rem; padding: .1rem .5rem; border-radius: 6px;
+  background: #000a; color: #fff; font: .8rem system-ui, sans-serif; }
+.compare b.right { right: .5rem; } .compare b.left { left: .5rem; }
+pre { overflow-x: auto; font-size: .85rem; padding: .6rem .8rem;
+      border: 1px solid var(--line); border-radius: 6px; }
 footer { margin-top: 3rem; font-size: .85rem; opacity: .7; }
 """
 
@@ -40,13 +69,25 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slider:
+    """Two JPEGs of one size, one over the other, and a line to move between them."""
+
+    left: bytes
+    right: bytes
+    names: tuple[str, str]
+    caption: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A heading with text, a table and pictures, each where there is one."""
 
     heading: str
     text: str = ""
-    table: Sequence[Sequence[str]] = ()  # first row: the head
+    table: Sequence[Sequence[str]] = ()  # first row: the head, or blanks for none
     pictures: Sequence[Picture] = ()
+    sliders: Sequence[Slider] = ()
+    code: str = ""
 
 
 def write_report(
@@ -57,6 +98,7 @@ def write_report(
     page = f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
 <style>{_STYLE}</style>
@@ -64,6 +106,7 @@ def write_report(
 <p class="lead">{escape(lead)}</p>
 {body}
 <footer>semisure {__version__}</footer>
+<script>{_SCRIPT}</script>
 </html>
 """
     write_atomically(Path(path), lambda file: file.write(page.encode()))
@@ -73,8 +116,11 @@ def _section(section: Section) -> str:
     parts = [f"<h2>{escape(section.heading)}</h2>"]
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
+    if section.code:
+        parts.append(f"<pre>{escape(section.code)}</pre>")
     if section.table:
         parts.append(_table(section.table))
+    parts += [_slider(slider) for slider in section.sliders]
     if section.pictures:
         pictures = "".join(_picture(picture) for picture in section.pictures)
         parts.append(f'<div class="row">{pictures}</div>')
@@ -82,12 +128,15 @@ def _section(section: Section) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0])
+    named = any(rows[0])
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0] if named)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
         for row in rows[1:]
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+    kind = "" if named else ' class="facts"'
+    top = f"<tr>{head}</tr>" if named else ""
+    return f'<div class="scroll"><table{kind}>{top}{body}</table></div>'
 
 
 def _picture(picture: Picture) -> str:
@@ -96,5 +145,22 @@ def _picture(picture: Picture) -> str:
     wide = ' class="wide"' if picture.wide else ""
     return (
         f'<figure{wide}><img src="data:image/png;base64,{data}" alt="{caption}">'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _slider(slider: Slider) -> str:
+    left, right = (escape(name) for name in slider.names)
+    caption = escape(slider.caption)
+    # The left picture lies on top and is cut off at the line.
+    images = "".join(
+        f'<img src="data:image/jpeg;base64,{base64.b64encode(data).decode()}" '
+        f'alt="{name}">'
+        for data, name in ((slider.right, right), (slider.left, left))
+    )
+    return (
+        f'<figure><div class="compare">{images}<b class="left">{left}</b>'
+        f'<b class="right">{right}</b><i></i><input type="range" min="0" max="100" '
+        f'step="0.5" value="50" aria-label="{left} or {right}"></div>'
         f"<figcaption>{caption}</figcaption></figure>"
     )

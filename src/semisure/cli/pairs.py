@@ -36,7 +36,9 @@ Outputs = Annotated[
 ]
 
 
-@app.command(epilog="Example: `semisure match a.jpg b.jpg --picture matches.png`")
+@app.command(
+    epilog="Example: `semisure match a.jpg b.jpg --report page.html -o matches.csv`"
+)
 def match(
     image0: Annotated[Path, typer.Argument(help="First image.")],
     image1: Annotated[Path, typer.Argument(help="Second image.")],
@@ -57,6 +59,9 @@ def match(
     output: Outputs = None,
     picture: Annotated[
         Path | None, typer.Option(help="PNG: matches by expected error, overlay.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="HTML: all of it on one page, in one file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -89,6 +94,23 @@ def match(
         results.write_result(path, document, result.matches, result.refit, told)
     if picture is not None:
         _draw(picture, images, result)
+    if report is not None:
+        from semisure.pair_page import write_pair_page
+
+        made_by = {
+            "matcher": matcher,
+            "calibration": calibration or matcher,
+            "estimator": estimator,
+            "method": method,
+            "threshold_px": threshold_px,
+            "max_side": max_side,
+            "device": device,
+            "weights": weights,
+            "seed": seed,
+        }
+        write_pair_page(
+            report, images, result, known, files=(image0, image1), settings=made_by
+        )
     typer.echo(_as_text(document) if as_json else result.summary())
     if not as_json and result.related and result.refit.model is not None:
         typer.echo(_matrix(result.refit.model))

@@ -11,14 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-import cv2
 import numpy as np
 
 from semisure import results
 from semisure.errors import FileError, InputError
 from semisure.estimators import ESTIMATOR_NAMES
 from semisure.files import SHIPPED, load_calibration
-from semisure.images import Image, decode_image, reduced
+from semisure.images import Image, decode_image, jpeg, reduced
 from semisure.matchers import describe_matchers, load_matcher
 from semisure.overlay import compare
 from semisure.pipeline import PairResult, match_pair
@@ -163,13 +162,6 @@ def _matches(name: str, image0: Image, image1: Image) -> Matches:
 @lru_cache(maxsize=2)
 def _loaded(name: str) -> Matcher:
     return load_matcher(name)
-
-
-def jpeg(image: Image, quality: int = 88) -> bytes:
-    """RGB pixels as a JPEG file's bytes."""
-    pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
-    _, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    return encoded.tobytes()
 
 
 def page_document(shown: Shown) -> dict[str, Any]:

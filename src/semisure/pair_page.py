@@ -1,0 +1,223 @@
+"""The report of one pair: what was found, how far to trust it, how to get it again."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semisure import mixture, results
+from semisure.__about__ import __version__
+from semisure.images import Image, jpeg
+from semisure.overlay import compare
+from semisure.pipeline import PairResult
+from semisure.plots import plot_ellipses, plot_matches, plot_weights, png
+from semisure.report import Picture, Section, Slider, write_report
+from semisure.types import Calibration, FloatArray, IntArray
+from semisure.variants import error_law
+
+SHOWN_SIDE = 1000  # px, of the pictures in the slider
+ELLIPSES = 120
+LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
+ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
+_PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "cv2": "opencv-python-headless",
+    "torch": "torch",
+    "kornia": "kornia",
+    "transformers": "transformers",
+    "poselib": "poselib",
+}
+_FLAGS = {"threshold_px": "threshold"}
+
+
+def write_pair_page(
+    path: str | Path,
+    images: tuple[Image, Image],
+    result: PairResult,
+    calibration: Calibration,
+    *,
+    files: tuple[Path, Path],
+    settings: Mapping[str, Any],
+) -> None:
+    """Write everything about one pair as one HTML file."""
+    sections = [
+        Section(heading="Numbers", table=_numbers(result)),
+        *_homography(result.refit.model),
+        *_pictures(images, result, calibration),
+        _again(images, calibration, files, settings),
+    ]
+    title = f"{files[0].name} and {files[1].name}"
+    write_report(path, title, result.summary(), sections)
+
+
+def _numbers(result: PairResult) -> list[list[str]]:
+    found = results.document(result)
+    corner = found["expected_corner_error_px"]
+    rows = [["", ""], ["matches", f"{len(result.matches):,}"]]
+    if len(result.matches):
+        for name, share in (("median of", 0.5), ("90th percentile of", 0.9)):
+            value = np.quantile(result.expected_px, share)
+            rows.append([f"{name} expected errors", f"{value:.2f} px"])
+        doubtful = float((result.failure > 0.5).mean())
+        rows.append(["matches whose coarse cell is likely wrong", f"{doubtful:.1%}"])
+    rows += [
+        [f"inliers of {found['estimator']}", f"{found['inliers']:,}"],
+        ["matches behind the homography", f"{found['effective_matches']:,.0f}"],
+        ["expected corner error", "–" if corner is None else f"{corner:.2f} px"],
+        ["chance that the homography means nothing", _chance(result)],
+        ["refit", f"{found['method']}, {found['iterations']} iterations"],
+    ]
+    if found["kept_initial_because"]:
+        rows.append(["initial model kept", found["kept_initial_because"]])
+    return rows
+
+
+def _homography(H: FloatArray | None) -> list[Section]:
+    if H is None:
+        return []
+    code = "\n".join("".join(f"{v:17.9g}" for v in row) for row in H)
+    heading = "Homography from the first image to the second"
+    return [Section(heading=heading, code=code)]
+
+
+def _chance(result: PairResult) -> str:
+    chance = result.model_failure
+    return "below 0.0001" if chance < 1e-4 else f"{chance:.2g}"
+
+
+def _pictures(
+    images: tuple[Image, Image], result: PairResult, calibration: Calibration
+) -> list[Section]:
+    matched = plot_matches(*images, result.matches, result.expected_px)
+    sections = [
+        Section(
+            heading="Matches",
+            text="Each coloured by its expected error, from blue (sure) to red.",
+            pictures=[Picture(png(matched), "All matches; lines for some.", wide=True)],
+        )
+    ]
+    sliders = _sliders(images, result)
+    if sliders:
+        sections.append(Section(heading="One image over the other", sliders=sliders))
+    if len(result.matches):
+        weights = Picture(png(plot_weights(result.refit.weight)), "Weights of matches.")
+        drawn = _ellipses(images, result, calibration)
+        sections.append(
+            Section(heading="Errors and weights", pictures=[drawn, weights])
+        )
+    return sections
+
+
+def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
+    refit = result.refit
+    seen = compare(*images, refit.initial, refit.model, SHOWN_SIDE)
+    if seen.laid is None or seen.before is None or seen.after is None:
+        return []
+    return [
+        Slider(
+            left=jpeg(seen.base),
+            right=jpeg(seen.laid),
+            names=("second image", "first image on it"),
+            caption="Edges that do not jump as the line passes are aligned; pale where "
+            "the first image does not reach.",
+        ),
+        Slider(
+            left=jpeg(seen.before),
+            right=jpeg(seen.after),
+            names=("before the refit", "after"),
+            caption="Difference of the two images: darker is better aligned.",
+        ),
+    ]
+
+
+def _ellipses(
+    images: tuple[Image, Image], result: PairResult, calibration: Calibration
+) -> Picture:
+    """68 % of each error per axis, for an even sample of the more refined side."""
+    matches = result.matches
+    side = int(np.bincount(matches.side).argmax())
+    points = matches.target if side else matches.source
+    some = _spread_out(points, np.flatnonzero(matches.side == side))
+    # The matches are without their shift already.
+    law = error_law(matches.take(some), replace(calibration, location=None))
+    half = mixture.quantile(law, ONE_SIGMA)
+    magnified = _magnification(half, images[side])
+    fits = (magnified * half).max(axis=1) < LARGEST * max(images[side].shape[:2])
+    some, half = some[fits], half[fits]
+    expected = result.expected_px[some]
+    figure = plot_ellipses(images[side], points[some], half, expected, magnified)
+    which = "second" if side else "first"
+    caption = (
+        f"Where {len(some)} of the matches lie in the {which} image: each half-axis "
+        f"holds 68 % of the error along it, drawn {magnified:g} times too large. "
+        f"{(~fits).sum()} more are too doubtful to be drawn."
+    )
+    return Picture(png(figure), caption, wide=True)
+
+
+def _spread_out(points: FloatArray, candidates: IntArray) -> IntArray:
+    """About as many as are drawn, one in each cell of a grid."""
+    place = points[candidates]
+    low, high = place.min(axis=0), place.max(axis=0)
+    cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / ELLIPSES)
+    column, row = ((place - low) // cell).astype(np.int64).T
+    _, first = np.unique(row * 10_000 + column, return_index=True)
+    return candidates[first]
+
+
+def _magnification(half: FloatArray, image: Image) -> float:
+    """A round factor that makes the usual ellipse 1 % of the image."""
+    wanted = 0.01 * max(image.shape[:2]) / float(np.median(half))
+    return float(max((f for f in (1, 2, 5, 10, 20, 50, 100) if f <= wanted), default=1))
+
+
+def _again(
+    images: tuple[Image, Image],
+    calibration: Calibration,
+    files: tuple[Path, Path],
+    settings: Mapping[str, Any],
+) -> Section:
+    rows = [["", ""]]
+    for path, image in zip(files, images, strict=True):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        size = f"{image.shape[1]} × {image.shape[0]}"
+        rows.append([path.name, f"{size}, SHA-256 {digest[:16]}…"])
+    rows += [[name, str(v)] for name, v in settings.items() if v is not None]
+    symbols = calibration.paper_symbols().items()
+    known = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
+    rows.append([f"calibration of {calibration.matcher}", known])
+    rows += [["semisure", __version__], ["Python", platform.python_version()]]
+    rows += _versions()
+    return Section(
+        heading="To get it again", code=_command(files, settings), table=rows
+    )
+
+
+def _command(files: tuple[Path, Path], settings: Mapping[str, Any]) -> str:
+    lines = ["semisure match", *(shlex.quote(str(path)) for path in files)]
+    for name, value in settings.items():
+        if value is not None:
+            flag = _FLAGS.get(name, name).replace("_", "-")
+            lines.append(f"--{flag} {shlex.quote(str(value))}")
+    return " \\\n    ".join(lines)
+
+
+def _versions() -> list[list[str]]:
+    """Of the packages that had a part in it."""
+    rows = []
+    for module, package in _PACKAGES.items():
+        if module in sys.modules:
+            with suppress(metadata.PackageNotFoundError):
+                rows.append([package, metadata.version(package)])
+    return rows
