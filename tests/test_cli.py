@@ -128,10 +128,17 @@ def test_matches_without_truth_cannot_be_fitted(tmp_path: Path) -> None:
 
 
 def test_help_teaches_with_an_example() -> None:
-    for command in ("fit", "calibrate", "match", "refit", "matchers", "demo"):
-        done = semisure(command, "--help")
-        assert done.returncode == 0
-        assert f"semisure {command}" in done.stdout
+    from typer.testing import CliRunner
+
+    from semisure.cli import app
+
+    names = [command.callback.__name__ for command in app.registered_commands]
+    assert {"match", "localize", "serve"} <= set(names)
+    for command in names:
+        done = CliRunner().invoke(app, [command, "--help"])
+        assert done.exit_code == 0
+        assert f"Example: semisure {command}" in " ".join(done.stdout.split())
+    assert "Example: semisure match" in semisure("--help").stdout
     assert "coarse_std_x" in semisure("fit", "--help").stdout
     assert semisure("--version").stdout.startswith("semisure 0.")
 
@@ -152,6 +159,64 @@ def test_demo_shows_real_photos_bettered(tmp_path: Path) -> None:
     text = page.read_text()
     assert text.count("data:image/png;base64,") == 5
     assert "://" not in text  # nothing is fetched
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from semisure.cli import app; app(['--help'], "
+        "standalone_mode=False); print([m for m in ('numpy', 'scipy', 'cv2', "
+        "'matplotlib', 'fastapi', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_quiet_prints_nothing_but_what_json_asks_for(
+    pair_files: list[Path], tmp_path: Path, photos: list[Path]
+) -> None:
+    theta = tmp_path / "theta.json"
+    for arguments in (
+        ("fit", *pair_files, "-o", theta),
+        ("refit", pair_files[1], "-c", theta),
+        ("match", *photos),
+    ):
+        done = semisure(*arguments, "--quiet")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = semisure("match", *photos, "-q", "--json")
+    assert json.loads(done.stdout)["related"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent otherwise there")
+def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
+    import signal
+    import time
+
+    from semisure.images import write_png
+
+    blobs = np.random.default_rng(0).integers(0, 256, (60, 80), np.uint8)
+    (tmp_path / "photos").mkdir()
+    for k in range(6):
+        photo = np.roll(blobs, 9 * k).repeat(5, 0).repeat(5, 1)
+        write_png(tmp_path / "photos" / f"{k}.png", photo)
+    output = tmp_path / "theta.json"
+    command = [sys.executable, "-c", "from semisure.cli import main; main()"]
+    asked = ["calibrate", "--photos", tmp_path / "photos", "-o", output]
+    with subprocess.Popen(
+        [*command, *map(str, asked)], stderr=subprocess.PIPE, text=True
+    ) as running:
+        parts = tmp_path / "theta.json.parts"
+        deadline = time.monotonic() + 60
+        while not list(parts.glob("*")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "semisure: interrupted; files already written are whole" in told
+    assert "Traceback" not in told
+    assert not output.exists()
+    assert [p for p in parts.iterdir() if not p.name.startswith(".")]
 
 
 @pytest.fixture

@@ -20,10 +20,21 @@ __all__ = [
 ]
 
 
+INTERRUPTED = 130  # exit code, as shells have it
+
+
 def main() -> None:
     """Run the command; a user's mistake is one sentence and exit code 1."""
     try:
         app()
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
+            print(  # noqa: T201
+                "semisure: interrupted; files already written are whole, and calibrate "
+                "and localize go on where they stopped when they are run again.",
+                file=sys.stderr,
+            )
+        raise
     except SemisureError as error:
         print(f"semisure: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(1)

@@ -14,6 +14,8 @@ from semisure.__about__ import __version__
 app = typer.Typer(
     name="semisure",
     help="Calibrated pixel errors for semi-dense matches, and a better homography.",
+    epilog="Example: `semisure match a.jpg b.jpg --report page.html`; each command has "
+    "its own, see `semisure match --help`.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -46,6 +48,7 @@ Device = Annotated[
 WeightsFile = Annotated[
     Path | None, typer.Option(help="For networks: a file, not the official weights.")
 ]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -78,11 +81,12 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error; the caller is told how to advance it: (done, total)."""
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -11,6 +11,7 @@ from semisure.cli.app import (
     FILES_HELP,
     AsJson,
     Device,
+    Quiet,
     Seed,
     Size,
     WeightsFile,
@@ -45,6 +46,7 @@ def fit(
     location: Location = False,
     size: Size = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Fit the error law to matches whose truth is known.
 
@@ -67,6 +69,7 @@ def fit(
     save_calibration(calibration, output, report)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)
+    if as_json or quiet:
         return
     _print_fit(report)
     typer.echo(f"Wrote {output}.")
@@ -126,6 +129,7 @@ def calibrate(
     weights: WeightsFile = None,
     seed: Seed = 0,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Calibrate a matcher on your photos: no ground-truth data needed.
 
@@ -145,7 +149,7 @@ def calibrate(
     )
     parts = output.with_name(output.name + ".parts")
     loaded = load_matcher(matcher, device=device, weights=weights)
-    with progress("Matching views") as tick:
+    with progress("Matching views", quiet) as tick:
         result = self_calibrate(
             loaded,
             find_images(photos),
@@ -162,6 +166,7 @@ def calibrate(
     _remove(parts)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)
+    if as_json or quiet:
         return
     _print_fit(result.report)
     for sentence in result.skipped:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from semisure.cli.app import AsJson, Seed, app, progress
+from semisure.cli.app import AsJson, Quiet, Seed, app, progress
 
 
 @app.command(epilog="Example: `semisure demo`")
@@ -18,6 +18,7 @@ def demo(
     ] = Path("semisure-demo.html"),
     seed: Seed = 0,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Match real photos with known truth, better their homographies, show it.
 
@@ -26,7 +27,7 @@ def demo(
     """
     from semisure.demo import run
 
-    with progress("Matching photos") as tick:
+    with progress("Matching photos", quiet) as tick:
         result = run(output, seed, tick)
     if as_json:
         document = {
@@ -35,6 +36,7 @@ def demo(
             "stereo_observed_px": result.stereo_observed_px,
         }
         typer.echo(json.dumps(document, indent=2))
+    if as_json or quiet:
         return
     _print(result.medians())
     typer.echo(

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli.app import Device, MethodName, Seed, WeightsFile, app, progress
+from semisure.cli.app import (
+    Device,
+    MethodName,
+    Quiet,
+    Seed,
+    WeightsFile,
+    app,
+    progress,
+)
 
 if TYPE_CHECKING:
     from semisure.localize import Localized, Source
@@ -58,6 +66,7 @@ def localize(
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Localise queries in a map: match, lift to 3D, estimate a pose, refit it.
 
@@ -89,7 +98,7 @@ def localize(
             matcher, max_side=max_side, device=device, weights=weights
         )
     source = _source(images, query_images, matches, loaded)
-    with progress(f"Localising {len(cameras)} queries") as tick:
+    with progress(f"Localising {len(cameras)} queries", quiet) as tick:
         results = run(
             cameras,
             read_pairs(pairs),
@@ -103,7 +112,7 @@ def localize(
             ),
             tick=tick,
         )
-    _tell(results, output)
+    _tell(results, output, quiet)
 
 
 def _source(
@@ -130,11 +139,12 @@ def _made_of(model: Path, *others: Any) -> dict[str, Any]:
     return {"model": sizes, "given": [str(other) for other in others]}
 
 
-def _tell(results: list[Localized], output: Path) -> None:
+def _tell(results: list[Localized], output: Path, quiet: bool) -> None:
     lost = [result for result in results if result.pose is None]
     found = len(results) - len(lost)
-    typer.echo(f"{found} of {len(results)} queries localised: {output / 'poses.txt'}")
-    for result in lost:
-        typer.echo(f"  {result.query}: {result.reason}")
+    lines = [f"{found} of {len(results)} queries localised: {output / 'poses.txt'}"]
+    lines += [f"  {result.query}: {result.reason}" for result in lost]
+    if not quiet:
+        typer.echo("\n".join(lines))
     if lost:
         raise typer.Exit(NOT_ALL)

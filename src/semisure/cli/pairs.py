@@ -14,6 +14,7 @@ from semisure.cli.app import (
     Device,
     EstimatorName,
     MethodName,
+    Quiet,
     Seed,
     Size,
     Threshold,
@@ -64,6 +65,7 @@ def match(
         Path | None, typer.Option(help="HTML: all of it on one page, in one file.")
     ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Match two images: pixel errors for each match, a refitted homography.
 
@@ -111,9 +113,12 @@ def match(
         write_pair_page(
             report, images, result, known, files=(image0, image1), settings=made_by
         )
-    typer.echo(_as_text(document) if as_json else result.summary())
-    if not as_json and result.related and result.refit.model is not None:
-        typer.echo(_matrix(result.refit.model))
+    if as_json:
+        typer.echo(_as_text(document))
+    elif not quiet:
+        typer.echo(result.summary())
+        if result.related and result.refit.model is not None:
+            typer.echo(_matrix(result.refit.model))
     if not result.related:
         raise typer.Exit(NO_MODEL)
 
@@ -155,6 +160,7 @@ def refit(
     seed: Seed = 0,
     output: Outputs = None,
     size: Size = None,
+    quiet: Quiet = False,
 ) -> None:
     """Estimate a homography from matches, then refit it with calibrated weights.
 
@@ -186,7 +192,8 @@ def refit(
     }
     for path in output or []:
         write_result(path, document, matches, result, told)
-    typer.echo(_as_text(document))
+    if not quiet:
+        typer.echo(_as_text(document))
     if result.model is None:
         raise typer.Exit(NO_MODEL)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,7 +58,8 @@ def serve(
         calibrations=_named(calibration or []),
     )
     typer.echo(f"Open http://{shown}:{listener.getsockname()[1]} (Ctrl-C to stop).")
-    run(web, listener, limits)
+    with suppress(KeyboardInterrupt):  # how it is meant to end
+        run(web, listener, limits)
 
 
 def _named(paths: list[Path]) -> dict[str, Calibration]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -74,6 +75,8 @@ def _add_api(
     known: Mapping[str, Calibration],
     queue: Queue[work.Shown],
 ) -> None:
+    in_memory = asyncio.Semaphore(limits.workers)
+
     def found(name: str) -> Job[work.Shown]:
         job = queue.get(name)
         if job is None:
@@ -93,11 +96,16 @@ def _add_api(
 
     @app.post("/api/jobs", status_code=202)
     async def start(request: Request) -> dict[str, str]:
-        async with request.form(max_files=2, max_fields=len(FIELDS)) as form:
-            order = await _order(form, limits)
+        # Files arrive on disk; a few requests at a time take theirs into memory.
         try:
-            await run_in_threadpool(work.check_order, order, known)
-            job = queue.add(partial(work.run, order, known, limits))
+            queue.check_room()
+            async with (
+                request.form(max_files=2, max_fields=len(FIELDS)) as form,
+                in_memory,
+            ):
+                order = await _order(form, limits)
+                await run_in_threadpool(work.check_order, order, known)
+                job = queue.add(partial(work.run, order, known, limits))
         except FullError as error:
             raise HTTPException(503, str(error)) from None
         except InputError as error:

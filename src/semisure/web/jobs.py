@@ -52,16 +52,19 @@ class Queue(Generic[T]):
         """Queue `work`, which is given its job to report to."""
         job: Job[T] = Job()
         with self._lock:
-            open_jobs = [j for j in self._jobs.values() if j.state in OPEN]
-            if len(open_jobs) >= self._limits.workers + self._limits.waiting:
-                raise FullError(
-                    f"{len(open_jobs)} jobs are under way or waiting. Try again in a "
-                    "minute."
-                )
+            self.check_room()
             self._forget()
             self._jobs[job.id] = job
         self._pool.submit(self._run, job, work)
         return job
+
+    def check_room(self) -> None:
+        """Raise one sentence if another job would be refused."""
+        taken = sum(job.state in OPEN for job in list(self._jobs.values()))
+        if taken >= self._limits.workers + self._limits.waiting:
+            raise FullError(
+                f"{taken} jobs are under way or waiting. Try again in a minute."
+            )
 
     def get(self, name: str) -> Job[T] | None:
         """The job of that name, if it is still known."""
