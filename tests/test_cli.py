@@ -204,14 +204,21 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from semisure.cli import main; main()"]
     asked = ["calibrate", "--photos", tmp_path / "photos", "-o", output]
     with subprocess.Popen(
-        [*command, *map(str, asked)], stderr=subprocess.PIPE, text=True
+        [*command, *map(str, asked)],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background job ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as running:
         parts = tmp_path / "theta.json.parts"
         deadline = time.monotonic() + 60
         while not list(parts.glob("*")) and time.monotonic() < deadline:
             time.sleep(0.02)
         running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=60)
+        try:
+            _, told = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert running.returncode == 130
     assert "semisure: interrupted; files already written are whole" in told
     assert "Traceback" not in told
