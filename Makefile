@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-web lint bench clean
+.PHONY: demo test test-web lint bench docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/semisure demo
@@ -30,8 +30,13 @@ lint: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/speed.py
 
+docs: $(VENV)/bin/python
+	$(PIP) --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --site-dir site
+	@echo "Open site/index.html in a browser."
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \

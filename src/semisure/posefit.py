@@ -50,6 +50,9 @@ def refit_pose(
 ) -> Refit:
     """θ* from θ₀: the pose refitted to all 2D–3D matches, weighted by their law.
 
+    The returned model is 3 × 4; its ``covariance`` is 6 × 6 in the tangent (ω, v) of
+    :mod:`semisure.geometry.pose`.
+
     Parameters
     ----------
     camera
@@ -58,9 +61,6 @@ def refit_pose(
         What a pose estimator returned, or any 3 × 4 [R | t] from world to camera.
     method
         ``core+`` (ours), ``core`` (the paper's), or another weight of its ablation.
-
-    The returned model is 3 × 4; its ``covariance`` is 6 × 6 in the tangent (ω, v) of
-    :mod:`semisure.geometry.pose`.
     """
     if method not in REFIT_METHODS:
         raise InputError(
