@@ -262,6 +262,19 @@ def test_the_report_of_nothing_says_so(photos: list[Path], tmp_path: Path) -> No
     assert "No homography" in page.read_text()
 
 
+def test_the_report_of_unrelated_images_shows_no_overlay(
+    photos: list[Path], tmp_path: Path
+) -> None:
+    from semisure.images import write_png
+
+    blobs = np.random.default_rng(5).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
+    write_png(photos[1], np.uint8(128 + 40 * np.clip(blobs, -3, 3)))
+    page = tmp_path / "page.html"
+    done = semisure("match", *photos, "--report", page)
+    assert done.returncode == 3, done.stdout
+    assert "data:image/jpeg" not in page.read_text()
+
+
 def test_demo_without_its_photos_names_the_extra(monkeypatch) -> None:
     from semisure import demo
     from semisure.errors import MissingExtraError

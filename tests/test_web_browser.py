@@ -199,6 +199,14 @@ def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
         assert not by(driver, "result").is_displayed()
     choose(driver, photos)
     run(driver)
+    assert by(driver, "overlay").is_displayed()
+    other = tmp_path / "other.png"
+    noise = np.random.default_rng(5).integers(0, 256, (30, 40), np.uint8)
+    other.write_bytes(cv2.imencode(".png", noise.repeat(8, 0).repeat(8, 1))[1])
+    choose(driver, [photos[0], other])
+    run(driver)
+    assert "unrelated" in by(driver, "summary").text
+    assert not by(driver, "overlay").is_displayed()
 
 
 def test_two_users_at_once(address, browser, photos) -> None:

@@ -63,7 +63,8 @@ def write_pair_page(
 
 def _numbers(result: PairResult) -> list[list[str]]:
     found = results.document(result)
-    corner = found["expected_corner_error_px"]
+    # Of a model that chance explains, this would be a number about nothing.
+    corner = found["expected_corner_error_px"] if result.related else None
     rows = [["", ""], ["matches", f"{len(result.matches):,}"]]
     if len(result.matches):
         for name, share in (("median of", 0.5), ("90th percentile of", 0.9)):
@@ -121,6 +122,8 @@ def _pictures(
 
 def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
     refit = result.refit
+    if not result.related:
+        return []
     seen = compare(*images, refit.initial, refit.model, SHOWN_SIDE)
     if seen.laid is None or seen.before is None or seen.after is None:
         return []

@@ -182,7 +182,7 @@ async function show(id) {
   $("json").href = `api/jobs/${id}/semisure.json`;
   $("csv").href = `api/jobs/${id}/semisure.csv`;
   $("matrix").textContent = page.H_01 ? page.H_01.map((row) => row.map((v) => v.toPrecision(9).padStart(17)).join("")).join("\n") : "none";
-  $("overlay").hidden = !page.pictures.includes("laid");
+  $("overlay").hidden = !(page.related && page.pictures.includes("laid"));
   $("limit").value = 100;
   $("result").hidden = false;
   if (!$("overlay").hidden) compare();
