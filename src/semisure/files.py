@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -168,6 +169,12 @@ def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
         raise FileError(f"{path} is damaged: {error} Fit it again.") from None
 
 
+def arrays_of(matches: Matches) -> dict[str, Array]:
+    """What an NPZ file of these matches holds; `matches_from` reads it back."""
+    names = (*_REQUIRED, *_SCALARS, *_SIZES)
+    return {name: np.asarray(getattr(matches, name)) for name in names}
+
+
 def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> None:
     """Write matches, and further arrays beside them, to an NPZ or CSV file."""
     path = Path(path)
@@ -197,6 +204,18 @@ def _write_csv(file: IO[bytes], header: list[str], columns: list[Array]) -> None
     np.savetxt(file, np.hstack(columns), delimiter=",", fmt="%.17g")
 
 
+# What NumPy and zipfile raise on damaged bytes, wherever the damage is.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
 def load_arrays(path: str | Path) -> dict[str, Array]:
     """All arrays of an NPZ or CSV file of matches by their names."""
     path = Path(path)
@@ -206,7 +225,7 @@ def load_arrays(path: str | Path) -> dict[str, Array]:
         return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
     except FileNotFoundError:
         raise FileError(f"There is no file {path}.") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path} cannot be read: {error}") from None

@@ -88,6 +88,15 @@ def reduced(image: Image, max_side: int) -> Image:
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
 
 
+def resized(image: Image, size: tuple[int, int]) -> Image:
+    """The image at exactly (width, height), whatever that does to its shape."""
+    if image.shape[1::-1] == size:
+        return image
+    larger = size[0] * size[1] > image.shape[0] * image.shape[1]
+    how = cv2.INTER_LINEAR if larger else cv2.INTER_AREA
+    return np.asarray(cv2.resize(image, size, interpolation=how))
+
+
 def find_images(folder: str | Path) -> list[Path]:
     """The image files in a folder and below it, in a fixed order."""
     folder = Path(folder)

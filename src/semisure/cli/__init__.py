@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from semisure.cli import calibration, demo, localize, matchers, pairs, serve
+from semisure.cli import bench, calibration, demo, localize, matchers, pairs, serve
 from semisure.cli.app import app
 from semisure.errors import SemisureError
 
 __all__ = [
     "app",
+    "bench",
     "calibration",
     "demo",
     "localize",

@@ -90,3 +90,18 @@ def progress(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], No
     with Progress(console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """Bars of several stages, each begun by its name, with the time still to go."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+
+        def begin(what: str) -> Callable[[int, int], None]:
+            task = bar.add_task(what, total=None)
+            return lambda done, total: bar.update(task, completed=done, total=total)
+
+        yield begin

@@ -20,6 +20,7 @@ name                  what                             refines          needs
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 from dataclasses import dataclass
@@ -102,6 +103,30 @@ def load_matcher(
             raise InputError(f"{name} is no network: it takes no {needless}.")
     module = importlib.import_module(f"{__name__}.{entry.module}")
     return getattr(module, entry.factory)(**settings)
+
+
+def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
+    """SHA-256 of what a matcher's answers rest on: its weights, and our code."""
+    check_name(name)
+    here = Path(__file__).parent
+    code = [*sorted(here.glob("*.py")), here.parent / "images.py"]
+    return {"weights": _digest([_weights_file(name, weights)]), "code": _digest(code)}
+
+
+def _weights_file(name: str, weights: str | Path | None) -> Path:
+    from semisure.matchers._weights import obtain
+
+    known = _ENTRIES[name].weights()
+    if known is None:
+        return Path(__file__).parents[1] / "data" / "daisy.npz"
+    return obtain(known, weights)
+
+
+def _digest(files: list[Path]) -> str:
+    whole = hashlib.sha256()
+    for file in files:
+        whole.update(hashlib.sha256(file.read_bytes()).digest())
+    return whole.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,80 @@
+"""The paper's evaluation: export matches once, evaluate them, print paper and ours.
+
+Each table or figure is a module of its own with ``run(study) -> Outcome``. Matches are
+exported by :mod:`~semisure.bench.export` into a cache that evaluation only reads, so no
+network runs twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from semisure.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One table or figure as `semisure bench --list` shows it."""
+
+    name: str
+    module: str
+    paper: str  # where the paper has it
+    what: str
+    needs: str
+
+
+_SEQUENCES = "pairs with homographies"
+_SEVERAL = "pairs with homographies, of two sequences or more"
+_ENTRIES = (
+    Entry(
+        "homography",
+        "arms",
+        "Tab. 1",
+        "homography AUC by matcher, base, CoRe and core+",
+        _SEQUENCES,
+    ),
+    Entry(
+        "estimators",
+        "arms",
+        "Tab. 4",
+        "homography AUC by robust estimator",
+        _SEQUENCES,
+    ),
+    Entry(
+        "weights",
+        "arms",
+        "Tab. 3",
+        "homography AUC by refit weight",
+        _SEQUENCES,
+    ),
+    Entry(
+        "laws",
+        "laws",
+        "Tab. 5",
+        "NLL, ECE and rank correlation by error law",
+        _SEVERAL,
+    ),
+    Entry(
+        "initial",
+        "initial",
+        "supplement B.1",
+        "what the refit makes of better and worse starts",
+        _SEQUENCES,
+    ),
+    Entry(
+        "posterior",
+        "posterior",
+        "supplement B.2",
+        "reliability, ROC and PR of the coarse-success posterior",
+        _SEQUENCES,
+    ),
+)
+BENCHES: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def check_name(name: str) -> None:
+    """Raise unless there is a bench of that name."""
+    if name not in BENCHES:
+        raise InputError(
+            f"The bench must be one of {', '.join(BENCHES)}, but is {name!r}."
+        )

@@ -1,0 +1,59 @@
+"""Panels of lines and bars as a matplotlib figure, and that as PNG or SVG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from semisure.bench.tables import Panel
+
+COLUMNS = 3
+
+
+def draw(panels: Sequence[Panel]) -> Figure:
+    """The panels in a grid."""
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.6 * columns, 3.6 * rows), layout="constrained", dpi=110)
+    FigureCanvasAgg(figure)
+    for k, panel in enumerate(panels):
+        _draw(figure.add_subplot(rows, columns, k + 1), panel)
+    return figure
+
+
+def _draw(axes: Any, panel: Panel) -> None:
+    bars = any(isinstance(next(iter(x), 0.0), str) for x, _ in panel.lines.values())
+    for k, (label, (x, y)) in enumerate(panel.lines.items()):
+        if bars:
+            width = 0.8 / len(panel.lines)
+            places = np.arange(len(x)) + (k - (len(panel.lines) - 1) / 2) * width
+            axes.bar(places, y, width, label=label)
+            axes.set_xticks(np.arange(len(x)), labels=list(x))
+        else:
+            axes.plot(x, y, marker="o" if len(x) < 30 else "", ms=3, label=label)
+    axes.set(
+        title=panel.title,
+        xlabel=panel.xlabel,
+        ylabel=panel.ylabel,
+        xscale="linear" if bars else panel.xscale,
+        yscale=panel.yscale,
+    )
+    if panel.diagonal:
+        axes.axline((1.0, 1.0), (2.0, 2.0), color="0.5", linestyle=":")
+    axes.legend(frameon=False, fontsize=7)
+    axes.grid(alpha=0.25, linewidth=0.5)
+
+
+def rendered(figure: Figure, kind: str) -> bytes:
+    """The figure as a file's bytes, the same at every run."""
+    buffer = io.BytesIO()
+    metadata = {"Date": None} if kind == "svg" else None
+    with rc_context({"svg.hashsalt": "semisure"}):
+        figure.savefig(buffer, format=kind, metadata=metadata)
+    return buffer.getvalue()

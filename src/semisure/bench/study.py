@@ -1,0 +1,185 @@
+"""What every bench is given: the pairs, the exported matches, the calibrations."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from semisure.bench.export import Exported, Job, Setup, export
+from semisure.bench.parallel import Answer, Item, Tick, Workers
+from semisure.calibrate import fit
+from semisure.datasets.folders import read_homographies
+from semisure.errors import InputError
+from semisure.files import SHIPPED, load_calibration
+from semisure.geometry.homography import residual
+from semisure.matchers import check_name, fingerprint
+from semisure.types import Calibration, FloatArray, IntArray, LawName, Matches, Pair
+
+Protocol = Literal["hpatches", "mtv"]
+PROTOCOLS: tuple[str, ...] = get_args(Protocol)
+SIZES: dict[str, tuple[int, int]] = {"hpatches": (1280, 960), "mtv": (960, 640)}
+THRESHOLDS: dict[str, tuple[int, ...]] = {
+    "hpatches": (1, 3, 5, 10),
+    "mtv": (10, 30, 50, 100),
+}
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user asked for."""
+
+    data: Sequence[Path]
+    matchers: Sequence[str] = ("daisy",)
+    protocol: Protocol = "hpatches"
+    size: tuple[int, int] | None = None  # None: the paper's for the protocol
+    max_side: int | None = None
+    weights: Path | None = None
+    estimator: str = "ransac"  # the paper's
+    threshold_px: float = 3.0
+    calibration: str | None = None  # a file; None: shipped, else cross-validated
+    cache: Path = Path("semisure-cache")
+    limit: int | None = None  # of pairs
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise InputError(
+                f"protocol must be one of {', '.join(PROTOCOLS)}, but is "
+                f"{self.protocol!r}."
+            )
+        for name in self.matchers:
+            check_name(name)
+        if not self.matchers:
+            raise InputError("A bench needs at least one matcher.")
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        return self.size or SIZES[self.protocol]
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        return THRESHOLDS[self.protocol]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """Options with the processes that carry them out."""
+
+    options: Options
+    workers: Workers
+    tick: Callable[[str], Tick] = field(default=lambda _: lambda done, total: None)
+
+    def pairs(self) -> list[Pair]:
+        """All pairs of all folders; a limit takes them evenly from the whole."""
+        pairs = [pair for root in self.options.data for pair in read_homographies(root)]
+        limit = self.options.limit
+        if limit is None or limit >= len(pairs):
+            return pairs
+        if limit < 1:
+            raise InputError(f"limit must be at least 1, but is {limit}.")
+        return [pairs[k * len(pairs) // limit] for k in range(limit)]
+
+    def exported(
+        self, matcher: str, size: tuple[int, int] | None = None
+    ) -> list[Exported]:
+        """The pairs with their matches in the cache."""
+        options = self.options
+        setup = Setup(
+            matcher=matcher,
+            size=size or options.image_size,
+            max_side=options.max_side,
+            weights=options.weights,
+        )
+        known = fingerprint(matcher, options.weights)
+        jobs = [
+            Job(pair=p, setup=setup, cache=options.cache, fingerprint=repr(known))
+            for p in self.pairs()
+        ]
+        return self.map(export, jobs, f"Matching, {matcher}")
+
+    def map(
+        self, function: Callable[[Item], Answer], items: Sequence[Item], what: str
+    ) -> list[Answer]:
+        """The function over the items by all workers, with progress."""
+        return self.workers.map(function, items, self.tick(what))
+
+    def calibrations(
+        self, matcher: str, exported: Sequence[Exported]
+    ) -> tuple[list[Calibrations], str]:
+        """The laws for each pair, and a sentence on where they are from."""
+        given = self.options.calibration
+        if given is not None:
+            ours = load_calibration(given)
+            paper = replace(ours, location=None)
+            said = f"{matcher}: calibration {Path(given).name}, location off for core."
+            return [Calibrations(paper, ours)] * len(exported), said
+        if (SHIPPED / f"{matcher}.json").exists():
+            ours = load_calibration(matcher)
+            faithful = f"{matcher}-faithful"
+            there = (SHIPPED / f"{faithful}.json").exists()
+            paper = load_calibration(faithful) if there else ours
+            said = (
+                f"{matcher}: the shipped calibration, from random views of unrelated "
+                "photos; none of these pairs were seen."
+            )
+            return [Calibrations(paper, ours)] * len(exported), said
+        fold = folds([e.group for e in exported], FOLDS)
+        pairs = [with_truth(e) for e in exported]
+        by_fold = {}
+        for k in sorted(set(fold.tolist())):
+            rest = [p for p, f in zip(pairs, fold, strict=True) if f != k]
+            paper, ours = (cross_fit(rest, location=at) for at in (False, True))
+            by_fold[k] = Calibrations(paper, ours)
+        said = (
+            f"{matcher}: no shipped calibration; fitted on the other sequences "
+            f"({len(by_fold)}-fold cross-validation by sequence)."
+        )
+        return [by_fold[k] for k in fold.tolist()], said
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrations:
+    """The paper's law and ours, which may have a location."""
+
+    paper: Calibration
+    ours: Calibration
+
+
+def with_truth(exported: Exported) -> tuple[Matches, FloatArray]:
+    """The matches with a finite true residual, and those residuals."""
+    matches = exported.matches()
+    r = residual(exported.truth, matches)
+    kept = np.asarray(np.isfinite(r).all(axis=1))
+    return matches.take(kept), r[kept]
+
+
+def cross_fit(
+    pairs: Sequence[tuple[Matches, FloatArray]],
+    *,
+    law: LawName = "mixture",
+    location: bool = False,
+) -> Calibration:
+    """A calibration fitted on `pairs`."""
+    return fit(pairs, law=law, location=location)[0]
+
+
+def folds(groups: Sequence[str], count: int) -> IntArray:
+    """The fold (n,) of each pair: groups stay whole, dealt out by their digest.
+
+    >>> folds(["a", "a", "b"], 5).tolist()
+    [1, 1, 0]
+    """
+    names = sorted(set(groups), key=lambda g: hashlib.sha256(g.encode()).digest())
+    if len(names) < 2:
+        raise InputError(
+            f"Cross-validation needs pairs of at least 2 sequences, but got "
+            f"{len(names)}; give a calibration file instead."
+        )
+    place = {name: k % count for k, name in enumerate(names)}
+    return np.array([place[g] for g in groups], dtype=np.int64)

@@ -1,0 +1,96 @@
+"""`semisure bench`: the paper's tables and figures on your data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from semisure.cli.app import Seed, Threshold, WeightsFile, app, parse_size, stages
+
+
+@app.command(
+    epilog="Example: `semisure bench homography --data hpatches-sequences-release "
+    "--matcher xfeat-star --workers 4 -o results`"
+)
+def bench(
+    name: Annotated[str | None, typer.Argument(help="See --list.")] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of sequences, or with pairs.txt; may be repeated."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder of results.")
+    ] = Path("bench"),
+    matcher: Annotated[
+        list[str] | None, typer.Option(help="Matcher; may be repeated.")
+    ] = None,
+    protocol: Annotated[
+        str, typer.Option(help="hpatches (1280x960) or mtv (960x640, thermal).")
+    ] = "hpatches",
+    size: Annotated[
+        str | None, typer.Option(help="Bring images to WxH, not the paper's size.")
+    ] = None,
+    max_side: Annotated[
+        int | None, typer.Option(help="The matcher looks at this at most, px.")
+    ] = None,
+    estimator: Annotated[
+        str, typer.Option("-e", "--estimator", help="Robust estimator for the start.")
+    ] = "ransac",
+    threshold_px: Threshold = 3.0,
+    calibration: Annotated[
+        str | None,
+        typer.Option("-c", "--calibration", help="File; default: shipped, or fitted."),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Of matches; default: OUTPUT/matches.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Pairs at most.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    weights: WeightsFile = None,
+    seed: Seed = 0,
+    listed: Annotated[
+        bool, typer.Option("--list", help="Name the benches and their needs.")
+    ] = False,
+) -> None:
+    """Repeat a table or figure of the paper, its numbers beside ours.
+
+    Matches are exported once and kept; evaluation runs no network. Interrupted, the
+    command goes on where it stopped. Writes text, CSV, JSON, PNG and SVG.
+    """
+    from semisure.bench import BENCHES, check_name
+
+    if listed or name is None:
+        width = max(map(len, BENCHES))
+        for entry in BENCHES.values():
+            typer.echo(
+                f"{entry.name:<{width}}  {entry.paper}: {entry.what}; "
+                f"needs {entry.needs}"
+            )
+        return
+    check_name(name)
+    if not data:
+        raise typer.BadParameter("say where the data are: --data FOLDER")
+    from semisure.bench.run import run_bench, text_of, write_outcome
+    from semisure.bench.study import Options
+
+    options = Options(
+        data=data,
+        matchers=tuple(matcher or ["daisy"]),
+        protocol=protocol,  # type: ignore[arg-type]
+        size=parse_size(size),
+        max_side=max_side,
+        weights=weights,
+        estimator=estimator,
+        threshold_px=threshold_px,
+        calibration=calibration,
+        cache=cache or output / "matches",
+        limit=limit,
+        seed=seed,
+    )
+    with stages() as tick:
+        outcome = run_bench(name, options, count=workers, tick=tick)
+    write_outcome(name, options, outcome, output)
+    typer.echo(text_of(outcome))
+    typer.echo(f"Wrote {output / name}.txt, CSV, JSON and figures.")

@@ -1,0 +1,121 @@
+"""The index of MegaDepth-1500: five NPZ files of 300 pairs, as LoFTR publishes them.
+
+The layout expected is ``ROOT/scene_info/*.npz`` (or the files in ``ROOT`` itself) and
+the images where the index says, below ``ROOT``; depths, where there are any, beside
+them. The files hold pickled objects. A pickle can run anything, so these are read by
+an unpickler that knows NumPy's arrays and scalars and nothing else.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semisure.datasets.posed import HALF_PIXEL, Camera, PosedPair
+from semisure.errors import FileError
+
+_KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
+_NUMPY = frozenset(
+    (f"{package}.{module}", name)
+    for package in ("numpy.core", "numpy._core")
+    for module, name in (
+        ("multiarray", "_reconstruct"),
+        ("multiarray", "scalar"),
+        ("numeric", "_frombuffer"),
+    )
+) | {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
+
+
+class _OnlyNumpy(pickle.Unpickler):
+    """Reads lists, numbers, strings and arrays; any other name is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _NUMPY:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        return super().find_class(module, name)
+
+
+def read_index(path: str | Path) -> dict[str, Any]:
+    """The arrays of an index file, pickled ones included, nothing executed."""
+    path = Path(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [n for n in archive.namelist() if n.endswith(".npy")]
+            return {n.removesuffix(".npy"): _array(archive, n) for n in names}
+    except FileNotFoundError:
+        raise FileError(f"There is no index {path}.") from None
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        zipfile.BadZipFile,
+        pickle.UnpicklingError,
+    ) as error:
+        raise FileError(f"{path} is not an index that can be read: {error}.") from None
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> Any:
+    with archive.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        _, _, dtype = read(file)
+        if dtype.hasobject:
+            return _OnlyNumpy(file).load()
+    with archive.open(name) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def read_megadepth(root: str | Path) -> list[PosedPair]:
+    """The pairs of all index files below `root`, in a fixed order."""
+    root = Path(root)
+    files = sorted(root.glob("scene_info/*.npz")) or sorted(root.glob("*.npz"))
+    if not files:
+        raise FileError(
+            f"There is no MegaDepth index in {root}: expected scene_info/*.npz, such "
+            "as 0015_0.1_0.3.npz."
+        )
+    return [pair for path in files for pair in _read_scene(root, path)]
+
+
+def _read_scene(root: Path, path: Path) -> list[PosedPair]:
+    index = read_index(path)
+    missing = [key for key in _KEYS if key not in index]
+    if missing:
+        raise FileError(f"{path} lacks {', '.join(missing)}.")
+    try:
+        return [
+            _pair(root, path, index, int(info[0][0]), int(info[0][1]))
+            for info in index["pair_infos"]
+        ]
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise FileError(f"{path} is damaged: {error}.") from None
+
+
+def _pair(root: Path, path: Path, index: dict[str, Any], i: int, j: int) -> PosedPair:
+    name = f"{path.stem}_{i}_{j}"
+    cameras = [_camera(root, index, k) for k in (i, j)]
+    return PosedPair(name=name, camera0=cameras[0], camera1=cameras[1])
+
+
+def _camera(root: Path, index: dict[str, Any], k: int) -> Camera:
+    K = np.asarray(index["intrinsics"][k], dtype=np.float64).reshape(3, 3)
+    pose = np.asarray(index["poses"][k], dtype=np.float64)
+    if pose.shape != (4, 4):
+        raise ValueError(f"the pose of image {k} has shape {pose.shape}, not (4, 4)")
+    # COLMAP's frame: the first pixel's centre is at (0.5, 0.5).
+    return Camera(
+        image=root / str(index["image_paths"][k]),
+        K=HALF_PIXEL @ K,
+        R=pose[:3, :3],
+        t=pose[:3, 3],
+    )

@@ -1,0 +1,365 @@
+"""The benches: caches, workers, tables; on small trees made here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from semisure.bench import BENCHES, export, paper
+from semisure.bench.export import Job, Setup, resizing
+from semisure.bench.initial import binned
+from semisure.bench.laws import Judged
+from semisure.bench.parallel import Workers, workers
+from semisure.bench.posterior import curves
+from semisure.bench.run import document, run_bench, text_of, write_outcome
+from semisure.bench.study import Options, Study, folds
+from semisure.bench.tables import Outcome, Table, plain, rows_as_csv
+from semisure.cli import app
+from semisure.errors import FileError, InputError
+from semisure.images import write_png
+from semisure.types import FloatArray, Pair
+
+SIZE = (160, 120)
+
+
+def texture(seed: int) -> FloatArray:
+    noise = np.random.default_rng(seed).normal(size=(240, 320))
+    smooth = cv2.GaussianBlur(noise, (0, 0), 2.0)
+    return 128 + 90 * smooth / np.abs(smooth).max()
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sequences of one photo and two views each."""
+    root = tmp_path_factory.mktemp("sequences")
+    for seed, name in enumerate(("i_a", "v_b", "v_c")):
+        folder = root / name
+        folder.mkdir()
+        grey = texture(seed)
+        write_png(folder / "1.png", grey.astype(np.uint8))
+        for k in (2, 3):
+            H = np.array([[1, 0.01 * k, 3.0 * k], [0, 1, -2.0 * seed], [0, 0, 1]])
+            view = cv2.warpPerspective(grey, H, (320, 240))
+            write_png(folder / f"{k}.png", view.astype(np.uint8))
+            np.savetxt(folder / f"H_1_{k}", H)
+    return root
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[Workers]:
+    with workers(1) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def options_for(tree: Path, cache: Path) -> Options:
+    return Options(data=[tree], size=SIZE, cache=cache)
+
+
+@pytest.fixture
+def study(tree: Path, cache: Path, pool: Workers) -> Study:
+    return Study(options_for(tree, cache), pool)
+
+
+def job_for(tree: Path, cache: Path) -> Job:
+    pair = Pair(
+        name="one",
+        image0=tree / "i_a" / "1.png",
+        image1=tree / "i_a" / "2.png",
+        H_01=np.eye(3),
+    )
+    setup = Setup(matcher="daisy", size=SIZE)
+    return Job(pair=pair, setup=setup, cache=cache, fingerprint="x")
+
+
+def test_resizing_maps_pixel_centres() -> None:
+    # The centre of pixel 0 of 100 lies at 0.5; twice as large, at 1: pixel 0.5.
+    H = resizing(np.array([100, 50]), np.array([200, 100]))
+    np.testing.assert_allclose(H @ [0, 0, 1], [0.5, 0.5, 1])
+    np.testing.assert_allclose(H @ [99, 49, 1], [198.5, 98.5, 1])
+
+
+def test_truth_follows_the_images_to_their_size(tree: Path, tmp_path: Path) -> None:
+    done = export.export(job_for(tree, tmp_path))
+    np.testing.assert_allclose(done.truth, np.eye(3), atol=1e-12)
+    assert done.matches().source_size == SIZE
+    assert done.group == "i_a/1.png"
+
+
+def test_second_export_runs_no_matcher(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_for(tree, tmp_path)
+    first = export.export(job)
+    monkeypatch.setattr(export, "_match", lambda job: pytest.fail("matched again"))
+    assert export.export(job).seconds == first.seconds
+
+
+@pytest.mark.parametrize("how", ["cut", "flip", "empty", "foreign"])
+def test_damaged_cache_is_made_again(tree: Path, tmp_path: Path, how: str) -> None:
+    job = job_for(tree, tmp_path)
+    file = export.export(job).file
+    good = file.read_bytes()
+    middle = len(good) // 2
+    damaged = {
+        "cut": good[:middle],
+        "flip": good[:middle] + bytes([good[middle] ^ 255]) + good[middle + 1 :],
+        "empty": b"",
+        "foreign": b"not a zip file",
+    }[how]
+    file.write_bytes(damaged)
+    assert len(export.export(job).matches()) > 20
+
+
+def test_arrays_changed_inside_a_sound_file_are_noticed(
+    tree: Path, tmp_path: Path
+) -> None:
+    job = job_for(tree, tmp_path)
+    file = export.export(job).file
+    with np.load(file) as stored:
+        arrays = dict(stored)
+    arrays["confidence"] = arrays["confidence"] * 0.5
+    np.savez(file, **arrays)
+    before = arrays["confidence"].max()
+    assert export.export(job).matches().confidence.max() > before
+
+
+def test_a_changed_setting_never_reuses_a_file(tree: Path, tmp_path: Path) -> None:
+    job = job_for(tree, tmp_path)
+    turned = replace(job.pair, image1=tree / "i_a" / "3.png")
+    changed = [
+        replace(job, setup=replace(job.setup, size=(176, 128))),
+        replace(job, setup=replace(job.setup, max_side=128)),
+        replace(job, fingerprint="y"),
+        replace(job, pair=turned),
+    ]
+    files = {export._file(one) for one in [job, *changed]}
+    assert len(files) == 5
+    # The truth is no part of the matches: a mended homography costs no matching.
+    mended = replace(job, pair=replace(job.pair, H_01=2 * np.eye(3)))
+    assert export._file(mended) == export._file(job)
+
+
+def test_missing_image_is_named(tree: Path, tmp_path: Path) -> None:
+    job = job_for(tree, tmp_path)
+    lost = replace(job.pair, image1=tree / "i_a" / "9.png")
+    with pytest.raises(FileError, match=r"There is no image .*9\.png"):
+        export.export(replace(job, pair=lost))
+
+
+def test_results_do_not_depend_on_the_number_of_workers(
+    tree: Path, tmp_path: Path
+) -> None:
+    found = []
+    for count in (1, 2):
+        options = options_for(tree, tmp_path / str(count))
+        outcome = run_bench("homography", options, count=count)
+        made = document("homography", options, outcome)
+        found.append(json.dumps([made["tables"], made["rows"], made["notes"]]))
+    assert found[0] == found[1]
+
+
+def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Workers) -> None:
+    study = Study(options_for(tree, tmp_path), pool)
+    files = [e.file for e in study.exported("daisy")]
+    kept = {file: file.stat().st_mtime_ns for file in files[1:]}
+    files[0].unlink()
+    again = study.exported("daisy")
+    assert [e.file for e in again] == files
+    assert {file: file.stat().st_mtime_ns for file in files[1:]} == kept
+
+
+def test_errors_of_workers_come_back_as_sentences(tmp_path: Path) -> None:
+    job = job_for(tmp_path, tmp_path)
+    with workers(1) as pool, pytest.raises(FileError, match="There is no image"):
+        pool.map(export.export, [job])
+    with pytest.raises(InputError, match="at least 1, but is 0"), workers(0):
+        pass
+
+
+def test_no_group_is_split_by_folds() -> None:
+    groups = [name for name in "abcdefg" for _ in range(3)]
+    fold = folds(groups, 5)
+    assert all(len(set(fold[k : k + 3])) == 1 for k in range(0, 21, 3))
+    assert set(fold.tolist()) == {0, 1, 2, 3, 4}
+    with pytest.raises(InputError, match="at least 2 sequences"):
+        folds(["a", "a"], 5)
+
+
+def test_limit_takes_pairs_from_everywhere(study: Study) -> None:
+    some = Study(replace(study.options, limit=3), study.workers).pairs()
+    assert [pair.name for pair in some] == ["i_a_2", "v_b_2", "v_c_2"]
+
+
+def test_table_text_by_hand() -> None:
+    table = Table(
+        name="t",
+        title="Title",
+        head=["", "a"],
+        rows=[["one", 1.0], ["x", None], ["y", 12]],
+        digits=1,
+    )
+    assert table.text() == "Title\n       a\n--------\none  1.0\nx      –\ny     12\n"
+
+
+def test_json_and_csv_of_awkward_numbers() -> None:
+    assert plain({"a": (np.float64("inf"), float("nan"), np.int64(3))}) == {
+        "a": [None, None, 3]
+    }
+    assert rows_as_csv([{"a": 1}, {"b": None, "a": 2}]) == b"a,b\n1,\n2,\n"
+
+
+def test_the_papers_tables_are_whole() -> None:
+    assert set(paper.HPATCHES) == set(paper.MTV) == set(paper.MATCHERS)
+    assert set(paper.BY_ESTIMATOR) == set(paper.ESTIMATORS)
+    assert sum(int(row[0]) for row in paper.BY_INITIAL.values()) == 540
+    assert paper.BY_ESTIMATOR["ransac"] == paper.HPATCHES["eloftr"]
+
+
+def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -> None:
+    from semisure.bench.arms import homography
+
+    outcome = homography(study)
+    assert len(outcome.rows) == 6
+    assert all(row["core"] < 2.0 and row["core+"] < 2.0 for row in outcome.rows)
+    write_outcome("homography", study.options, outcome, tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {f"homography.{k}" for k in ("txt", "csv", "json", "png", "svg")} <= names
+    stored = json.loads((tmp_path / "homography.json").read_text())
+    assert stored["settings"]["size"] == list(SIZE)
+    assert stored["versions"]["semisure"]
+    assert len(stored["rows"]) == 6
+    assert "daisy: the shipped calibration" in text_of(outcome)
+
+
+def test_estimators_and_weights_print_the_paper_beside_ours(study: Study) -> None:
+    from semisure.bench.arms import estimators, weights
+
+    table = estimators(study).tables[0]
+    assert len(table.rows) == 5 * (2 + 3)
+    table = weights(study).tables[0]
+    arms = [row[1] for row in table.rows if row[0] == "daisy"]
+    assert arms == [*paper.BY_WEIGHT, "core+"]
+
+
+def test_without_a_shipped_calibration_the_fit_is_cross_validated(
+    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    exported = study.exported("daisy")
+    monkeypatch.setattr("semisure.bench.study.SHIPPED", tmp_path)
+    laws, said = study.calibrations("daisy", exported)
+    assert "3-fold cross-validation by sequence" in said
+    by_group = {e.group: law for e, law in zip(exported, laws, strict=True)}
+    assert len({law.paper.fine_var_gain for law in by_group.values()}) == 3
+
+
+def test_a_pair_without_matches_errs_infinitely(tmp_path: Path, cache: Path) -> None:
+    folder = tmp_path / "v_flat"
+    folder.mkdir()
+    for k in (1, 2):
+        write_png(folder / f"{k}.png", np.full((120, 160), 128, np.uint8))
+    np.savetxt(folder / "H_1_2", np.eye(3))
+    outcome = run_bench("homography", options_for(tmp_path, cache))
+    assert outcome.rows[0]["base"] == float("inf")
+    assert outcome.rows[0]["core+"] == float("inf")
+
+
+def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
+    runner = CliRunner()
+    listed = runner.invoke(app, ["bench", "--list"])
+    assert all(name in listed.stdout for name in BENCHES)
+    arguments = ["bench", "homography", "--data", str(tree), "--size", "160x120"]
+    done = runner.invoke(app, [*arguments, "--limit", "2", "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "daisy" in done.stdout
+    assert (tmp_path / "homography_rows.csv").is_file()
+    with pytest.raises(InputError, match="The bench must be one of homography"):
+        runner.invoke(app, ["bench", "nonsense"], catch_exceptions=False)
+    assert runner.invoke(app, ["bench", "homography"]).exit_code == 2
+    with pytest.raises(InputError, match="protocol must be one of"):
+        Options(data=[tree], protocol="other")  # type: ignore[arg-type]
+
+
+def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:
+    table = Table(name="t", title="T", head=["a"], rows=[["b"]])
+    options = Options(data=[tree])
+    write_outcome("weights", options, Outcome(tables=[table]), tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "weights.txt",
+        "t.csv",
+        "weights.json",
+    }
+
+
+def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
+    from semisure.bench.laws import laws
+
+    outcome = laws(study)
+    ours = {row["law"]: row for row in outcome.rows}
+    assert set(paper.LAWS) < set(ours)
+    assert ours["mixture"]["nll"] < ours["uncalibrated"]["nll"]
+    assert "cross-validation by sequence" in outcome.notes[0]
+
+
+def test_strata_and_ece_of_a_law_by_hand() -> None:
+    judged = Judged(
+        nll=np.array([1.0, 2.0, 6.0]),
+        expected=np.array([1.0, 2.0, 10.0]),
+        observed=np.array([1.0, 3.0, 20.0]),
+    )
+    # Mean 3; below 8 px the mean of 1 and 2; nothing beyond 64. One match a bin: the
+    # gaps are 0, 1 and 10. The order is the same.
+    numbers = judged.numbers()
+    np.testing.assert_allclose(numbers[:3], [3.0, 1.5, 6.0])
+    assert np.isnan(numbers[3])
+    np.testing.assert_allclose(numbers[4:], [11 / 3, 1.0])
+
+
+def test_bins_of_initial_error_by_hand() -> None:
+    rows = [
+        {"base": base, "core": core, "base inliers": 10, "core inliers": n}
+        for base, core, n in ((0.5, 0.6, 9), (2.0, 1.0, 15), (2.5, 2.0, 11))
+    ]
+    rows.append({**rows[0], "base": float("inf"), "core": float("inf")})
+    found = binned(rows, "core")
+    assert len(found) == 7
+    # Reductions 1 and 0.5, both better; 5 and 1 more inliers; 50 % and 20 %.
+    np.testing.assert_allclose(found[1], [2, 0.75, 100, 3, 35])
+    np.testing.assert_allclose(found[0], [1, -0.1, 0, -1, -20])
+    assert [row[0] for row in found[2:]] == [0] * 5
+
+
+def test_roc_and_precision_by_hand() -> None:
+    score = np.array([0.9, 0.8, 0.8, 0.1])
+    positive = np.array([True, True, False, False])
+    false, recall, precision = curves(score, positive)
+    np.testing.assert_allclose(false, [0, 0.5, 1])
+    np.testing.assert_allclose(recall, [0.5, 1, 1])
+    np.testing.assert_allclose(precision, [1, 2 / 3, 0.5])
+
+
+def test_initial_and_posterior_benches_run(study: Study, tmp_path: Path) -> None:
+    from semisure.bench.initial import initial
+    from semisure.bench.posterior import posterior
+
+    outcome = initial(study)
+    counts = [row[3] for row in outcome.tables[0].rows if row[:2] == ["daisy", "core"]]
+    assert sum(counts) == 6
+    write_outcome("initial", study.options, outcome, tmp_path)
+    assert (tmp_path / "initial.svg").is_file()
+    outcome = posterior(study)
+    ours = outcome.tables[0].rows[1]
+    assert ours[:2] == ["daisy", "window"]
+    assert 0.5 < ours[4] <= 1.0
+    write_outcome("posterior", study.options, outcome, tmp_path)
