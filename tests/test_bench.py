@@ -363,3 +363,46 @@ def test_initial_and_posterior_benches_run(study: Study, tmp_path: Path) -> None
     assert ours[:2] == ["daisy", "window"]
     assert 0.5 < ours[4] <= 1.0
     write_outcome("posterior", study.options, outcome, tmp_path)
+
+
+def test_quantity_fits_subsets_of_one_half_only(study: Study) -> None:
+    from semisure.bench.quantity import DRAWS, quantity
+
+    rows = quantity(study).rows
+    # Three sequences of two pairs: halves of four and two pairs, so N = 2 in both.
+    assert [row["pairs"] for row in rows] == [2] * (2 * DRAWS)
+    assert sum("powell seconds" in row for row in rows) == 2
+    assert all(np.isfinite(row["held-out nll"]) for row in rows)
+
+
+def test_resolution_is_judged_where_it_was_not_fitted(
+    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from semisure.bench import resolution
+
+    monkeypatch.setattr(resolution, "SIZES", (SIZE, (200, 150)))
+    monkeypatch.setattr(resolution, "FITTED_AT", SIZE)
+    outcome = resolution.resolution(study)
+    shown = [row[1:3] for row in outcome.tables[0].rows]
+    assert shown == [
+        ["160x120", "fine_only"],
+        ["160x120", "mixture"],
+        ["200x150", "fine_only"],
+        ["200x150", "mixture"],
+    ]
+    write_outcome("resolution", study.options, outcome, tmp_path)
+
+
+def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
+    from semisure.bench.runtime import STAGES, runtime
+    from semisure.bench.tail import tail
+
+    outcome = tail(study)
+    predicted, observed, pairs = outcome.tables[0].rows[0][2:5]
+    assert 0 < predicted < 1
+    assert 0 <= observed < 1
+    assert pairs == 6
+    write_outcome("tail", study.options, outcome, tmp_path)
+    outcome = runtime(study)
+    assert all(row[stage] > 0 for row in outcome.rows for stage in STAGES)
+    write_outcome("runtime", study.options, outcome, tmp_path)

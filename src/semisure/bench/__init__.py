@@ -68,6 +68,34 @@ _ENTRIES = (
         "reliability, ROC and PR of the coarse-success posterior",
         _SEQUENCES,
     ),
+    Entry(
+        "quantity",
+        "quantity",
+        "supplement B.3",
+        "fits to 2, 5, 10, … calibration pairs",
+        _SEVERAL,
+    ),
+    Entry(
+        "resolution",
+        "resolution",
+        "Fig. 5",
+        "a calibration judged at other image sizes",
+        _SEVERAL,
+    ),
+    Entry(
+        "tail",
+        "tail",
+        "Fig. 4",
+        "tail mass by matcher and data set",
+        "pairs with homographies; several --data to compare",
+    ),
+    Entry(
+        "runtime",
+        "runtime",
+        "Fig. 6",
+        "milliseconds of matching, estimator, law and refit",
+        _SEQUENCES,
+    ),
 )
 BENCHES: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 

@@ -57,7 +57,12 @@ class Exported:
     seconds: float  # of matching, when it was done
 
     def matches(self) -> Matches:
-        return matches_from(load_arrays(self.file), self.file)
+        return stored_matches(self.file)
+
+
+def stored_matches(file: Path) -> Matches:
+    """The matches in a file of the cache."""
+    return matches_from(load_arrays(file), file)
 
 
 def export(job: Job) -> Exported:

@@ -7,13 +7,14 @@ them the last bits of a sum, are then the same whatever the number of workers.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from semisure.errors import InputError, SemisureError
 
@@ -92,10 +93,6 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 def _one_thread() -> None:
     import cv2
 
+    # An interrupt is the parent's to handle: it lets the pairs under way finish.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     cv2.setNumThreads(1)
-
-
-def chunks(items: Sequence[Any], count: int) -> list[Sequence[Any]]:
-    """`items` in at most `count` runs of almost equal length."""
-    size = max(1, -(-len(items) // count))
-    return [items[k : k + size] for k in range(0, len(items), size)]

@@ -1,0 +1,82 @@
+"""Figure 6: what the law and the refit add to matching, in milliseconds.
+
+One thread, one process at a time. Matching was timed when the pair was exported, cues
+included; `benchmarks/overhead.py` tells the cues from the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semisure.bench import paper
+from semisure.bench.arms import Task, rows_of
+from semisure.bench.study import Study
+from semisure.bench.tables import Cell, Outcome, Panel, Table
+from semisure.estimators import estimate_homography
+from semisure.refit import refit_homography
+from semisure.variants import error_law
+
+REPEATS = 3  # the fastest counts
+STAGES = ("matching", "estimator", "law", "core", "core+")
+
+
+def _milliseconds(function: Callable[[], object]) -> float:
+    best = np.inf
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - begin)
+    return 1e3 * best
+
+
+def evaluate(task: Task) -> dict[str, Any]:
+    """Milliseconds of each stage for one pair."""
+    matches, laws = task.exported.matches(), task.calibrations
+    start = estimate_homography(matches, task.estimator, task.settings)
+    estimating = _milliseconds(
+        lambda: estimate_homography(matches, task.estimator, task.settings)
+    )
+    return {
+        "pair": task.exported.name,
+        "matcher": task.matcher,
+        "matches": len(matches),
+        "matching": 1e3 * task.exported.seconds,
+        "estimator": estimating,
+        "law": _milliseconds(lambda: error_law(matches, laws.paper)),
+        "core": _milliseconds(
+            lambda: refit_homography(matches, laws.paper, start, method="core")
+        ),
+        "core+": _milliseconds(
+            lambda: refit_homography(matches, laws.ours, start, method="core+")
+        ),
+    }
+
+
+def runtime(study: Study) -> Outcome:
+    """Medians over pairs."""
+    rows, _ = rows_of(study, [study.options.estimator], function=evaluate)
+    printed: list[list[Cell]] = []
+    lines = {}
+    for matcher in study.options.matchers:
+        mine = [row for row in rows if row["matcher"] == matcher]
+        middle = [float(np.median([row[s] for row in mine])) for s in STAGES]
+        matches = int(np.median([row["matches"] for row in mine]))
+        printed.append([matcher, matches, *middle, len(mine)])
+        lines[matcher] = (list(STAGES), np.array(middle))
+    low, high = paper.OVERHEAD_MS
+    table = Table(
+        name="runtime",
+        title="Median ms per pair; law is a part of either refit. The paper's cues and "
+        f"refit: {low}-{high} ms on a GPU (Fig. 6)",
+        head=["", "matches", *STAGES, "pairs"],
+        rows=printed,
+    )
+    panel = Panel(
+        title="Runtime", xlabel="stage", ylabel="ms", lines=lines, yscale="log"
+    )
+    notes = ["Run with --workers 1 and nothing beside it, or the times mean little."]
+    return Outcome(tables=[table], rows=rows, figures={"runtime": [panel]}, notes=notes)
