@@ -406,3 +406,25 @@ def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
     outcome = runtime(study)
     assert all(row[stage] > 0 for row in outcome.rows for stage in STAGES)
     write_outcome("runtime", study.options, outcome, tmp_path)
+
+
+def test_all_on_one_page_with_what_is_missing(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = {name: BENCHES[name] for name in ("homography", "laws")}
+    monkeypatch.setattr("semisure.bench.everything.BENCHES", some)
+    # A single sequence: whatever needs cross-validation is skipped with its reason.
+    for name in ("1.png", "2.png", "H_1_2"):
+        target = tmp_path / "data" / "i_a" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((tree / "i_a" / name).read_bytes())
+    arguments = ["bench", "all", "--data", str(tmp_path / "data")]
+    arguments += ["--size", "160x120", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "Skipped laws: Cross-validation needs pairs" in done.stdout
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "homography (Tab. 1)" in page
+    assert "data:image/png;base64," in page
+    assert "Tab. 2, Aachen localisation" in page
+    assert "http" not in page

@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from semisure.bench.tables import Panel
 
 COLUMNS = 3
+FEW = 30  # points of a line that are marked
+MAX_TICKS = 8
 
 
 def draw(panels: Sequence[Panel]) -> Figure:
@@ -28,26 +30,37 @@ def draw(panels: Sequence[Panel]) -> Figure:
 
 
 def _draw(axes: Any, panel: Panel) -> None:
-    bars = any(isinstance(next(iter(x), 0.0), str) for x, _ in panel.lines.values())
-    for k, (label, (x, y)) in enumerate(panel.lines.items()):
-        if bars:
-            width = 0.8 / len(panel.lines)
-            places = np.arange(len(x)) + (k - (len(panel.lines) - 1) / 2) * width
-            axes.bar(places, y, width, label=label)
-            axes.set_xticks(np.arange(len(x)), labels=list(x))
-        else:
-            axes.plot(x, y, marker="o" if len(x) < 30 else "", ms=3, label=label)
-    axes.set(
-        title=panel.title,
-        xlabel=panel.xlabel,
-        ylabel=panel.ylabel,
-        xscale="linear" if bars else panel.xscale,
-        yscale=panel.yscale,
-    )
-    if panel.diagonal:
-        axes.axline((1.0, 1.0), (2.0, 2.0), color="0.5", linestyle=":")
+    axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
+    axes.set_yscale(panel.yscale)
+    first = next(iter(panel.lines.values()))[0]
+    if len(first) and isinstance(first[0], str):
+        _draw_bars(axes, panel)
+    else:
+        _draw_lines(axes, panel)
     axes.legend(frameon=False, fontsize=7)
     axes.grid(alpha=0.25, linewidth=0.5)
+
+
+def _draw_bars(axes: Any, panel: Panel) -> None:
+    width = 0.8 / len(panel.lines)
+    for k, (label, (x, y)) in enumerate(panel.lines.items()):
+        places = np.arange(len(x)) + (k - (len(panel.lines) - 1) / 2) * width
+        axes.bar(places, y, width, label=label)
+        axes.set_xticks(np.arange(len(x)), labels=list(x))
+
+
+def _draw_lines(axes: Any, panel: Panel) -> None:
+    axes.set_xscale(panel.xscale)
+    for label, (x, y) in panel.lines.items():
+        axes.plot(x, y, marker="o" if len(x) < FEW else "", ms=3, label=label)
+    places = sorted({float(v) for x, _ in panel.lines.values() for v in x})
+    if panel.xscale == "log" and len(places) <= MAX_TICKS:
+        axes.set_xticks(places, labels=[f"{v:g}" for v in places])
+        axes.minorticks_off()
+    if panel.diagonal:
+        limits = axes.get_xlim(), axes.get_ylim()
+        axes.axline((1.0, 1.0), (2.0, 2.0), color="0.5", linestyle=":")
+        axes.set(xlim=limits[0], ylim=limits[1])
 
 
 def rendered(figure: Figure, kind: str) -> bytes:

@@ -16,7 +16,7 @@ from semisure.bench.laws import Judged, judge
 from semisure.bench.study import FOLDS, Study, cross_fit, folds, with_truth
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.metrics import reliability
-from semisure.types import Calibration, FloatArray, LawName
+from semisure.types import Calibration, FloatArray, IntArray, LawName
 from semisure.variants import error_law
 
 FITTED_AT = (960, 640)
@@ -80,8 +80,10 @@ def resolution(study: Study) -> Outcome:
     printed: list[list[Cell]] = []
     panels, notes = [], []
     for matcher in study.options.matchers:
+        at = study.exported(matcher, FITTED_AT)
+        fold = folds([e.group for e in at], FOLDS)
         by_size = {_named(size): study.exported(matcher, size) for size in SIZES}
-        found = _cross_validated(study, by_size)
+        found = _cross_validated(study, at, fold, by_size)
         for size in by_size:
             for law in LAWS:
                 judged = _joined([one.judged[size] for one in found[law]])
@@ -118,10 +120,11 @@ def _named(size: tuple[int, int]) -> str:
 
 
 def _cross_validated(
-    study: Study, by_size: dict[str, list[Exported]]
+    study: Study,
+    at: Sequence[Exported],
+    fold: IntArray,
+    by_size: dict[str, list[Exported]],
 ) -> dict[LawName, list[Found]]:
-    at = by_size[_named(FITTED_AT)]
-    fold = folds([e.group for e in at], FOLDS)
     tasks = []
     for law in LAWS:
         for k in sorted(set(fold.tolist())):

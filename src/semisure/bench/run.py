@@ -30,11 +30,16 @@ def run_bench(
 ) -> Outcome:
     """The bench called `name` by `count` worker processes."""
     check_name(name)
-    entry = BENCHES[name]
-    module = importlib.import_module(f"semisure.bench.{entry.module}")
     with workers(count) as pool:
         study = Study(options, pool) if tick is None else Study(options, pool, tick)
-        return getattr(module, name)(study)
+        return of_study(name, study)
+
+
+def of_study(name: str, study: Study) -> Outcome:
+    """The same with the processes at hand."""
+    check_name(name)
+    module = importlib.import_module(f"semisure.bench.{BENCHES[name].module}")
+    return getattr(module, name)(study)
 
 
 def text_of(outcome: Outcome) -> str:
@@ -53,6 +58,8 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
     if outcome.rows:
         files[f"{name}_rows.csv"] = rows_as_csv(outcome.rows)
     for figure_name, panels in outcome.figures.items():
+        if not panels:
+            continue
         figure = draw(panels)
         for kind in ("png", "svg"):
             files[f"{figure_name}.{kind}"] = rendered(figure, kind)

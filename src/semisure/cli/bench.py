@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from semisure.cli.app import Seed, Threshold, WeightsFile, app, parse_size, stages
+
+if TYPE_CHECKING:
+    from semisure.bench.study import Options
+
+ALL = "all"
 
 
 @app.command(
@@ -68,8 +73,10 @@ def bench(
                 f"{entry.name:<{width}}  {entry.paper}: {entry.what}; "
                 f"needs {entry.needs}"
             )
+        typer.echo(f"{ALL:<{width}}  all of these that the data allow, on one page")
         return
-    check_name(name)
+    if name != ALL:
+        check_name(name)
     if not data:
         raise typer.BadParameter("say where the data are: --data FOLDER")
     from semisure.bench.run import run_bench, text_of, write_outcome
@@ -89,8 +96,25 @@ def bench(
         limit=limit,
         seed=seed,
     )
+    if name == ALL:
+        _run_all(options, workers, output)
+        return
     with stages() as tick:
         outcome = run_bench(name, options, count=workers, tick=tick)
     write_outcome(name, options, outcome, output)
     typer.echo(text_of(outcome))
     typer.echo(f"Wrote {output / name}.txt, CSV, JSON and figures.")
+
+
+def _run_all(options: Options, workers: int, output: Path) -> None:
+    from semisure.bench.everything import run_all, write_all
+    from semisure.bench.run import text_of
+
+    with stages() as tick:
+        done = run_all(options, count=workers, tick=tick)
+    page = write_all(options, done, output)
+    for outcome in done.outcomes.values():
+        typer.echo(text_of(outcome))
+    for name, reason in done.skipped.items():
+        typer.echo(f"Skipped {name}: {reason}")
+    typer.echo(f"Open {page.resolve()} in a browser for the figures.")

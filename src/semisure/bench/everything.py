@@ -1,0 +1,91 @@
+"""Every bench that the data allow, on one page, and what is missing for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from semisure.bench import BENCHES
+from semisure.bench.figures import draw, rendered
+from semisure.bench.parallel import Tick, workers
+from semisure.bench.run import of_study, versions, write_outcome
+from semisure.bench.study import Options, Study
+from semisure.bench.tables import Outcome
+from semisure.errors import SemisureError
+from semisure.report import Picture, Section, write_report
+
+# What this page cannot hold, and for want of what.
+ELSEWHERE = {
+    "Tab. 2, Aachen localisation": "needs Aachen v1.1; `semisure localize` writes the "
+    "file for its server, which alone knows the truth.",
+    "Fig. 3, qualitative": "`semisure match` draws any pair.",
+    "Supplement B.4, relative pose": "needs posed pairs; benchmarks/relative.py.",
+    "Supplement, native uncertainty and directional blur": "not done yet.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Outcomes by bench, and a sentence for each that could not be had."""
+
+    outcomes: dict[str, Outcome]
+    skipped: dict[str, str]
+
+
+def run_all(
+    options: Options, *, count: int = 1, tick: Callable[[str], Tick] | None = None
+) -> Everything:
+    """All benches by the same worker processes; one that fails is told, not fatal."""
+    done = Everything({}, {})
+    with workers(count) as pool:
+        study = Study(options, pool) if tick is None else Study(options, pool, tick)
+        study.pairs()  # without data there is nothing to skip
+        for name in BENCHES:
+            try:
+                done.outcomes[name] = of_study(name, study)
+            except SemisureError as error:
+                done.skipped[name] = str(error)
+    return done
+
+
+def write_all(options: Options, done: Everything, folder: Path) -> Path:
+    """The files of each bench, and ``index.html`` with all of them inside."""
+    for name, outcome in done.outcomes.items():
+        write_outcome(name, options, outcome, folder)
+    sections = [_section(name, outcome) for name, outcome in done.outcomes.items()]
+    reasons = {**done.skipped, **ELSEWHERE}
+    sections.append(
+        Section(
+            heading="Not on this page",
+            table=[("what", "why"), *reasons.items()],
+        )
+    )
+    width, height = options.image_size
+    made_with = ", ".join(f"{name} {v}" for name, v in versions().items())
+    lead = (
+        f"Matchers {', '.join(options.matchers)}; data "
+        f"{', '.join(root.name for root in options.data)}; images at {width} × "
+        f"{height}; {options.estimator} at {options.threshold_px:g} px; seed "
+        f"{options.seed}. Made with {made_with}. Rows named paper are copied from it; "
+        "its data and matcher differ unless the row says otherwise."
+    )
+    page = folder / "index.html"
+    write_report(page, "The paper's evaluation", lead, sections)
+    return page
+
+
+def _section(name: str, outcome: Outcome) -> Section:
+    entry = BENCHES[name]
+    table = outcome.tables[0]
+    pictures = [
+        Picture(rendered(draw(panels), "png"), f"{title}: {entry.what}", wide=True)
+        for title, panels in outcome.figures.items()
+        if panels
+    ]
+    return Section(
+        heading=f"{name} ({entry.paper})",
+        text=" ".join([f"{table.title}.", *outcome.notes]),
+        table=table.cells(),
+        pictures=pictures,
+    )
