@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from semisure.bench.run import document, run_bench, text_of, write_outcome
 from semisure.bench.study import Options, Study, folds
 from semisure.bench.tables import Outcome, Table, plain, rows_as_csv
 from semisure.cli import app
-from semisure.errors import FileError, InputError
+from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.images import write_png
 from semisure.types import FloatArray, Pair
 
@@ -186,6 +187,13 @@ def test_errors_of_workers_come_back_as_sentences(tmp_path: Path) -> None:
         pool.map(export.export, [job])
     with pytest.raises(InputError, match="at least 1, but is 0"), workers(0):
         pass
+
+
+def test_a_missing_extra_is_told_from_a_worker_too() -> None:
+    error = MissingExtraError("kornia", "torch", "XFeat*")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert isinstance(again, MissingExtraError)
+    assert str(again) == str(error)
 
 
 def test_no_group_is_split_by_folds() -> None:

@@ -37,10 +37,15 @@ class MissingExtraError(SemisureError, ImportError):
     """An optional dependency is missing; the message holds the pip line."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self._made_of = package, extra, purpose
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed. "
             f"{next_step(package, extra)}"
         )
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        """For worker processes, whose errors come back pickled."""
+        return type(self), self._made_of
 
 
 def next_step(package: str, extra: str) -> str:

@@ -2,12 +2,13 @@
 
 Sequences are split in two halves. Subsets of one half are fitted and judged on the
 other, by NLL and by the AUC at 3 px after the paper's refit, and the other way round;
-numbers are means over draws. Seconds are of one thread.
+numbers are means over both halves and the draws. Seconds are of one thread.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,7 @@ import numpy as np
 from semisure.bench import paper
 from semisure.bench.export import Exported, stored_matches
 from semisure.bench.laws import judge
-from semisure.bench.study import Study, folds, with_truth
+from semisure.bench.study import Study, with_truth
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.calibrate import fit
 from semisure.errors import InputError
@@ -27,7 +28,7 @@ from semisure.estimators import estimate_homography
 from semisure.estimators.settings import RansacSettings
 from semisure.metrics import auc, corner_error
 from semisure.refit import refit_homography
-from semisure.types import Estimate
+from semisure.types import Estimate, IntArray
 
 DRAWS = 5
 AUC_PX = 3
@@ -80,17 +81,32 @@ def evaluate(task: Task) -> dict[str, Any]:
     return row
 
 
+def halves(groups: Sequence[str]) -> IntArray:
+    """0 or 1 for each pair, (n,): groups stay whole, each goes to the smaller half.
+
+    >>> halves(["a", "b", "b", "b", "c"]).tolist()
+    [1, 0, 0, 0, 1]
+    """
+    size = Counter(groups)
+    total, place = [0, 0], {}
+    for name in sorted(size, key=lambda name: (-size[name], name)):
+        place[name] = int(total[1] < total[0])
+        total[place[name]] += size[name]
+    return np.array([place[name] for name in groups], dtype=np.int64)
+
+
 def _tasks(study: Study, matcher: str) -> list[Task]:
     options = study.options
     # A pair without matches teaches nothing.
     exported = [e for e in study.exported(matcher) if len(e.matches()) >= 16]
-    half = folds([e.group for e in exported], 2)
+    half = halves([e.group for e in exported])
+    least = min((half == 0).sum(), (half == 1).sum())
     settings = RansacSettings(threshold_px=options.threshold_px, seed=options.seed)
     tasks = []
     for k in (0, 1):
         fitted = [e for e, f in zip(exported, half, strict=True) if f == k]
         rest = [e for e, f in zip(exported, half, strict=True) if f != k]
-        for count in (n for n in paper.QUANTITIES if n <= len(fitted)):
+        for count in (n for n in paper.QUANTITIES if n <= least):
             for draw in range(DRAWS):
                 rng = np.random.default_rng([options.seed, k, count, draw])
                 chosen = rng.choice(len(fitted), count, replace=False)
@@ -111,7 +127,10 @@ def quantity(study: Study) -> Outcome:
     """Means over draws for each size of the calibration set."""
     tasks = [t for m in study.options.matchers for t in _tasks(study, m)]
     if not tasks:
-        raise InputError("The bench quantity needs at least 4 pairs with matches.")
+        raise InputError(
+            "Each half of the data must hold at least 2 pairs with matches; give pairs "
+            "of more sequences."
+        )
     rows = study.map(evaluate, tasks, "Fitting subsets")
     printed: list[list[Cell]] = []
     lines: dict[str, dict[str, Any]] = {name: {} for name in _NUMBERS}
