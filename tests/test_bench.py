@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from semisure.bench import BENCHES, export, paper
+from semisure.bench.depth import depth_residual
 from semisure.bench.export import Job, Setup, resizing
 from semisure.bench.initial import binned
 from semisure.bench.laws import Judged
@@ -23,11 +24,14 @@ from semisure.bench.run import document, run_bench, text_of, write_outcome
 from semisure.bench.study import Options, Study, folds
 from semisure.bench.tables import Outcome, Table, plain, rows_as_csv
 from semisure.cli import app
+from semisure.datasets.posed import Camera, PosedPair
 from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.images import write_png
-from semisure.types import FloatArray, Pair
+from semisure.synthetic import SyntheticMatcher
+from semisure.types import FloatArray, Matches, Pair
 
 SIZE = (160, 120)
+SCENES = ("fountain-P11", "redkitchen")
 
 
 def texture(seed: int) -> FloatArray:
@@ -436,3 +440,70 @@ def test_all_on_one_page_with_what_is_missing(
     assert "data:image/png;base64," in page
     assert "Tab. 2, Aachen localisation" in page
     assert "http" not in page
+
+
+def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
+    """A wall 4 m away seen by two cameras 0.25 m apart: everything moves by 4 px."""
+    cameras = []
+    for k in (0, 1):
+        depth = np.full((48, 64), 4000, np.uint16)
+        if k == 1:
+            depth[hidden_from_row:] = 2000  # something stands before the wall
+        cv2.imwrite(str(folder / f"{k}.png"), depth)
+        camera = Camera(
+            image=folder / f"{k}.jpg",
+            K=np.diag([64.0, 64.0, 1.0]),
+            R=np.eye(3),
+            t=np.array([0.25 * k, 0, 0]),
+            depth=folder / f"{k}.png",
+        )
+        cameras.append(camera)
+    return PosedPair(name="p", camera0=cameras[0], camera1=cameras[1], scene="s")
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_residual_from_depth_by_hand(tmp_path: Path, side: int) -> None:
+    pair = posed_pair(tmp_path, hidden_from_row=30)
+    source = np.array([[10.0, 10.0], [20.0, 20.0], [10.0, 40.0], [62.0, 10.0]])
+    matches = Matches(
+        source=source,
+        target=source + np.array([5.0, -2.0]),
+        confidence=np.ones(4),
+        fine_std=np.ones((4, 2)),
+        coarse_std=np.ones((4, 2)),
+        source_size=(64, 48),
+        target_size=(64, 48),
+        side=side,
+    )
+    found = depth_residual(pair, matches)
+    # The truth is 4 px to the right: off by (1, −2) in image 1, by (−1, 2) in image 0.
+    off = np.array([1.0, -2.0]) * (1 if side else -1)
+    np.testing.assert_allclose(found[:2], [off, off], atol=1e-9)
+    # Hidden in image 1; and beyond its edge, or of no depth there.
+    assert np.isnan(found[2:]).all()
+
+
+def test_posed_pairs_without_depth_or_for_homographies_are_refused(
+    study: Study, tmp_path: Path
+) -> None:
+    pair = posed_pair(tmp_path, 48)
+    blind = replace(pair, camera0=replace(pair.camera0, depth=None))
+    one = SyntheticMatcher().match(np.eye(3), count=20, seed=0)[0]
+    with pytest.raises(FileError, match=r"There is no depth of .*0\.jpg"):
+        depth_residual(blind, one)
+    (tmp_path / "cameras.txt").touch()
+    posed = Study(replace(study.options, data=[tmp_path]), study.workers)
+    with pytest.raises(InputError, match="holds cameras, not homographies"):
+        posed.pairs()
+
+
+def test_laws_on_posed_scenes(cache: Path, pool: Workers) -> None:
+    roots = [Path(__file__).parents[2] / "shared/data/posed" / name for name in SCENES]
+    if not all(root.is_dir() for root in roots):
+        pytest.skip("needs ../shared/data/posed")
+    from semisure.bench.laws import laws
+
+    options = Options(data=roots, size=(320, 240), cache=cache, limit=2)
+    rows = laws(Study(options, pool)).rows
+    ours = {row["law"]: row["nll"] for row in rows}
+    assert ours["mixture"] < ours["fine_only"]

@@ -25,6 +25,7 @@ class Entry:
 
 _SEQUENCES = "pairs with homographies"
 _SEVERAL = "pairs with homographies, of two sequences or more"
+_TRUE_ERRORS = "pairs with homographies, or with cameras and depth"
 _ENTRIES = (
     Entry(
         "homography",
@@ -52,7 +53,7 @@ _ENTRIES = (
         "laws",
         "Tab. 5",
         "NLL, ECE and rank correlation by error law",
-        _SEVERAL,
+        f"{_TRUE_ERRORS}, of two sequences or scenes or more",
     ),
     Entry(
         "initial",
@@ -80,14 +81,14 @@ _ENTRIES = (
         "resolution",
         "Fig. 5",
         "a calibration judged at other image sizes",
-        _SEVERAL,
+        f"{_TRUE_ERRORS}, of two sequences or scenes or more",
     ),
     Entry(
         "tail",
         "tail",
         "Fig. 4",
         "tail mass by matcher and data set",
-        "pairs with homographies; several --data to compare",
+        f"{_TRUE_ERRORS}; several --data to compare",
     ),
     Entry(
         "runtime",

@@ -40,7 +40,7 @@ class Task:
 def evaluate(task: Task) -> dict[str, Any]:
     """A row of corner errors in px, inf where there is no model."""
     matches = task.exported.matches()
-    truth, size = task.exported.truth, matches.source_size
+    truth, size = task.exported.H_01, matches.source_size
     start = estimate_homography(matches, task.estimator, task.settings)
     row: dict[str, Any] = {
         "pair": task.exported.name,

@@ -40,7 +40,7 @@ def run_all(
     done = Everything({}, {})
     with workers(count) as pool:
         study = Study(options, pool) if tick is None else Study(options, pool, tick)
-        study.pairs()  # without data there is nothing to skip
+        study.pairs(posed=True)  # without data there is nothing to skip
         for name in BENCHES:
             try:
                 done.outcomes[name] = of_study(name, study)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
+from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError
 from semisure.files import arrays_of, load_arrays, matches_from, write_atomically
 from semisure.images import read_image, resized
@@ -40,7 +41,7 @@ class Setup:
 class Job:
     """One pair to be exported, and where to."""
 
-    pair: Pair
+    pair: Pair | PosedPair
     setup: Setup
     cache: Path
     fingerprint: str  # of the matcher's weights and code
@@ -52,12 +53,18 @@ class Exported:
 
     name: str
     group: str  # pairs that share an image: never split by cross-validation
-    truth: FloatArray  # H_01 between the images as they were matched
+    truth: FloatArray | PosedPair  # between the images as they were matched
     file: Path
     seconds: float  # of matching, when it was done
 
     def matches(self) -> Matches:
         return stored_matches(self.file)
+
+    @property
+    def H_01(self) -> FloatArray:
+        """The true homography."""
+        assert not isinstance(self.truth, PosedPair)
+        return self.truth
 
 
 def stored_matches(file: Path) -> Matches:
@@ -72,22 +79,46 @@ def export(job: Job) -> Exported:
     if stored is None:
         stored = _match(job)
         _save(file, stored)
-    assert job.pair.H_01 is not None
     to0, to1 = (
         resizing(before, after)
         for before, after in zip(stored["before"], stored["after"], strict=True)
     )
     return Exported(
         name=job.pair.name,
-        group="/".join(job.pair.image0.parts[-2:]),
-        truth=to1 @ job.pair.H_01 @ np.linalg.inv(to0),
+        group=_group(job.pair),
+        truth=_truth(job.pair, to0, to1),
         file=file,
         seconds=float(stored["seconds"]),
     )
 
 
+def _truth(
+    pair: Pair | PosedPair, to0: FloatArray, to1: FloatArray
+) -> FloatArray | PosedPair:
+    if isinstance(pair, Pair):
+        assert pair.H_01 is not None
+        return to1 @ pair.H_01 @ np.linalg.inv(to0)
+    a, b = pair.camera0, pair.camera1
+    return replace(
+        pair, camera0=replace(a, K=to0 @ a.K), camera1=replace(b, K=to1 @ b.K)
+    )
+
+
+def _images(pair: Pair | PosedPair) -> tuple[Path, Path]:
+    if isinstance(pair, Pair):
+        return pair.image0, pair.image1
+    return pair.camera0.image, pair.camera1.image
+
+
+def _group(pair: Pair | PosedPair) -> str:
+    """The sequence of a planar pair; the whole scene of a posed one."""
+    if isinstance(pair, Pair):
+        return "/".join(pair.image0.parts[-2:])
+    return pair.scene
+
+
 def _match(job: Job) -> dict[str, Array]:
-    images = [read_image(path) for path in (job.pair.image0, job.pair.image1)]
+    images = [read_image(path) for path in _images(job.pair)]
     size = job.setup.size
     small = images if size is None else [resized(image, size) for image in images]
     matcher = _matcher(job.setup)
@@ -121,7 +152,7 @@ def resizing(before: FloatArray, after: FloatArray) -> FloatArray:
 def _file(job: Job) -> Path:
     setup = job.setup
     made_of = {
-        "images": [_image_digest(p) for p in (job.pair.image0, job.pair.image1)],
+        "images": [_image_digest(p) for p in _images(job.pair)],
         "matcher": setup.matcher,
         "size": setup.size,
         "max_side": setup.max_side,

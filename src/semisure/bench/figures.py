@@ -13,14 +13,13 @@ from matplotlib.figure import Figure
 
 from semisure.bench.tables import Panel
 
-COLUMNS = 3
 FEW = 30  # points of a line that are marked
 MAX_TICKS = 8
 
 
 def draw(panels: Sequence[Panel]) -> Figure:
     """The panels in a grid."""
-    columns = min(COLUMNS, len(panels))
+    columns = 4 if len(panels) % 4 == 0 else min(3, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(4.6 * columns, 3.6 * rows), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)

@@ -38,7 +38,7 @@ def inliers(H: FloatArray | None, matches: Matches, threshold_px: float) -> int:
 
 def evaluate(task: Task) -> dict[str, Any]:
     """A row of corner errors and inliers before and after each refit."""
-    matches, truth = task.exported.matches(), task.exported.truth
+    matches, truth = task.exported.matches(), task.exported.H_01
     size, limit = matches.source_size, task.settings.threshold_px
     start = estimate_homography(matches, task.estimator, task.settings)
     row: dict[str, Any] = {

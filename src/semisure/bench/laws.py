@@ -113,7 +113,7 @@ def laws(study: Study) -> Outcome:
     for name, numbers in paper.BY_LAW.items():
         printed.append(["EfficientLoFTR, paper", paper.LAWS[name], *numbers, None])
     for matcher in study.options.matchers:
-        exported = study.exported(matcher)
+        exported = study.exported(matcher, posed=True)
         found = cross_validated(study, exported, names)
         head = ("nll", *(f"nll {s}" for s in STRATA_PX), "ece", "rho")
         for name, judged in found.items():

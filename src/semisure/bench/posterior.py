@@ -35,7 +35,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     if start.model is None:
         return {**row, "omega": np.zeros(0), "windows": np.zeros(0)}
     at_start = residual(start.model, matches)
-    true = residual(task.exported.truth, matches)
+    true = residual(task.exported.H_01, matches)
     known = np.isfinite(at_start).all(axis=1) & np.isfinite(true).all(axis=1)
     omega = weighting.core(error_law(matches, task.calibrations.paper), at_start)
     windows = np.abs(true).max(axis=1) / matches.fine_window

@@ -72,7 +72,7 @@ def evaluate(task: Task) -> dict[str, Any]:
         start = _start(e.file, task.estimator, task.settings)
         matches = e.matches()
         H = refit_homography(matches, calibration, start, method="core").model
-        errors.append(corner_error(H, e.truth, matches.source_size))
+        errors.append(corner_error(H, e.H_01, matches.source_size))
     row["auc"] = 100.0 * auc(errors, [AUC_PX])[0]
     if task.powell:
         begin = time.perf_counter()

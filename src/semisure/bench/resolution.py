@@ -80,10 +80,13 @@ def resolution(study: Study) -> Outcome:
     printed: list[list[Cell]] = []
     panels, notes = [], []
     for matcher in study.options.matchers:
-        at = study.exported(matcher, FITTED_AT)
+        at = study.exported(matcher, FITTED_AT, posed=True)
         fold = folds([e.group for e in at], FOLDS)
-        by_size = {_named(size): study.exported(matcher, size) for size in SIZES}
+        by_size = {
+            _named(size): study.exported(matcher, size, posed=True) for size in SIZES
+        }
         found = _cross_validated(study, at, fold, by_size)
+        above, below = [], []
         for size in by_size:
             for law in LAWS:
                 judged = _joined([one.judged[size] for one in found[law]])
@@ -100,10 +103,13 @@ def resolution(study: Study) -> Outcome:
                         len(judged.nll),
                     ]
                 )
-            panels += _panels(f"{matcher}, {size}", found, size)
+            upper, lower = _panels(f"{matcher}, {size}", found, size)
+            above.append(upper)
+            below.append(lower)
+        panels += [*above, *below]
         notes.append(
             f"{matcher}: fitted at {_named(FITTED_AT)} on the other sequences "
-            f"({FOLDS}-fold cross-validation by sequence), {len(study.pairs())} pairs."
+            f"({FOLDS}-fold cross-validation by sequence), {len(at)} pairs."
         )
     table = Table(
         name="resolution",
@@ -150,7 +156,9 @@ def _joined(parts: Sequence[Judged]) -> Judged:
     )
 
 
-def _panels(title: str, found: dict[LawName, list[Found]], size: str) -> list[Panel]:
+def _panels(
+    title: str, found: dict[LawName, list[Found]], size: str
+) -> tuple[Panel, Panel]:
     trusted: dict[str, tuple[FloatArray, FloatArray]] = {}
     density: dict[str, tuple[FloatArray, FloatArray]] = {}
     for law, parts in found.items():
@@ -160,7 +168,7 @@ def _panels(title: str, found: dict[LawName, list[Found]], size: str) -> list[Pa
         density[law] = (_GRID, _unit(sum(one.predicted[size] for one in parts)))
     counted = sum(one.observed[size] for one in found["mixture"])
     density["observed"] = (_GRID, _unit(counted))
-    return [
+    return (
         Panel(
             title=f"{title}: residual",
             xlabel="r_x, px",
@@ -177,7 +185,7 @@ def _panels(title: str, found: dict[LawName, list[Found]], size: str) -> list[Pa
             yscale="log",
             diagonal=True,
         ),
-    ]
+    )
 
 
 def _unit(density: FloatArray | int) -> FloatArray:

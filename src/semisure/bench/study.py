@@ -10,10 +10,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from semisure.bench.depth import depth_residual
 from semisure.bench.export import Exported, Job, Setup, export
 from semisure.bench.parallel import Answer, Item, Tick, Workers
 from semisure.calibrate import fit
 from semisure.datasets.folders import read_homographies
+from semisure.datasets.megadepth import read_megadepth
+from semisure.datasets.posed import PosedPair, read_posed
 from semisure.errors import InputError
 from semisure.files import SHIPPED, load_calibration
 from semisure.geometry.homography import residual
@@ -28,6 +31,7 @@ THRESHOLDS: dict[str, tuple[int, ...]] = {
     "mtv": (10, 30, 50, 100),
 }
 FOLDS = 5
+MIN_OVERLAP = 0.3  # of posed pairs, where their list states it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +79,22 @@ class Study:
     workers: Workers
     tick: Callable[[str], Tick] = field(default=lambda _: lambda done, total: None)
 
-    def pairs(self) -> list[Pair]:
-        """All pairs of all folders; a limit takes them evenly from the whole."""
-        pairs = [pair for root in self.options.data for pair in read_homographies(root)]
+    def pairs(self, *, posed: bool = False) -> list[Pair | PosedPair]:
+        """All pairs of all folders; a limit takes them evenly from each folder.
+
+        Posed pairs have no homography, and only what needs none asks for them.
+        """
+        return [p for root in self.options.data for p in self._pairs_of(root, posed)]
+
+    def _pairs_of(self, root: Path, posed: bool) -> Sequence[Pair | PosedPair]:
+        if is_posed(root) and not posed:
+            raise InputError(
+                f"{root} holds cameras, not homographies; only the benches laws, "
+                "resolution and tail can use it."
+            )
+        pairs: Sequence[Pair | PosedPair] = (
+            _read_posed(root) if is_posed(root) else read_homographies(root)
+        )
         limit = self.options.limit
         if limit is None or limit >= len(pairs):
             return pairs
@@ -86,7 +103,11 @@ class Study:
         return [pairs[k * len(pairs) // limit] for k in range(limit)]
 
     def exported(
-        self, matcher: str, size: tuple[int, int] | None = None
+        self,
+        matcher: str,
+        size: tuple[int, int] | None = None,
+        *,
+        posed: bool = False,
     ) -> list[Exported]:
         """The pairs with their matches in the cache."""
         options = self.options
@@ -99,7 +120,7 @@ class Study:
         known = fingerprint(matcher, options.weights)
         jobs = [
             Job(pair=p, setup=setup, cache=options.cache, fingerprint=repr(known))
-            for p in self.pairs()
+            for p in self.pairs(posed=posed)
         ]
         return self.map(export, jobs, f"Matching, {matcher}")
 
@@ -154,9 +175,23 @@ class Calibrations:
 def with_truth(exported: Exported) -> tuple[Matches, FloatArray]:
     """The matches with a finite true residual, and those residuals."""
     matches = exported.matches()
-    r = residual(exported.truth, matches)
+    if isinstance(exported.truth, PosedPair):
+        r = depth_residual(exported.truth, matches)
+    else:
+        r = residual(exported.truth, matches)
     kept = np.asarray(np.isfinite(r).all(axis=1))
     return matches.take(kept), r[kept]
+
+
+def is_posed(root: Path) -> bool:
+    """True for folders of cameras, and for MegaDepth's index."""
+    return (root / "cameras.txt").is_file() or any(root.glob("scene_info/*.npz"))
+
+
+def _read_posed(root: Path) -> list[PosedPair]:
+    if (root / "cameras.txt").is_file():
+        return read_posed(root, min_overlap=MIN_OVERLAP)
+    return read_megadepth(root)
 
 
 def cross_fit(

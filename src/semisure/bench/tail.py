@@ -54,7 +54,7 @@ def tail(study: Study) -> Outcome:
     for matcher in study.options.matchers:
         for root in study.options.data:
             part = replace(study, options=replace(study.options, data=[root]))
-            exported = part.exported(matcher)
+            exported = part.exported(matcher, posed=True)
             laws, said = part.calibrations(matcher, exported)
             tasks += [
                 Task(matcher, root.name, e, law.paper)

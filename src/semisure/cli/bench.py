@@ -23,7 +23,7 @@ def bench(
     name: Annotated[str | None, typer.Argument(help="See --list.")] = None,
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of sequences, or with pairs.txt; may be repeated."),
+        typer.Option(help="Folder of sequences, or with pairs.txt; repeatable."),
     ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder of results.")
@@ -51,7 +51,9 @@ def bench(
     cache: Annotated[
         Path | None, typer.Option(help="Of matches; default: OUTPUT/matches.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Pairs at most.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Pairs of a folder at most.")
+    ] = None,
     workers: Annotated[int, typer.Option(help="Processes.")] = 1,
     weights: WeightsFile = None,
     seed: Seed = 0,

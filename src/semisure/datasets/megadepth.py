@@ -104,7 +104,8 @@ def _read_scene(root: Path, path: Path) -> list[PosedPair]:
 def _pair(root: Path, path: Path, index: dict[str, Any], i: int, j: int) -> PosedPair:
     name = f"{path.stem}_{i}_{j}"
     cameras = [_camera(root, index, k) for k in (i, j)]
-    return PosedPair(name=name, camera0=cameras[0], camera1=cameras[1])
+    scene = path.stem.partition("_")[0]
+    return PosedPair(name=name, camera0=cameras[0], camera1=cameras[1], scene=scene)
 
 
 def _camera(root: Path, index: dict[str, Any], k: int) -> Camera:
@@ -112,10 +113,13 @@ def _camera(root: Path, index: dict[str, Any], k: int) -> Camera:
     pose = np.asarray(index["poses"][k], dtype=np.float64)
     if pose.shape != (4, 4):
         raise ValueError(f"the pose of image {k} has shape {pose.shape}, not (4, 4)")
+    depths = index.get("depth_paths")
+    depth = None if depths is None or depths[k] is None else root / str(depths[k])
     # COLMAP's frame: the first pixel's centre is at (0.5, 0.5).
     return Camera(
         image=root / str(index["image_paths"][k]),
         K=HALF_PIXEL @ K,
         R=pose[:3, :3],
         t=pose[:3, 3],
+        depth=depth,
     )

@@ -42,6 +42,7 @@ class PosedPair:
     name: str
     camera0: Camera
     camera1: Camera
+    scene: str = ""  # its folder or index
 
     @property
     def P_01(self) -> FloatArray:
@@ -89,7 +90,7 @@ def _read_list(root: Path, min_overlap: float, min_angle: float) -> list[PosedPa
 
 def _pair(root: Path, a: Camera, b: Camera) -> PosedPair:
     name = f"{root.name}_{_stem(a.image)}_{_stem(b.image)}"
-    return PosedPair(name=name, camera0=a, camera1=b)
+    return PosedPair(name=name, camera0=a, camera1=b, scene=root.name)
 
 
 def _stem(image: Path) -> str:
@@ -173,6 +174,8 @@ def depth_at(
 
 
 def _read_depth(path: Path) -> Array:
+    if path.suffix == ".h5":
+        return _read_h5(path)
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as stored:
             return np.asarray(stored["depth"], dtype=np.float64)
@@ -182,3 +185,16 @@ def _read_depth(path: Path) -> Array:
     if raw is None or raw.ndim != 2:
         raise FileError(f"{path} is not a depth map of one 16-bit channel.")
     return raw.astype(np.float64) / 1000.0
+
+
+def _read_h5(path: Path) -> Array:
+    """MegaDepth's: one map called ``depth``, 0 where unknown."""
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtraError("h5py", "store", "Reading HDF5 depths") from None
+    try:
+        with h5py.File(path) as file:
+            return np.asarray(file["depth"], dtype=np.float64)
+    except (OSError, KeyError) as error:
+        raise FileError(f"{path} is not a depth map: {error}.") from None
