@@ -146,11 +146,12 @@ def test_a_changed_setting_never_reuses_a_file(tree: Path, tmp_path: Path) -> No
     changed = [
         replace(job, setup=replace(job.setup, size=(176, 128))),
         replace(job, setup=replace(job.setup, max_side=128)),
+        replace(job, setup=replace(job.setup, device="cuda")),
         replace(job, fingerprint="y"),
         replace(job, pair=turned),
     ]
     files = {export._file(one) for one in [job, *changed]}
-    assert len(files) == 5
+    assert len(files) == 6
     # The truth is no part of the matches: a mended homography costs no matching.
     mended = replace(job, pair=replace(job.pair, H_01=2 * np.eye(3)))
     assert export._file(mended) == export._file(job)

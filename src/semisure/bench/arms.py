@@ -97,7 +97,8 @@ def homography(study: Study) -> Outcome:
         mine = [row for row in rows if row["matcher"] == matcher]
         if matcher in known:
             name = f"{paper.MATCHERS[matcher]}, paper"
-            printed += _paper_rows(name, known[matcher])
+            pairs = paper.HPATCHES_PAIRS if options.protocol == "hpatches" else None
+            printed += _paper_rows(name, known[matcher], pairs)
         printed += _our_rows(matcher, mine, options.thresholds, CORE_ARMS)
     title = (
         f"Homography AUC (%) after {options.estimator}; the paper's: Tab. 1, "
@@ -114,7 +115,8 @@ def estimators(study: Study) -> Outcome:
     for name in PAPER_ESTIMATORS:
         if study.options.protocol == "hpatches":
             label = f"{paper.ESTIMATORS[name]}, paper (EfficientLoFTR)"
-            printed += _paper_rows(label, paper.BY_ESTIMATOR[name])
+            numbers = paper.BY_ESTIMATOR[name]
+            printed += _paper_rows(label, numbers, paper.HPATCHES_PAIRS)
         for matcher in study.options.matchers:
             mine = [
                 r for r in rows if r["estimator"] == name and r["matcher"] == matcher
@@ -136,7 +138,8 @@ def weights(study: Study) -> Outcome:
     for arm in ("base", *(m for m in paper.BY_WEIGHT if m != "base"), "core+"):
         if arm in paper.BY_WEIGHT and options.protocol == "hpatches":
             numbers = paper.BY_WEIGHT[arm]
-            printed.append(["EfficientLoFTR, paper", arm, *numbers, 540])
+            pairs = paper.HPATCHES_PAIRS
+            printed.append(["EfficientLoFTR, paper", arm, *numbers, pairs])
         for matcher in options.matchers:
             mine = [row for row in rows if row["matcher"] == matcher]
             printed.append(_our_row(matcher, arm, mine, thresholds))
@@ -144,9 +147,11 @@ def weights(study: Study) -> Outcome:
     return _outcome(study, "weights", title, printed, rows, notes, thresholds)
 
 
-def _paper_rows(name: str, numbers: tuple[paper.Row, paper.Row]) -> list[list[Cell]]:
+def _paper_rows(
+    name: str, numbers: tuple[paper.Row, paper.Row], pairs: int | None
+) -> list[list[Cell]]:
     base, core = numbers
-    return [[name, "base", *base, None], [name, "core", *core, None]]
+    return [[name, "base", *base, pairs], [name, "core", *core, pairs]]
 
 
 def _our_rows(

@@ -35,6 +35,7 @@ class Setup:
     size: tuple[int, int] | None = (1280, 960)  # None: as they are
     max_side: int | None = None  # of what the matcher looks at; None: its own
     weights: Path | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -134,7 +135,12 @@ def _match(job: Job) -> dict[str, Array]:
 
 @lru_cache(maxsize=1)
 def _matcher(setup: Setup) -> Matcher:
-    return load_matcher(setup.matcher, max_side=setup.max_side, weights=setup.weights)
+    return load_matcher(
+        setup.matcher,
+        max_side=setup.max_side,
+        weights=setup.weights,
+        device=setup.device,
+    )
 
 
 def resizing(before: FloatArray, after: FloatArray) -> FloatArray:
@@ -156,6 +162,7 @@ def _file(job: Job) -> Path:
         "matcher": setup.matcher,
         "size": setup.size,
         "max_side": setup.max_side,
+        "device": setup.device,
         "fingerprint": job.fingerprint,
     }
     text = json.dumps(made_of, sort_keys=True)

@@ -32,6 +32,8 @@ LAWS = {
 
 Row = tuple[float, ...]
 
+HPATCHES_PAIRS = 540  # its 108 sequences
+
 # Tab. 1 (tab:homography_hpatches_mtv): RANSAC, base and with CoRe.
 HPATCHES: dict[str, tuple[Row, Row]] = {  # AUC at 1, 3, 5, 10 px, 1280 × 960
     "loftr": ((21.37, 49.17, 61.40, 75.18), (28.80, 58.72, 70.19, 81.54)),

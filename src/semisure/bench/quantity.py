@@ -167,7 +167,12 @@ def quantity(study: Study) -> Outcome:
         )
         for name, title in titles.items()
     ]
-    return Outcome(tables=[table], rows=rows, figures={"quantity": panels})
+    note = (
+        "Fitted on subsets of one half of the sequences, judged on the other half, and "
+        f"the other way round; seed {study.options.seed}, Powell once for each half."
+    )
+    figures = {"quantity": panels}
+    return Outcome(tables=[table], rows=rows, figures=figures, notes=[note])
 
 
 def _mean(rows: Sequence[dict[str, Any]], name: str) -> float:

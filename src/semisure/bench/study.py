@@ -44,6 +44,7 @@ class Options:
     size: tuple[int, int] | None = None  # None: the paper's for the protocol
     max_side: int | None = None
     weights: Path | None = None
+    device: str | None = None
     estimator: str = "ransac"  # the paper's
     threshold_px: float = 3.0
     calibration: str | None = None  # a file; None: shipped, else cross-validated
@@ -116,6 +117,7 @@ class Study:
             size=size or options.image_size,
             max_side=options.max_side,
             weights=options.weights,
+            device=options.device,
         )
         known = fingerprint(matcher, options.weights)
         jobs = [

@@ -69,7 +69,7 @@ class Outcome:
 
     tables: Sequence[Table]
     rows: Sequence[dict[str, Any]] = ()
-    figures: dict[str, Sequence[Panel]] = field(default_factory=dict)
+    figures: Mapping[str, Sequence[Panel]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli.app import Seed, Threshold, WeightsFile, app, parse_size, stages
+from semisure.cli.app import (
+    Device,
+    Seed,
+    Threshold,
+    WeightsFile,
+    app,
+    parse_size,
+    stages,
+)
 
 if TYPE_CHECKING:
     from semisure.bench.study import Options
@@ -55,6 +63,7 @@ def bench(
         int | None, typer.Option(help="Pairs of a folder at most.")
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
     listed: Annotated[
@@ -91,6 +100,7 @@ def bench(
         size=parse_size(size),
         max_side=max_side,
         weights=weights,
+        device=device,
         estimator=estimator,
         threshold_px=threshold_px,
         calibration=calibration,
