@@ -15,7 +15,7 @@ import numpy as np
 from semisure import mixture
 from semisure.bench import paper
 from semisure.bench.export import Exported
-from semisure.bench.study import FOLDS, Study, cross_fit, folds, with_truth
+from semisure.bench.study import FOLDS, Study, cross_fit, folds, validated, with_truth
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.calibrate import STRATA_PX
 from semisure.metrics import expected_calibration_error, reliability, spearman
@@ -125,7 +125,7 @@ def laws(study: Study) -> Outcome:
         panels.append(_reliability(matcher, found))
         notes.append(
             f"{matcher}: {len(exported)} pairs, each law fitted on the other "
-            f"sequences ({FOLDS}-fold cross-validation by sequence)."
+            f"sequences ({validated(exported)})."
         )
     table = Table(
         name="laws",

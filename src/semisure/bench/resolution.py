@@ -13,7 +13,7 @@ import numpy as np
 from semisure import mixture
 from semisure.bench.export import Exported
 from semisure.bench.laws import Judged, judge
-from semisure.bench.study import FOLDS, Study, cross_fit, folds, with_truth
+from semisure.bench.study import FOLDS, Study, cross_fit, folds, validated, with_truth
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.metrics import reliability
 from semisure.types import Calibration, FloatArray, IntArray, LawName
@@ -109,7 +109,7 @@ def resolution(study: Study) -> Outcome:
         panels += [*above, *below]
         notes.append(
             f"{matcher}: fitted at {_named(FITTED_AT)} on the other sequences "
-            f"({FOLDS}-fold cross-validation by sequence), {len(at)} pairs."
+            f"({validated(at)}), {len(at)} pairs."
         )
     table = Table(
         name="resolution",
