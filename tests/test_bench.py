@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from semisure.bench import BENCHES, export, paper
 from semisure.bench.depth import depth_residual
+from semisure.bench.everything import _fit_for
 from semisure.bench.export import Job, Setup, resizing
 from semisure.bench.initial import binned
 from semisure.bench.laws import Judged
@@ -496,6 +497,11 @@ def test_posed_pairs_without_depth_or_for_homographies_are_refused(
     posed = Study(replace(study.options, data=[tmp_path]), study.workers)
     with pytest.raises(InputError, match="holds cameras, not homographies"):
         posed.pairs()
+    tree = study.options.data[0]
+    both = replace(posed, options=replace(posed.options, data=[tree, tmp_path]))
+    assert list(_fit_for("homography", both).options.data) == [tree]
+    assert _fit_for("laws", both) is both
+    assert _fit_for("homography", posed) is posed
 
 
 def test_laws_on_posed_scenes(cache: Path, pool: Workers) -> None:

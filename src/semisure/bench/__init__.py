@@ -98,6 +98,8 @@ _ENTRIES = (
         _SEQUENCES,
     ),
 )
+# Those that need the matches' true errors only, so that depth will do.
+WITHOUT_HOMOGRAPHY = ("laws", "resolution", "tail")
 BENCHES: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from semisure.bench import BENCHES
+from semisure.bench import BENCHES, WITHOUT_HOMOGRAPHY
 from semisure.bench.figures import draw, rendered
 from semisure.bench.parallel import Tick, workers
 from semisure.bench.run import of_study, versions, write_outcome
-from semisure.bench.study import Options, Study
+from semisure.bench.study import Options, Study, is_posed
 from semisure.bench.tables import Outcome
 from semisure.errors import SemisureError
 from semisure.report import Picture, Section, write_report
@@ -43,10 +43,19 @@ def run_all(
         study.pairs(posed=True)  # without data there is nothing to skip
         for name in BENCHES:
             try:
-                done.outcomes[name] = of_study(name, study)
+                done.outcomes[name] = of_study(name, _fit_for(name, study))
             except SemisureError as error:
                 done.skipped[name] = str(error)
     return done
+
+
+def _fit_for(name: str, study: Study) -> Study:
+    """The study without folders that the bench cannot use, if others are left."""
+    data = study.options.data
+    planar = [root for root in data if not is_posed(root)]
+    if name in WITHOUT_HOMOGRAPHY or not planar:
+        return study
+    return replace(study, options=replace(study.options, data=planar))
 
 
 def write_all(options: Options, done: Everything, folder: Path) -> Path:

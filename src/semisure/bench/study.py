@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from semisure.bench import WITHOUT_HOMOGRAPHY
 from semisure.bench.depth import depth_residual
 from semisure.bench.export import Exported, Job, Setup, export
 from semisure.bench.parallel import Answer, Item, Tick, Workers
@@ -90,8 +91,8 @@ class Study:
     def _pairs_of(self, root: Path, posed: bool) -> Sequence[Pair | PosedPair]:
         if is_posed(root) and not posed:
             raise InputError(
-                f"{root} holds cameras, not homographies; only the benches laws, "
-                "resolution and tail can use it."
+                f"{root} holds cameras, not homographies; only the benches "
+                f"{', '.join(WITHOUT_HOMOGRAPHY)} can use it."
             )
         pairs: Sequence[Pair | PosedPair] = (
             _read_posed(root) if is_posed(root) else read_homographies(root)
