@@ -441,7 +441,8 @@ def test_all_on_one_page_with_what_is_missing(
     assert "homography (Tab. 1)" in page
     assert "data:image/png;base64," in page
     assert "Tab. 2, Aachen localisation" in page
-    assert "http" not in page
+    assert "http://" not in page
+    assert "https://" not in page
 
 
 def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
