@@ -23,14 +23,14 @@ from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.mixture import STD_FLOOR_PX, ErrorLaw
 from semisure.refit import (
-    FAR_PX,
     MAX_ITERATIONS,
     REFIT_METHODS,
     RefitMethod,
     ablation_weight,
     floored,
 )
-from semisure.types import BoolArray, Calibration, Estimate, FloatArray, Refit
+from semisure.starting import FAR_PX, kept, start_of
+from semisure.types import Calibration, Estimate, FloatArray, Refit
 from semisure.variants import error_law
 from semisure.world import WorldMatches
 
@@ -66,17 +66,19 @@ def refit_pose(
         raise InputError(
             f"method must be one of {', '.join(REFIT_METHODS)}, but is {method!r}."
         )
-    start, inliers = _start(matches, initial)
+    start, inliers = start_of(
+        initial, len(matches), partial(se3.checked, name="initial")
+    )
     if start is None:
         reason = initial.reason if isinstance(initial, Estimate) else None
-        return _kept(matches, None, method, reason or "there is no initial pose")
+        return kept(len(matches), None, method, reason or "there is no initial pose")
     if len(matches) < MIN_MATCHES:
         reason = f"{len(matches)} matches are too few, a pose needs {MIN_MATCHES}"
-        return _kept(matches, start, method, reason)
+        return kept(len(matches), start, method, reason)
     residual = residuals(start, camera, matches)
     if not np.isfinite(residual).all(axis=1).any():
         reason = "every world point lies behind the initial camera"
-        return _kept(matches, start, method, reason)
+        return kept(len(matches), start, method, reason)
     if method == "core+":
         return _core_plus(matches, camera, calibration, start)
     far = _far(residual)
@@ -85,7 +87,7 @@ def refit_pose(
     model, iterations = _least_squares(start, matches, camera, weight)
     if model is None:
         reason = "the weighted matches do not determine a pose"
-        return _kept(matches, start, method, reason, weight)
+        return kept(len(matches), start, method, reason, weight)
     return Refit(
         model=model,
         weight=weight,
@@ -109,44 +111,11 @@ def residuals(pose: FloatArray, camera: Camera, matches: WorldMatches) -> FloatA
     return matches.points - se3.project(pose, camera, matches.world)
 
 
-def _start(
-    matches: WorldMatches, initial: Estimate | ArrayLike
-) -> tuple[FloatArray | None, BoolArray | None]:
-    if not isinstance(initial, Estimate):
-        return se3.checked(initial, "initial"), None
-    if len(initial.inliers) != len(matches):
-        raise InputError(
-            f"initial must come from these {len(matches)} matches, but has "
-            f"{len(initial.inliers)} inlier flags."
-        )
-    if initial.model is None:
-        return None, initial.inliers
-    return se3.checked(initial.model, "initial"), initial.inliers
-
-
 def _far(residual: FloatArray) -> FloatArray:
     """Points behind the camera very far off, not undefined."""
     if np.isfinite(residual.sum()):
         return residual
     return np.nan_to_num(residual, nan=FAR_PX, posinf=FAR_PX, neginf=-FAR_PX)
-
-
-def _kept(
-    matches: WorldMatches,
-    initial: FloatArray | None,
-    method: str,
-    reason: str,
-    weight: FloatArray | None = None,
-) -> Refit:
-    return Refit(
-        model=initial,
-        weight=np.zeros(len(matches)) if weight is None else weight,
-        initial=initial,
-        method=method,
-        reason=reason,
-        iterations=0,
-        std_floor_px=STD_FLOOR_PX,
-    )
 
 
 def _least_squares(
@@ -192,7 +161,7 @@ def _core_plus(
     pose, iterations = _iterate(start, matches, camera, floored(law, matches))
     if pose is None:
         told = "the weighted matches do not determine a pose"
-        return _kept(matches, start, "core+", told, weighting.core(law, first))
+        return kept(len(matches), start, "core+", told, weighting.core(law, first))
     last = _far(residuals(pose, camera, matches))
     before, after = (float(mixture.log_density(law, r).sum()) for r in (first, last))
     better = after >= before

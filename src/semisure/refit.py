@@ -23,6 +23,7 @@ from semisure import covariance, mixture, weighting
 from semisure.errors import InputError
 from semisure.geometry import homography as plane
 from semisure.mixture import STD_FLOOR_PX, ErrorLaw
+from semisure.starting import FAR_PX, kept, start_of
 from semisure.types import (
     BoolArray,
     Calibration,
@@ -54,7 +55,6 @@ CORNER_TOLERANCE_PX = 1e-3
 # real pairs; where the homography is exact it costs a little, which
 # benchmarks/model_floor.py prints.
 MODEL_FLOOR = 4e-4
-FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
 
 
 def refit_homography(
@@ -77,10 +77,12 @@ def refit_homography(
         raise InputError(
             f"method must be one of {', '.join(REFIT_METHODS)}, but is {method!r}."
         )
-    start, inliers = _start(matches, initial)
+    start, inliers = start_of(
+        initial, len(matches), partial(plane.checked, name="initial"), trusted=True
+    )
     if start is None:
         reason = initial.reason if isinstance(initial, Estimate) else None
-        return _kept(matches, None, method, reason or "there is no initial model")
+        return kept(len(matches), None, method, reason or "there is no initial model")
     if method == "core+":
         return _core_plus(matches, calibration, start)
     residual = _residual(start, matches)
@@ -88,7 +90,7 @@ def refit_homography(
     model = _weighted_dlt(matches, weight)
     if model is None:
         reason = "the weighted matches do not determine a homography"
-        return _kept(matches, start, method, reason, weight)
+        return kept(len(matches), start, method, reason, weight)
     return Refit(
         model=model,
         weight=weight,
@@ -153,20 +155,6 @@ def without_bias(
     return matches.shifted(-shift), replace(calibration, location=None)
 
 
-def _start(
-    matches: Matches, initial: Estimate | ArrayLike
-) -> tuple[FloatArray | None, BoolArray | None]:
-    """The initial model and its inliers where the estimator gave them."""
-    if isinstance(initial, Estimate):
-        if len(initial.inliers) != len(matches):
-            raise InputError(
-                f"initial must come from these {len(matches)} matches, but has "
-                f"{len(initial.inliers)} inlier flags."
-            )
-        return initial.model, initial.inliers
-    return plane.checked(initial, "initial"), None
-
-
 def _residual(H: FloatArray, matches: Matches) -> FloatArray:
     """Residuals with points on the horizon very far off, not undefined."""
     residual = plane.residual(H, matches)
@@ -209,24 +197,6 @@ def _weighted_dlt(matches: Matches, weight: FloatArray) -> FloatArray | None:
     return None if H_10 is None else plane.inverse(H_10)
 
 
-def _kept(
-    matches: Matches,
-    initial: FloatArray | None,
-    method: str,
-    reason: str,
-    weight: FloatArray | None = None,
-) -> Refit:
-    return Refit(
-        model=initial,
-        weight=np.zeros(len(matches)) if weight is None else weight,
-        initial=initial,
-        method=method,
-        reason=reason,
-        iterations=0,
-        std_floor_px=STD_FLOOR_PX,
-    )
-
-
 def _core_plus(matches: Matches, calibration: Calibration, start: FloatArray) -> Refit:
     law = error_law(matches, calibration)
     H, iterations = _iterate(start, matches, floored(law, matches))
@@ -249,7 +219,7 @@ def _core_plus(matches: Matches, calibration: Calibration, start: FloatArray) ->
                 uncertainty=partial(_covariance, H, matches, calibration),
             )
         reason = "the refit was less likely than the initial model"
-    return _kept(matches, start, "core+", reason, weighting.core(law, first))
+    return kept(len(matches), start, "core+", reason, weighting.core(law, first))
 
 
 def _covariance(

@@ -26,6 +26,7 @@ from semisure import linelaw, weighting
 from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.mixture import STD_FLOOR_PX, ErrorLaw
+from semisure.starting import FAR_PX, kept, start_of
 from semisure.types import Calibration, Estimate, FloatArray, Matches, Refit
 from semisure.variants import error_law
 
@@ -40,7 +41,6 @@ CAMERA_FLOOR = 1e-4
 # The matches show a translation where a tenth of them, by weight, are this many fine
 # scales from where a pure rotation puts them; of errors alone less than 1 % are.
 MIN_PARALLAX, PARALLAX_SHARE = 4.0, 0.1
-FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
 
 
 def refit_relative(
@@ -74,10 +74,10 @@ def refit_relative(
         epipolar.checked_intrinsics(K0, "K0"),
         epipolar.checked_intrinsics(K1, "K1"),
     )
-    start = _start(matches, initial)
+    start, _ = start_of(initial, len(matches), epipolar.checked_pose)
     if start is None:
         reason = initial.reason if isinstance(initial, Estimate) else None
-        return _kept(matches, None, method, reason or "there is no initial model")
+        return kept(len(matches), None, method, reason or "there is no initial model")
     law = error_law(matches, calibration)
     if method == "core+":
         return _core_plus(matches, law, start, *cameras)
@@ -85,17 +85,6 @@ def refit_relative(
         metric = _checked_depth(matches, depth, baseline)
         return _depth_assisted(method, matches, law, start, *cameras, *metric)
     return _epipolar_core(method, matches, law, start, *cameras)
-
-
-def _start(matches: Matches, initial: Estimate | ArrayLike) -> FloatArray | None:
-    if not isinstance(initial, Estimate):
-        return epipolar.checked_pose(initial)
-    if len(initial.inliers) != len(matches):
-        raise InputError(
-            f"initial must come from these {len(matches)} matches, but has "
-            f"{len(initial.inliers)} inlier flags."
-        )
-    return None if initial.model is None else epipolar.checked_pose(initial.model)
 
 
 def _checked_depth(
@@ -113,24 +102,6 @@ def _checked_depth(
             f"they are {z.shape} and {baseline}."
         )
     return z, float(baseline)
-
-
-def _kept(
-    matches: Matches,
-    initial: FloatArray | None,
-    method: str,
-    reason: str,
-    weight: FloatArray | None = None,
-) -> Refit:
-    return Refit(
-        model=initial,
-        weight=np.zeros(len(matches)) if weight is None else weight,
-        initial=initial,
-        method=method,
-        reason=reason,
-        iterations=0,
-        std_floor_px=STD_FLOOR_PX,
-    )
 
 
 class _View(Protocol):
@@ -207,14 +178,14 @@ def _core_plus(
     first = look(start)
     if len(matches) < epipolar.MINIMAL_SAMPLE:
         reason = f"only {len(matches)} matches, a relative pose needs 5"
-        return _kept(matches, start, "core+", reason, first.weight())
+        return kept(len(matches), start, "core+", reason, first.weight())
     last, iterations = _climb(first, look)
     if not _has_parallax(last, matches, law, K0, K1):
         reason = (
             "the matches lie where a pure rotation puts them, so that the direction of "
             "the translation is not determined"
         )
-        return _kept(matches, start, "core+", reason, first.weight())
+        return kept(len(matches), start, "core+", reason, first.weight())
     return Refit(
         model=last.P_01,
         weight=last.weight(),
@@ -274,7 +245,7 @@ def _epipolar_core(
         E = epipolar.weighted_eight_point(x0, x1, weight)
         if E is None:
             reason = "the weighted matches do not determine an essential matrix"
-            return _kept(matches, start, method, reason, weight)
+            return kept(len(matches), start, method, reason, weight)
         model, iterations = epipolar.pose_in_front(E, x0, x1, weight), 1
     else:
 
@@ -308,7 +279,7 @@ def _depth_assisted(
     known = np.isfinite(depth) & (depth > 0)
     if known.sum() < epipolar.MINIMAL_SAMPLE:
         reason = f"only {known.sum()} matches have a depth, a relative pose needs 5"
-        return _kept(matches, start, method, reason)
+        return kept(len(matches), start, method, reason)
     seen, seen_law = matches.take(known), law.take(known)
 
     def residual(P_01: FloatArray) -> tuple[FloatArray, FloatArray]:
