@@ -11,6 +11,8 @@ from semisure.errors import InputError
 from semisure.images import Image
 from semisure.types import FloatArray, IntArray, Matches
 
+MIN_CONFIDENCE = 1e-12  # where the softmax underflows
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -92,7 +94,7 @@ def assemble(
     return Matches(
         source=view0.back(source),
         target=view1.back(target),
-        confidence=confidence,
+        confidence=np.clip(confidence, MIN_CONFIDENCE, 1.0),
         fine_std=fine_std * scale,
         coarse_std=coarse_std * scale,
         fine_window=fine_window * scale.mean(axis=1),

@@ -31,7 +31,6 @@ WEIGHTS = Weights(
 FineStages = Literal["both", "second"]
 
 MULTIPLE = 32  # px
-MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 MIN_SIDE = 64  # px: less is all border
 FINE_WINDOW_PX = 8.0  # the cell whose pixels the first fine stage compares
 
@@ -116,7 +115,7 @@ def _match(
         named = {
             "source": found.source - 0.5,
             "target": found.target - 0.5,
-            "confidence": found.chosen.confidence.clamp(MIN_CONFIDENCE, 1.0),
+            "confidence": found.chosen.confidence,
             **cues(found, comatch.fine_stages),
         }
         more = extra_cues(found, comatch.fine_stages)

@@ -29,7 +29,6 @@ WEIGHTS = Weights(
 )
 
 MULTIPLE = 32  # px
-MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 FINE_WINDOW_PX = 8.0  # offsets from −4 to 4 px
 
 
@@ -104,7 +103,7 @@ def _match(
         named = {
             "source": found.source - 0.5,
             "target": found.target - 0.5,
-            "confidence": found.chosen.confidence.clamp(MIN_CONFIDENCE, 1.0),
+            "confidence": found.chosen.confidence,
             "native_scale": found.sigma,
             **cues(found),
         }

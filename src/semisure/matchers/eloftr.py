@@ -39,7 +39,6 @@ STRIDE = 8  # px, of coarse cells, which are the fine windows too
 MULTIPLE = 32  # px: attention aggregates 4 × 4 cells
 BORDER = 2  # cells
 TEMPERATURE = 0.1
-MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 TRAINED_SIDE = 832  # px
 PIXEL_CHANNELS = 56  # of the 64 fine ones, for the first stage; the rest for the second
 REGRESS_TEMPERATURE = 10.0
@@ -191,7 +190,7 @@ def _heads(
     return {
         "source": cell_corner(index0, size0[1], STRIDE) + moved0 - 0.5,
         "target": cell_corner(index1, size1[1], STRIDE) + moved1 - 0.5,
-        "confidence": confidence.clamp(MIN_CONFIDENCE, 1.0),
+        "confidence": confidence,
         "fine_std": fine_std,
         "coarse_std": STRIDE * row_spread(f0[index0], f1, size1),
     }

@@ -28,7 +28,6 @@ WEIGHTS = Weights(
 )
 
 MULTIPLE = 8  # px
-MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 MIN_SIDE = 40  # px: less is all border
 FINE_WINDOW_PX = 8.0  # from the first to the last of five steps of 2 px
 
@@ -91,7 +90,7 @@ def _match(
         named = {
             "source": found.source - 0.5,
             "target": found.target - 0.5,
-            "confidence": found.chosen.confidence.clamp(MIN_CONFIDENCE, 1.0),
+            "confidence": found.chosen.confidence,
             **cues(found),
         }
     return {name: t.cpu().double().numpy() for name, t in named.items()}

@@ -40,7 +40,6 @@ STRIDE_COARSE, STRIDE_FINE = 8, 2  # px
 WINDOW = 5  # fine cells a side, 8 px from the first to the last
 BORDER = 2  # cells
 TEMPERATURE = 0.1
-MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 MIN_SIDE = (2 * BORDER + 1) * STRIDE_COARSE
 STRIP_ROWS = 64  # at half size
 FINE_BATCH = 1024  # matches; 25 × 256 floats each, several times over
@@ -127,7 +126,7 @@ def _match(
         found = {
             "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
             "target": cell_corner(index1, size1[1], STRIDE_COARSE) + offset - 0.5,
-            "confidence": confidence.clamp(MIN_CONFIDENCE, 1.0),
+            "confidence": confidence,
             "fine_std": fine_std,
             "coarse_std": STRIDE_COARSE * row_spread(f0[index0], f1, size1),
         }

@@ -32,7 +32,6 @@ WEIGHTS = Weights(
 
 # Sharp enough to tell keypoints apart: of 0.1, 0.05 and 0.02 the law fits best at 0.02.
 TEMPERATURE = 0.02
-MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 GRID = 8  # the fine head's logits stand for 8 × 8 offsets
 FINE_SHARPNESS = 3.0  # the library's factor on those logits
 MIN_FINE_PEAK = 0.25  # the library's threshold on their largest probability
@@ -114,7 +113,7 @@ def _match(
         found = {
             "source": position[index0] + offset[sure] * scale,
             "target": second["keypoints"][0][index1],
-            "confidence": cues[0].clamp(MIN_CONFIDENCE, 1.0),
+            "confidence": cues[0],
             "fine_std": fine_std[sure] * scale,
             "coarse_std": cues[1],
             "fine_window": GRID * scale[:, 0],
