@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 
 from semisure.bench import BENCHES, export, paper
 from semisure.bench.depth import depth_residual
-from semisure.bench.everything import _fit_for
 from semisure.bench.export import Job, Setup, resizing
 from semisure.bench.initial import binned
 from semisure.bench.laws import Judged
+from semisure.bench.options import Options
 from semisure.bench.parallel import Workers, workers
 from semisure.bench.posterior import curves
 from semisure.bench.run import document, run_bench, text_of, write_outcome
-from semisure.bench.study import Options, Study, folds
+from semisure.bench.study import Study, folds
 from semisure.bench.tables import Outcome, Table, plain, rows_as_csv
 from semisure.cli import app
 from semisure.datasets.posed import Camera, PosedPair
@@ -212,7 +212,9 @@ def test_no_group_is_split_by_folds() -> None:
 
 
 def test_limit_takes_pairs_from_everywhere(study: Study) -> None:
-    some = Study(replace(study.options, limit=3), study.workers).pairs()
+    some = Study(replace(study.options, limit=3), study.workers).pairs(
+        study.options.data[0]
+    )
     assert [pair.name for pair in some] == ["i_a_2", "v_b_2", "v_c_2"]
 
 
@@ -251,7 +253,9 @@ def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -
     names = {path.name for path in tmp_path.iterdir()}
     assert {f"homography.{k}" for k in ("txt", "csv", "json", "png", "svg")} <= names
     stored = json.loads((tmp_path / "homography.json").read_text())
-    assert stored["settings"]["size"] == list(SIZE)
+    root = str(study.options.data[0])
+    asked = {"protocol": "hpatches", "size": list(SIZE)}
+    assert stored["settings"]["data"] == {root: asked}
     assert stored["versions"]["semisure"]
     assert len(stored["rows"]) == 6
     assert "daisy: the shipped calibration" in text_of(outcome)
@@ -418,7 +422,10 @@ def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
     assert pairs == 6
     write_outcome("tail", study.options, outcome, tmp_path)
     outcome = runtime(study)
-    assert all(row[stage] > 0 for row in outcome.rows for stage in STAGES)
+    timed = [stage for stage in STAGES if stage != "cues"]
+    assert all(row[stage] > 0 for row in outcome.rows for stage in timed)
+    # The embedded matcher's cues come with its search.
+    assert all(row["cues"] == 0 for row in outcome.rows)
     write_outcome("runtime", study.options, outcome, tmp_path)
 
 
@@ -440,7 +447,6 @@ def test_all_on_one_page_with_what_is_missing(
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "homography (Tab. 1)" in page
     assert "data:image/png;base64," in page
-    assert "Tab. 2, Aachen localisation" in page
     assert "http://" not in page
     assert "https://" not in page
 
@@ -495,14 +501,14 @@ def test_posed_pairs_without_depth_or_for_homographies_are_refused(
     with pytest.raises(FileError, match=r"There is no depth of .*0\.jpg"):
         depth_residual(blind, one)
     (tmp_path / "cameras.txt").touch()
-    posed = Study(replace(study.options, data=[tmp_path]), study.workers)
+    (tmp_path / "pairs.csv").touch()
     with pytest.raises(InputError, match="holds cameras, not homographies"):
-        posed.pairs()
+        study.on([tmp_path]).fit_for(BENCHES["homography"])
     tree = study.options.data[0]
-    both = replace(posed, options=replace(posed.options, data=[tree, tmp_path]))
-    assert list(_fit_for("homography", both).options.data) == [tree]
-    assert _fit_for("laws", both) is both
-    assert _fit_for("homography", posed) is posed
+    both = study.on([tree, tmp_path])
+    assert list(both.fit_for(BENCHES["homography"]).options.data) == [tree]
+    assert "holds cameras" in both.log[0]
+    assert list(both.fit_for(BENCHES["laws"]).options.data) == [tree, tmp_path]
 
 
 def test_laws_on_posed_scenes(cache: Path, pool: Workers) -> None:

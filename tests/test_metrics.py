@@ -101,6 +101,46 @@ def test_auroc_and_auprc_by_hand() -> None:
     assert np.isnan(metrics.auprc(score, np.zeros(4, bool)))
 
 
+def test_auroc_and_auprc_are_scikit_learns() -> None:
+    scores = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(0)
+    for ties in (3, 50, 10**6):
+        score = rng.integers(0, ties, 500).astype(float)
+        positive = rng.random(500) < 0.2 + 0.5 * score / ties
+        auroc = scores.roc_auc_score(positive, score)
+        auprc = scores.average_precision_score(positive, score)
+        assert metrics.auroc(score, positive) == pytest.approx(auroc, abs=1e-12)
+        assert metrics.auprc(score, positive) == pytest.approx(auprc, abs=1e-12)
+
+
+def test_corner_error_is_that_of_points_moved_by_opencv() -> None:
+    import cv2
+
+    rng = np.random.default_rng(0)
+    frame = np.array([[[0, 0], [799, 0], [799, 599], [0, 599]]], dtype=np.float64)
+    for _ in range(20):
+        H, truth = np.eye(3) + rng.normal(
+            0, [[0.1, 0.1, 9], [0.1, 0.1, 9], [1e-5, 1e-5, 0]], (2, 3, 3)
+        )
+        moved = [cv2.perspectiveTransform(frame, M)[0] for M in (H, truth)]
+        expected = np.linalg.norm(moved[0] - moved[1], axis=1).mean()
+        assert metrics.corner_error(H, truth, (800, 600)) == pytest.approx(expected)
+
+
+def test_gain_of_auc_and_its_spread() -> None:
+    before = np.full(50, 4.0)
+    # Recall rises to 1/50 along a line to 4 px, jumps to 1 and stays: (0.04 + 1) / 5.
+    # Halved: (0.02 + 3) / 5. Every resampling says the same: no spread.
+    gain, spread = metrics.auc_gain(before, before / 2, [5])
+    assert gain == pytest.approx([3.02 / 5 - 1.04 / 5])
+    assert spread == pytest.approx([0.0], abs=1e-12)
+    # Half of the pairs gain: the spread of a share of 50 draws is √(¼ / 50).
+    after = np.where(np.arange(50) % 2, np.inf, 0.0)
+    gain, spread = metrics.auc_gain(np.full(50, np.inf), after, [5], draws=2000)
+    assert gain == pytest.approx([0.5])
+    assert spread == pytest.approx([np.sqrt(0.25 / 50)], rel=0.1)
+
+
 def test_coverage_of_the_true_law_is_its_level() -> None:
     matches, r = SyntheticMatcher().match(np.eye(3), count=40_000, seed=1)
     law = error_law(matches, SyntheticMatcher().calibration)

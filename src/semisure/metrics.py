@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,6 +75,28 @@ def auc(errors: ArrayLike, thresholds: Iterable[float]) -> list[float]:
         steps = np.diff(cut_x) * (cut_y[1:] + cut_y[:-1]) / 2.0
         areas.append(float(steps.sum() / threshold))
     return areas
+
+
+def auc_gain(
+    before: ArrayLike,
+    after: ArrayLike,
+    thresholds: Sequence[float],
+    seed: int = 0,
+    draws: int = 500,
+) -> tuple[FloatArray, FloatArray]:
+    """AUC of `after` less that of `before`, and its standard error, by threshold.
+
+    Both hold the errors of the same pairs; pairs are drawn anew with both of theirs
+    (paired bootstrap), so what makes a pair hard cancels.
+    """
+    errors = np.array([before, after], dtype=np.float64)
+    gain = np.subtract(auc(errors[1], thresholds), auc(errors[0], thresholds))
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(draws):
+        some = errors[:, rng.integers(0, errors.shape[1], errors.shape[1])]
+        drawn.append(np.subtract(auc(some[1], thresholds), auc(some[0], thresholds)))
+    return gain, np.std(drawn, axis=0)
 
 
 def _mass_bins(order_by: FloatArray, bins: int) -> list[IntArray]:

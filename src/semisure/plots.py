@@ -140,6 +140,21 @@ def plot_ellipses(
     height, width = image.shape[:2]
     figure = _figure(9.0, 9.0 * height / width + 0.2)
     axes = figure.add_subplot()
+    draw_ellipses(figure, axes, image, points, half_axes, expected_px, magnified)
+    return figure
+
+
+def draw_ellipses(
+    figure: Figure,
+    axes: Any,
+    image: Image,
+    points: FloatArray,
+    half_axes: FloatArray,
+    expected_px: FloatArray,
+    magnified: float,
+) -> None:
+    """The same into given axes."""
+    height, width = image.shape[:2]
     axes.imshow(_backdrop(image), cmap="gray", vmin=0, vmax=255)
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")
@@ -153,7 +168,6 @@ def plot_ellipses(
         )  # fmt: skip
         axes.add_collection(drawn)
     _add_bar(figure, axes)
-    return figure
 
 
 def plot_reliability(

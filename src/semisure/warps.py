@@ -46,6 +46,14 @@ def random_pair(
     return *images, normalised(H_1 @ np.linalg.inv(H_0))
 
 
+def random_view(
+    photo: Image, rng: np.random.Generator, settings: WarpSettings = DEFAULT_WARPS
+) -> tuple[Image, FloatArray]:
+    """`photo` from another viewpoint, of the same size, and the homography to it."""
+    H = _random_homography((photo.shape[1], photo.shape[0]), rng, settings, share=1.0)
+    return _warp(photo, H, cv2.BORDER_CONSTANT), H
+
+
 def _warped(
     photo: Image, rng: np.random.Generator, settings: WarpSettings, share: float
 ) -> tuple[Image, FloatArray]:

@@ -8,8 +8,13 @@ network runs twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from semisure.errors import InputError
+
+# What a bench needs to know of its pairs: a homography; their matches' true errors,
+# which depth tells too; cameras.
+Truth = Literal["homography", "errors", "pose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,60 +25,38 @@ class Entry:
     module: str
     paper: str  # where the paper has it
     what: str
-    needs: str
+    truth: Truth = "homography"
+    also: str = ""  # what else it needs
+    protocols: bool = False  # judges each of the paper's two protocols by itself
+
+    @property
+    def needs(self) -> str:
+        return _NEEDS[self.truth] + self.also
 
 
-_SEQUENCES = "pairs with homographies"
-_SEVERAL = "pairs with homographies, of two sequences or more"
-_TRUE_ERRORS = "pairs with homographies, or with cameras and depth"
+_NEEDS: dict[Truth, str] = {
+    "homography": "pairs with homographies",
+    "errors": "pairs with homographies, or with cameras and depth",
+    "pose": "pairs with cameras",
+}
+_SEVERAL = ", of two sequences or scenes or more"
 _ENTRIES = (
     Entry(
         "homography",
         "arms",
         "Tab. 1",
         "homography AUC by matcher, base, CoRe and core+",
-        _SEQUENCES,
+        protocols=True,
     ),
-    Entry(
-        "estimators",
-        "arms",
-        "Tab. 4",
-        "homography AUC by robust estimator",
-        _SEQUENCES,
-    ),
-    Entry(
-        "weights",
-        "arms",
-        "Tab. 3",
-        "homography AUC by refit weight",
-        _SEQUENCES,
-    ),
+    Entry("estimators", "arms", "Tab. 4", "homography AUC by robust estimator"),
+    Entry("weights", "arms", "Tab. 3", "homography AUC by refit weight"),
+    Entry("radar", "radar", "Fig. 1", "AUC at 3 px by matcher and by estimator"),
     Entry(
         "laws",
         "laws",
         "Tab. 5",
         "NLL, ECE and rank correlation by error law",
-        f"{_TRUE_ERRORS}, of two sequences or scenes or more",
-    ),
-    Entry(
-        "initial",
-        "initial",
-        "supplement B.1",
-        "what the refit makes of better and worse starts",
-        _SEQUENCES,
-    ),
-    Entry(
-        "posterior",
-        "posterior",
-        "supplement B.2",
-        "reliability, ROC and PR of the coarse-success posterior",
-        _SEQUENCES,
-    ),
-    Entry(
-        "quantity",
-        "quantity",
-        "supplement B.3",
-        "fits to 2, 5, 10, … calibration pairs",
+        "errors",
         _SEVERAL,
     ),
     Entry(
@@ -81,25 +64,64 @@ _ENTRIES = (
         "resolution",
         "Fig. 5",
         "a calibration judged at other image sizes",
-        f"{_TRUE_ERRORS}, of two sequences or scenes or more",
+        "errors",
+        _SEVERAL,
     ),
     Entry(
         "tail",
         "tail",
         "Fig. 4",
         "tail mass by matcher and data set",
-        f"{_TRUE_ERRORS}; several --data to compare",
+        "errors",
+        "; several --data to compare",
+        protocols=True,
     ),
     Entry(
         "runtime",
         "runtime",
         "Fig. 6",
-        "milliseconds of matching, estimator, law and refit",
-        _SEQUENCES,
+        "milliseconds of matching, cues, estimator, law and refit",
+    ),
+    Entry(
+        "initial",
+        "initial",
+        "supplement B.1",
+        "what the refit makes of better and worse starts",
+    ),
+    Entry(
+        "posterior",
+        "posterior",
+        "supplement B.2",
+        "reliability, ROC and PR of the coarse-success posterior",
+    ),
+    Entry(
+        "quantity",
+        "quantity",
+        "supplement B.3",
+        "fits to 2, 5, 10, … calibration pairs",
+        also=_SEVERAL,
+    ),
+    Entry(
+        "native",
+        "native",
+        "supplement B.5",
+        "how well uncertainties single out large errors, other matchers' too",
+        "errors",
+    ),
+    Entry(
+        "blur",
+        "blur",
+        "supplement C.1",
+        "ellipses under horizontal and vertical blur",
+    ),
+    Entry(
+        "qualitative",
+        "qualitative",
+        "Fig. 3, supplement C.2",
+        "pairs from easy to hard with their matches and errors before and after",
+        protocols=True,
     ),
 )
-# Those that need the matches' true errors only, so that depth will do.
-WITHOUT_HOMOGRAPHY = ("laws", "resolution", "tail")
 BENCHES: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 

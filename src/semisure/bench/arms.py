@@ -15,11 +15,12 @@ import numpy as np
 
 from semisure.bench import paper
 from semisure.bench.export import Exported
+from semisure.bench.options import THRESHOLDS
 from semisure.bench.study import Calibrations, Study
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.estimators import PAPER_ESTIMATORS, estimate_homography
 from semisure.estimators.settings import RansacSettings
-from semisure.metrics import auc, corner_error
+from semisure.metrics import auc, auc_gain, corner_error
 from semisure.refit import REFIT_METHODS, refit_homography
 
 CORE_ARMS = ("core", "core+")
@@ -62,8 +63,13 @@ def rows_of(
     estimators: Iterable[str],
     methods: tuple[str, ...] = CORE_ARMS,
     function: Callable[[Task], dict[str, Any]] = evaluate,
+    *,
+    kept: bool = True,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """A row for each matcher, estimator and pair, and where the laws are from."""
+    """A row for each matcher, estimator and pair, and where the laws are from.
+
+    Rows that hold arrays or times are not `kept` for another run.
+    """
     options = study.options
     settings = RansacSettings(threshold_px=options.threshold_px, seed=options.seed)
     tasks, notes = [], []
@@ -84,36 +90,56 @@ def rows_of(
                 )
                 for e, law in zip(exported, laws, strict=True)
             ]
-    return study.map(function, tasks, "Estimating"), notes
+    over = study.rows if kept else study.map
+    return over(function, tasks, "Estimating"), notes
 
 
 def homography(study: Study) -> Outcome:
-    """Table 1, by matcher."""
-    options = study.options
+    """Table 1, by matcher, for each protocol that the data ask for."""
+    parts = {name: _homography(part) for name, part in study.by_protocol().items()}
+    return Outcome(
+        tables=[table for part in parts.values() for table in part.tables],
+        rows=[
+            {"protocol": name, **row}
+            for name, part in parts.items()
+            for row in part.rows
+        ],
+        figures={k: v for part in parts.values() for k, v in part.figures.items()},
+        notes=list(dict.fromkeys(n for part in parts.values() for n in part.notes)),
+    )
+
+
+def _homography(study: Study) -> Outcome:
+    options, protocol = study.options, study.protocol
     rows, notes = rows_of(study, [options.estimator])
-    known = paper.HPATCHES if options.protocol == "hpatches" else paper.MTV
+    known = paper.HPATCHES if protocol == "hpatches" else paper.MTV
     printed: list[list[Cell]] = []
+    gained: list[list[Cell]] = []
     for matcher in options.matchers:
         mine = [row for row in rows if row["matcher"] == matcher]
         if matcher in known:
             name = f"{paper.MATCHERS[matcher]}, paper"
-            pairs = paper.HPATCHES_PAIRS if options.protocol == "hpatches" else None
+            pairs = paper.HPATCHES_PAIRS if protocol == "hpatches" else None
             printed += _paper_rows(name, known[matcher], pairs)
-        printed += _our_rows(matcher, mine, options.thresholds, CORE_ARMS)
+        at = THRESHOLDS[protocol]
+        printed += _our_rows(matcher, mine, at, CORE_ARMS)
+        gained += gain_rows(matcher, mine, at, options.seed)
     title = (
         f"Homography AUC (%) after {options.estimator}; the paper's: Tab. 1, "
-        f"{'HPatches' if options.protocol == 'hpatches' else 'MTV'}"
+        f"{'HPatches' if protocol == 'hpatches' else 'MTV'}"
     )
-    return _outcome(study, "homography", title, printed, rows, notes)
+    name = "homography" if protocol == "hpatches" else f"homography_{protocol}"
+    return _outcome(study, name, title, printed, rows, notes, gained=gained)
 
 
 def estimators(study: Study) -> Outcome:
     """Table 4, by robust estimator."""
     rows, notes = rows_of(study, PAPER_ESTIMATORS)
-    thresholds = study.options.thresholds
+    thresholds = THRESHOLDS[study.protocol]
     printed: list[list[Cell]] = []
+    gained: list[list[Cell]] = []
     for name in PAPER_ESTIMATORS:
-        if study.options.protocol == "hpatches":
+        if study.protocol == "hpatches":
             label = f"{paper.ESTIMATORS[name]}, paper (EfficientLoFTR)"
             numbers = paper.BY_ESTIMATOR[name]
             printed += _paper_rows(label, numbers, paper.HPATCHES_PAIRS)
@@ -121,9 +147,11 @@ def estimators(study: Study) -> Outcome:
             mine = [
                 r for r in rows if r["estimator"] == name and r["matcher"] == matcher
             ]
-            printed += _our_rows(f"{name}, {matcher}", mine, thresholds, CORE_ARMS)
+            label = f"{name}, {matcher}"
+            printed += _our_rows(label, mine, thresholds, CORE_ARMS)
+            gained += gain_rows(label, mine, thresholds, study.options.seed)
     title = "Homography AUC (%) by robust estimator; the paper's: Tab. 4"
-    return _outcome(study, "estimators", title, printed, rows, notes)
+    return _outcome(study, "estimators", title, printed, rows, notes, gained=gained)
 
 
 def weights(study: Study) -> Outcome:
@@ -132,11 +160,11 @@ def weights(study: Study) -> Outcome:
     methods = tuple(m for m in REFIT_METHODS if m != "core+")
     arms = (*methods, "core+")
     rows, notes = rows_of(study, [options.estimator], arms)
-    largest = 30 if options.protocol == "hpatches" else 300
-    thresholds = (*options.thresholds, largest)
+    largest = 30 if study.protocol == "hpatches" else 300
+    thresholds = (*THRESHOLDS[study.protocol], largest)
     printed: list[list[Cell]] = []
     for arm in ("base", *(m for m in paper.BY_WEIGHT if m != "base"), "core+"):
-        if arm in paper.BY_WEIGHT and options.protocol == "hpatches":
+        if arm in paper.BY_WEIGHT and study.protocol == "hpatches":
             numbers = paper.BY_WEIGHT[arm]
             pairs = paper.HPATCHES_PAIRS
             printed.append(["EfficientLoFTR, paper", arm, *numbers, pairs])
@@ -167,6 +195,21 @@ def _our_row(
     return [name, arm, *(100.0 * area for area in areas), len(rows)]
 
 
+def gain_rows(
+    name: str, rows: Sequence[dict[str, Any]], at: Sequence[int], seed: int
+) -> list[list[Cell]]:
+    """What the refits gain over the base, with standard errors over the pairs."""
+    found: list[list[Cell]] = []
+    for arm in CORE_ARMS:
+        before, after = ([row[key] for row in rows] for key in ("base", arm))
+        gain, spread = auc_gain(before, after, at, seed)
+        shown = [
+            f"{100 * g:+.1f} ± {100 * s:.1f}" for g, s in zip(gain, spread, strict=True)
+        ]
+        found.append([name, arm, *shown, len(rows)])
+    return found
+
+
 def _outcome(
     study: Study,
     name: str,
@@ -175,12 +218,18 @@ def _outcome(
     rows: list[dict[str, Any]],
     notes: list[str],
     thresholds: Sequence[int] | None = None,
+    gained: Sequence[Sequence[Cell]] = (),
 ) -> Outcome:
-    at = thresholds or study.options.thresholds
+    at = thresholds or THRESHOLDS[study.protocol]
     head = ["", "arm", *(f"@{t}px" for t in at), "pairs"]
-    table = Table(name=name, title=title, head=head, rows=printed)
+    tables = [Table(name=name, title=title, head=head, rows=printed)]
+    if gained:
+        said = (
+            f"{name}: gain of AUC (%) over base ± its standard error, pairs resampled"
+        )
+        tables.append(Table(name=f"{name}_gain", title=said, head=head, rows=gained))
     return Outcome(
-        tables=[table],
+        tables=tables,
         rows=rows,
         figures={name: _panels(printed, at)},
         notes=notes,

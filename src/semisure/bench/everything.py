@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from semisure.bench import BENCHES, WITHOUT_HOMOGRAPHY
+from semisure.bench import BENCHES
 from semisure.bench.figures import draw, rendered
+from semisure.bench.options import Options
 from semisure.bench.parallel import Tick, workers
 from semisure.bench.run import of_study, versions, write_outcome
-from semisure.bench.study import Options, Study, is_posed
+from semisure.bench.study import Study
 from semisure.bench.tables import Outcome
 from semisure.errors import SemisureError
 from semisure.report import Picture, Section, write_report
-
-# What this page cannot hold, and for want of what.
-ELSEWHERE = {
-    "Tab. 2, Aachen localisation": "needs Aachen v1.1; `semisure localize` writes the "
-    "file for its server, which alone knows the truth.",
-    "Fig. 3, qualitative": "`semisure match` draws any pair.",
-    "Supplement B.4, relative pose": "needs posed pairs; benchmarks/relative.py.",
-    "Supplement, native uncertainty and directional blur": "not done yet.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +32,34 @@ def run_all(
     done = Everything({}, {})
     with workers(count) as pool:
         study = Study(options, pool) if tick is None else Study(options, pool, tick)
-        study.pairs(posed=True)  # without data there is nothing to skip
         for name in BENCHES:
             try:
-                done.outcomes[name] = of_study(name, _fit_for(name, study))
+                done.outcomes[name] = of_study(name, study)
             except SemisureError as error:
                 done.skipped[name] = str(error)
     return done
-
-
-def _fit_for(name: str, study: Study) -> Study:
-    """The study without folders that the bench cannot use, if others are left."""
-    data = study.options.data
-    planar = [root for root in data if not is_posed(root)]
-    if name in WITHOUT_HOMOGRAPHY or not planar:
-        return study
-    return replace(study, options=replace(study.options, data=planar))
 
 
 def write_all(options: Options, done: Everything, folder: Path) -> Path:
     """The files of each bench, and ``index.html`` with all of them inside."""
     for name, outcome in done.outcomes.items():
         write_outcome(name, options, outcome, folder)
-    sections = [_section(name, outcome) for name, outcome in done.outcomes.items()]
-    reasons = {**done.skipped, **ELSEWHERE}
-    sections.append(
-        Section(
-            heading="Not on this page",
-            table=[("what", "why"), *reasons.items()],
+    sections = [
+        section
+        for name, outcome in done.outcomes.items()
+        for section in _sections(name, outcome)
+    ]
+    if done.skipped:
+        head = ("what", "why")
+        sections.append(
+            Section(heading="Not on this page", table=[head, *done.skipped.items()])
         )
-    )
-    width, height = options.image_size
+    sizes = {root: "{} × {}".format(*options.size_of(root)) for root in options.data}
     made_with = ", ".join(f"{name} {v}" for name, v in versions().items())
     lead = (
         f"Matchers {', '.join(options.matchers)}; data "
-        f"{', '.join(root.name for root in options.data)}; images at {width} × "
-        f"{height}; {options.estimator} at {options.threshold_px:g} px; seed "
+        f"{', '.join(f'{root.name} ({size})' for root, size in sizes.items())}; "
+        f"{options.estimator} at {options.threshold_px:g} px; seed "
         f"{options.seed}. Made with {made_with}. Rows named paper are copied from it; "
         "its data and matcher differ unless the row says otherwise."
     )
@@ -84,17 +68,25 @@ def write_all(options: Options, done: Everything, folder: Path) -> Path:
     return page
 
 
-def _section(name: str, outcome: Outcome) -> Section:
+def _sections(name: str, outcome: Outcome) -> list[Section]:
+    """The first table with the remarks, others below it, the pictures at the end."""
     entry = BENCHES[name]
-    table = outcome.tables[0]
     pictures = [
-        Picture(rendered(draw(panels), "png"), f"{title}: {entry.what}", wide=True)
+        Picture(
+            rendered(draw(panels, outcome.columns.get(title)), "png"),
+            f"{title}: {entry.what}",
+            wide=True,
+        )
         for title, panels in outcome.figures.items()
         if panels
     ]
-    return Section(
-        heading=f"{name} ({entry.paper})",
-        text=" ".join([f"{table.title}.", *outcome.notes]),
-        table=table.cells(),
-        pictures=pictures,
-    )
+    tables = list(outcome.tables)
+    return [
+        Section(
+            heading=f"{name} ({entry.paper})" if k == 0 else table.name,
+            text=" ".join([f"{table.title}.", *(outcome.notes if k == 0 else ())]),
+            table=table.cells(),
+            pictures=pictures if k == len(tables) - 1 else (),
+        )
+        for k, table in enumerate(tables)
+    ]

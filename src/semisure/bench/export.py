@@ -22,6 +22,7 @@ from semisure.errors import FileError
 from semisure.files import arrays_of, load_arrays, matches_from, write_atomically
 from semisure.images import read_image, resized
 from semisure.matchers import load_matcher
+from semisure.matchers._stopwatch import seconds_on_cues
 from semisure.types import Array, FloatArray, Matcher, Matches, Pair
 
 _DIGEST = "digest"
@@ -57,6 +58,9 @@ class Exported:
     truth: FloatArray | PosedPair  # between the images as they were matched
     file: Path
     seconds: float  # of matching, when it was done
+    cue_seconds: float  # of these, on what only the cues need
+    images: tuple[Path, Path]
+    size: tuple[int, int] | None  # that they were brought to
 
     def matches(self) -> Matches:
         return stored_matches(self.file)
@@ -86,11 +90,22 @@ def export(job: Job) -> Exported:
     )
     return Exported(
         name=job.pair.name,
-        group=_group(job.pair),
+        group=group_of(job.pair),
         truth=_truth(job.pair, to0, to1),
         file=file,
         seconds=float(stored["seconds"]),
+        cue_seconds=float(stored["cue_seconds"]),
+        images=_images(job.pair),
+        size=job.setup.size,
     )
+
+
+def attempt(job: Job) -> Exported | FileError:
+    """The same, where a file that cannot be read is an answer: the others go on."""
+    try:
+        return export(job)
+    except FileError as error:
+        return error
 
 
 def _truth(
@@ -111,7 +126,7 @@ def _images(pair: Pair | PosedPair) -> tuple[Path, Path]:
     return pair.camera0.image, pair.camera1.image
 
 
-def _group(pair: Pair | PosedPair) -> str:
+def group_of(pair: Pair | PosedPair) -> str:
     """The sequence of a planar pair; the whole scene of a posed one."""
     if isinstance(pair, Pair):
         return "/".join(pair.image0.parts[-2:])
@@ -123,13 +138,14 @@ def _match(job: Job) -> dict[str, Array]:
     size = job.setup.size
     small = images if size is None else [resized(image, size) for image in images]
     matcher = _matcher(job.setup)
-    start = time.perf_counter()
+    start, cues = time.perf_counter(), seconds_on_cues()
     matches = matcher(small[0], small[1])
     seconds = time.perf_counter() - start
     arrays = arrays_of(matches)
     arrays["before"] = np.array([image.shape[1::-1] for image in images])
     arrays["after"] = np.array([image.shape[1::-1] for image in small])
     arrays["seconds"] = np.array(seconds)
+    arrays["cue_seconds"] = np.array(seconds_on_cues() - cues)
     return arrays
 
 

@@ -1,4 +1,4 @@
-"""Panels of lines and bars as a matplotlib figure, and that as PNG or SVG."""
+"""Panels as a matplotlib figure, and that as PNG or SVG."""
 
 from __future__ import annotations
 
@@ -11,24 +11,72 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from semisure.bench.tables import Panel
+from semisure.bench.tables import (
+    AnyPanel,
+    EllipsePanel,
+    MatchPanel,
+    Panel,
+    Radar,
+)
+from semisure.plots import draw_ellipses, draw_matches
 
 FEW = 30  # points of a line that are marked
 MAX_TICKS = 8
+_PANEL_INCHES = (4.6, 3.6)
 
 
-def draw(panels: Sequence[Panel]) -> Figure:
+def draw(panels: Sequence[AnyPanel], columns: int | None = None) -> Figure:
     """The panels in a grid."""
-    columns = 4 if len(panels) % 4 == 0 else min(3, len(panels))
+    wanted = columns or (4 if len(panels) % 4 == 0 else 3)
+    columns = min(wanted, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(4.6 * columns, 3.6 * rows), layout="constrained", dpi=110)
+    width, height = _PANEL_INCHES
+    if isinstance(panels[0], MatchPanel):
+        width, height = 7.0, 7.0 * max(_height(panel) for panel in panels) + 0.5
+    figure = Figure(figsize=(width * columns, height * rows), dpi=110)
+    figure.set_layout_engine("constrained")
     FigureCanvasAgg(figure)
     for k, panel in enumerate(panels):
-        _draw(figure.add_subplot(rows, columns, k + 1), panel)
+        polar = {"projection": "polar"} if isinstance(panel, Radar) else {}
+        _draw(figure, figure.add_subplot(rows, columns, k + 1, **polar), panel)
     return figure
 
 
-def _draw(axes: Any, panel: Panel) -> None:
+def _height(panel: AnyPanel) -> float:
+    """Of a pair side by side, in its width."""
+    if not isinstance(panel, MatchPanel):
+        return _PANEL_INCHES[1] / _PANEL_INCHES[0]
+    (h0, w0), (h1, w1) = panel.image0.shape[:2], panel.image1.shape[:2]
+    return max(h0, h1) / (w0 + w1)
+
+
+def _draw(figure: Figure, axes: Any, panel: AnyPanel) -> None:
+    if isinstance(panel, Panel):
+        _draw_axes(axes, panel)
+    elif isinstance(panel, Radar):
+        _draw_radar(axes, panel)
+    elif isinstance(panel, MatchPanel):
+        images = panel.image0, panel.image1
+        draw_matches(figure, axes, *images, panel.matches, panel.expected)
+        axes.set_title(panel.title, fontsize=9)
+    else:
+        _draw_ellipses(figure, axes, panel)
+
+
+def _draw_ellipses(figure: Figure, axes: Any, panel: EllipsePanel) -> None:
+    draw_ellipses(
+        figure,
+        axes,
+        panel.image,
+        panel.points,
+        panel.half_axes,
+        panel.expected,
+        panel.magnified,
+    )
+    axes.set_title(panel.title, fontsize=9)
+
+
+def _draw_axes(axes: Any, panel: Panel) -> None:
     axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
     axes.set_yscale(panel.yscale)
     first = next(iter(panel.lines.values()))[0]
@@ -60,6 +108,28 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
         limits = axes.get_xlim(), axes.get_ylim()
         axes.axline((1.0, 1.0), (2.0, 2.0), color="0.5", linestyle=":")
         axes.set(xlim=limits[0], ylim=limits[1])
+
+
+def _draw_radar(axes: Any, panel: Radar) -> None:
+    angles = 2 * np.pi * np.arange(len(panel.spokes)) / len(panel.spokes)
+    round_ = np.append(angles, angles[:1])
+    for label, values in panel.lines.items():
+        closed = np.append(values, values[:1])
+        axes.plot(round_, closed, marker="o", ms=3, label=label)
+        axes.fill(round_, closed, alpha=0.08)
+    axes.set_theta_offset(np.pi / 2)  # the first spoke points up
+    axes.set_theta_direction(-1)
+    axes.set_xticks(angles, labels=list(panel.spokes), fontsize=8)
+    axes.set_rlabel_position(180 / len(panel.spokes))
+    axes.set_ylim(bottom=0)
+    axes.tick_params(axis="y", labelsize=7)
+    for angle, label in zip(angles, axes.get_xticklabels(), strict=True):
+        side = np.sin(angle)
+        label.set_ha("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
+    axes.set_title(panel.title, fontsize=10)
+    axes.legend(
+        frameon=False, fontsize=7, loc="lower left", bbox_to_anchor=(-0.2, -0.1)
+    )
 
 
 def rendered(figure: Figure, kind: str) -> bytes:

@@ -6,7 +6,7 @@ Every law is fitted on the other sequences and judged on those it has not seen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from semisure import mixture
 from semisure.bench import paper
-from semisure.bench.export import Exported
+from semisure.bench.export import Exported, group_of
 from semisure.bench.study import FOLDS, Study, cross_fit, folds, validated, with_truth
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.calibrate import STRATA_PX
@@ -104,27 +104,50 @@ def cross_validated(
     return found
 
 
+def parts_of(study: Study) -> Iterator[tuple[str, str, Study]]:
+    """Matcher by matcher, the data of each kind that can be split for validation."""
+    parts = divisible(study)
+    for matcher in study.options.matchers:
+        for data, part in parts.items():
+            yield matcher, data, part
+
+
+def divisible(study: Study) -> dict[str, Study]:
+    """The kinds of data that hold two sequences or scenes; all, if none does."""
+    kinds = study.by_truth()
+    good = {data: part for data, part in kinds.items() if _sequences(part) > 1}
+    for data in kinds.keys() - good.keys():
+        if good:
+            study.note(f"Left out: {data}, of a single sequence or scene.")
+    return good or kinds
+
+
+def _sequences(study: Study) -> int:
+    roots = study.options.data
+    return len({group_of(pair) for root in roots for pair in study.pairs(root)})
+
+
 def laws(study: Study) -> Outcome:
     """Table 5, by error law."""
     names = [*paper.LAWS, WITH_LOCATION]
+    head = ("nll", *(f"nll {s}" for s in STRATA_PX), "ece", "rho")
     printed: list[list[Cell]] = []
     rows: list[dict[str, Any]] = []
     panels, notes = [], []
     for name, numbers in paper.BY_LAW.items():
         printed.append(["EfficientLoFTR, paper", paper.LAWS[name], *numbers, None])
-    for matcher in study.options.matchers:
-        exported = study.exported(matcher, posed=True)
+    for matcher, data, part in parts_of(study):
+        exported = part.exported(matcher)
         found = cross_validated(study, exported, names)
-        head = ("nll", *(f"nll {s}" for s in STRATA_PX), "ece", "rho")
         for name, judged in found.items():
             numbers = tuple(judged.numbers())
             label = paper.LAWS.get(name, name)
-            printed.append([matcher, label, *numbers, len(judged.nll)])
+            printed.append([f"{matcher}, {data}", label, *numbers, len(judged.nll)])
             row = dict(zip(head, numbers, strict=True))
-            rows.append({"matcher": matcher, "law": name, **row})
-        panels.append(_reliability(matcher, found))
+            rows.append({"matcher": matcher, "data": data, "law": name, **row})
+        panels.append(_reliability(f"{matcher}, {data}", found))
         notes.append(
-            f"{matcher}: {len(exported)} pairs, each law fitted on the other "
+            f"{matcher}, {data}: {len(exported)} pairs, each law fitted on the other "
             f"sequences ({validated(exported)})."
         )
     table = Table(
@@ -138,13 +161,13 @@ def laws(study: Study) -> Outcome:
     return Outcome(tables=[table], rows=rows, figures={"laws": panels}, notes=notes)
 
 
-def _reliability(matcher: str, found: dict[str, Judged]) -> Panel:
+def _reliability(title: str, found: dict[str, Judged]) -> Panel:
     lines = {}
     for name in ("fine_only", "mixture", WITH_LOCATION):
         x, y, _ = reliability(found[name].expected, found[name].observed)
         lines[name] = (x, y)
     return Panel(
-        title=matcher,
+        title=title,
         xlabel="expected error, px",
         ylabel="observed error, px",
         lines=lines,

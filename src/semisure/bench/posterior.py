@@ -59,7 +59,7 @@ def curves(
 def posterior(study: Study) -> Outcome:
     """Reliability, ROC and precision–recall of ω."""
     options = study.options
-    found, notes = rows_of(study, [options.estimator], function=evaluate)
+    found, notes = rows_of(study, [options.estimator], function=evaluate, kept=False)
     printed: list[list[Cell]] = [
         [
             "EfficientLoFTR, paper",

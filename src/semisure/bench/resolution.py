@@ -12,7 +12,7 @@ import numpy as np
 
 from semisure import mixture
 from semisure.bench.export import Exported
-from semisure.bench.laws import Judged, judge
+from semisure.bench.laws import Judged, divisible, judge
 from semisure.bench.study import FOLDS, Study, cross_fit, folds, validated, with_truth
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.metrics import reliability
@@ -79,12 +79,11 @@ def resolution(study: Study) -> Outcome:
     """NLL, ECE and rank correlation at each size, and reliability."""
     printed: list[list[Cell]] = []
     panels, notes = [], []
+    data, part = _chosen(study)
     for matcher in study.options.matchers:
-        at = study.exported(matcher, FITTED_AT, posed=True)
+        at = part.exported(matcher, FITTED_AT)
         fold = folds([e.group for e in at], FOLDS)
-        by_size = {
-            _named(size): study.exported(matcher, size, posed=True) for size in SIZES
-        }
+        by_size = {_named(size): part.exported(matcher, size) for size in SIZES}
         found = _cross_validated(study, at, fold, by_size)
         above, below = [], []
         for size in by_size:
@@ -108,7 +107,7 @@ def resolution(study: Study) -> Outcome:
             below.append(lower)
         panels += [*above, *below]
         notes.append(
-            f"{matcher}: fitted at {_named(FITTED_AT)} on the other sequences "
+            f"{matcher}, {data}: fitted at {_named(FITTED_AT)} on the other sequences "
             f"({validated(at)}), {len(at)} pairs."
         )
     table = Table(
@@ -119,6 +118,15 @@ def resolution(study: Study) -> Outcome:
         digits=3,
     )
     return Outcome(tables=[table], figures={"resolution": panels}, notes=notes)
+
+
+def _chosen(study: Study) -> tuple[str, Study]:
+    """One kind of data: the paper's, which has depth, where there is such."""
+    parts = divisible(study)
+    data = "depth" if "depth" in parts else next(iter(parts))
+    for other in parts.keys() - {data}:
+        study.note(f"Left out: {other}; give its folder alone to see it.")
+    return data, parts[data]
 
 
 def _named(size: tuple[int, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import platform
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -13,12 +13,21 @@ from typing import IO, Any
 
 from semisure.__about__ import __version__
 from semisure.bench import BENCHES, check_name
+from semisure.bench.options import Options
 from semisure.bench.parallel import Tick, workers
-from semisure.bench.study import Options, Study
+from semisure.bench.study import Study
 from semisure.bench.tables import Outcome, as_csv, plain, rows_as_csv
 from semisure.files import write_atomically, write_json
 
-_PACKAGES = ("numpy", "scipy", "opencv-python-headless", "torch", "kornia")
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "opencv-python-headless",
+    "poselib",
+    "torch",
+    "kornia",
+    "transformers",
+)
 
 
 def run_bench(
@@ -38,8 +47,11 @@ def run_bench(
 def of_study(name: str, study: Study) -> Outcome:
     """The same with the processes at hand."""
     check_name(name)
-    module = importlib.import_module(f"semisure.bench.{BENCHES[name].module}")
-    return getattr(module, name)(study)
+    entry = BENCHES[name]
+    module = importlib.import_module(f"semisure.bench.{entry.module}")
+    study = replace(study, log=[])
+    outcome = getattr(module, name)(study.fit_for(entry))
+    return replace(outcome, notes=[*outcome.notes, *study.log])
 
 
 def text_of(outcome: Outcome) -> str:
@@ -60,10 +72,10 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
     for figure_name, panels in outcome.figures.items():
         if not panels:
             continue
-        figure = draw(panels)
+        figure = draw(panels, outcome.columns.get(figure_name))
         for kind in ("png", "svg"):
             files[f"{figure_name}.{kind}"] = rendered(figure, kind)
-    for file, content in files.items():
+    for file, content in {**files, **outcome.files}.items():
         write_atomically(folder / file, partial(_put, content))
     write_json(folder / f"{name}.json", document(name, options, outcome))
 
@@ -75,10 +87,16 @@ def _put(content: bytes, file: IO[bytes]) -> None:
 def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
     """All of an outcome but its figures, with what is needed to repeat it."""
     settings = asdict(options)
-    settings["data"] = [str(root) for root in options.data]
-    for key in ("cache", "weights"):
+    settings["data"] = {
+        str(root): {
+            "protocol": options.protocol_of(root),
+            "size": options.size_of(root),
+        }
+        for root in options.data
+    }
+    settings["native"] = {name: str(path) for name, path in options.native.items()}
+    for key in ("cache", "weights", "calibrate_on"):
         settings[key] = None if settings[key] is None else str(settings[key])
-    settings["size"] = options.image_size
     return plain(
         {
             "bench": name,

@@ -6,71 +6,29 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 
-from semisure.bench import WITHOUT_HOMOGRAPHY
+from semisure.bench import Entry
 from semisure.bench.depth import depth_residual
-from semisure.bench.export import Exported, Job, Setup, export
+from semisure.bench.export import Exported, Job, Setup, attempt
+from semisure.bench.options import Options, Protocol
 from semisure.bench.parallel import Answer, Item, Tick, Workers
+from semisure.bench.remember import Call, Row, remembered
+from semisure.bench.views import with_views
 from semisure.calibrate import fit
-from semisure.datasets.folders import read_homographies
-from semisure.datasets.megadepth import read_megadepth
-from semisure.datasets.posed import PosedPair, read_posed
-from semisure.errors import InputError
+from semisure.datasets.finding import has_depth, is_posed, read_pairs
+from semisure.datasets.posed import PosedPair
+from semisure.errors import FileError, InputError
 from semisure.files import SHIPPED, load_calibration
 from semisure.geometry.homography import residual
-from semisure.matchers import check_name, fingerprint
+from semisure.matchers import fingerprint
 from semisure.types import Calibration, FloatArray, IntArray, LawName, Matches, Pair
 
-Protocol = Literal["hpatches", "mtv"]
-PROTOCOLS: tuple[str, ...] = get_args(Protocol)
-SIZES: dict[str, tuple[int, int]] = {"hpatches": (1280, 960), "mtv": (960, 640)}
-THRESHOLDS: dict[str, tuple[int, ...]] = {
-    "hpatches": (1, 3, 5, 10),
-    "mtv": (10, 30, 50, 100),
-}
 FOLDS = 5
-MIN_OVERLAP = 0.3  # of posed pairs, where their list states it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the user asked for."""
-
-    data: Sequence[Path]
-    matchers: Sequence[str] = ("daisy",)
-    protocol: Protocol = "hpatches"
-    size: tuple[int, int] | None = None  # None: the paper's for the protocol
-    max_side: int | None = None
-    weights: Path | None = None
-    device: str | None = None
-    estimator: str = "ransac"  # the paper's
-    threshold_px: float = 3.0
-    calibration: str | None = None  # a file; None: shipped, else cross-validated
-    cache: Path = Path("semisure-cache")
-    limit: int | None = None  # of pairs
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.protocol not in PROTOCOLS:
-            raise InputError(
-                f"protocol must be one of {', '.join(PROTOCOLS)}, but is "
-                f"{self.protocol!r}."
-            )
-        for name in self.matchers:
-            check_name(name)
-        if not self.matchers:
-            raise InputError("A bench needs at least one matcher.")
-
-    @property
-    def image_size(self) -> tuple[int, int]:
-        return self.size or SIZES[self.protocol]
-
-    @property
-    def thresholds(self) -> tuple[int, ...]:
-        return THRESHOLDS[self.protocol]
+CALIBRATION_PAIRS = 200  # the paper's
+# A video's pairs repeat each other: of a list at most these, evenly, by default.
+LIST_PAIRS = 110
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,52 +38,124 @@ class Study:
     options: Options
     workers: Workers
     tick: Callable[[str], Tick] = field(default=lambda _: lambda done, total: None)
+    log: list[str] = field(default_factory=list)  # remarks for whoever reads numbers
 
-    def pairs(self, *, posed: bool = False) -> list[Pair | PosedPair]:
-        """All pairs of all folders; a limit takes them evenly from each folder.
+    def note(self, remark: str) -> None:
+        if remark not in self.log:
+            self.log.append(remark)
 
-        Posed pairs have no homography, and only what needs none asks for them.
-        """
-        return [p for root in self.options.data for p in self._pairs_of(root, posed)]
+    def on(self, roots: Sequence[Path]) -> Study:
+        """The same study of some of the folders."""
+        return replace(self, options=replace(self.options, data=roots))
 
-    def _pairs_of(self, root: Path, posed: bool) -> Sequence[Pair | PosedPair]:
-        if is_posed(root) and not posed:
+    def fit_for(self, entry: Entry) -> Study:
+        """The study without the folders that a bench cannot use."""
+        data, unfit = self.options.data, {}
+        for root in data:
+            reason = self._unfit(root, entry)
+            if reason:
+                unfit[root] = reason
+        chosen = [root for root in data if root not in unfit]
+        if not chosen:
             raise InputError(
-                f"{root} holds cameras, not homographies; only the benches "
-                f"{', '.join(WITHOUT_HOMOGRAPHY)} can use it."
+                f"The bench {entry.name} needs {entry.needs}, but "
+                + "; ".join(unfit.values())
+                + "."
             )
-        pairs: Sequence[Pair | PosedPair] = (
-            _read_posed(root) if is_posed(root) else read_homographies(root)
-        )
-        limit = self.options.limit
-        if limit is None or limit >= len(pairs):
-            return pairs
-        if limit < 1:
-            raise InputError(f"limit must be at least 1, but is {limit}.")
-        return [pairs[k * len(pairs) // limit] for k in range(limit)]
+        fit = self.on(chosen)
+        if entry.truth == "homography" and not entry.protocols:
+            fit = next(iter(fit.by_protocol().values()))
+            for root in chosen:
+                if root not in fit.options.data:
+                    unfit[root] = f"{root.name} is judged by another protocol"
+        for reason in unfit.values():
+            self.note(f"Left out: {reason}.")
+        return fit
+
+    def _unfit(self, root: Path, entry: Entry) -> str:
+        posed = is_posed(root)
+        if entry.truth == "homography" and posed:
+            return f"{root.name} holds cameras, not homographies"
+        if entry.truth == "errors" and posed and not has_depth(read_pairs(root)):
+            return f"{root.name} has no depth, so its matches' true errors are unknown"
+        if entry.truth == "pose" and not posed:
+            return f"{root.name} holds homographies, not cameras"
+        return ""
+
+    def by_protocol(self) -> dict[str, Study]:
+        """The folders of each protocol, HPatches' first."""
+        of: dict[str, list[Path]] = {}
+        for root in self.options.data:
+            of.setdefault(self.options.protocol_of(root), []).append(root)
+        return {name: self.on(of[name]) for name in sorted(of)}
+
+    def by_truth(self) -> dict[str, Study]:
+        """The folders of each protocol, and those of cameras and depth."""
+        posed = [root for root in self.options.data if is_posed(root)]
+        planar = [root for root in self.options.data if root not in posed]
+        parts: dict[str, Study] = {}
+        if planar:
+            parts.update(self.on(planar).by_protocol())
+        if posed:
+            parts["depth"] = self.on(posed)
+        return parts
+
+    @property
+    def protocol(self) -> Protocol:
+        """Of the first folder; benches that compare AUC are given one at a time."""
+        return self.options.protocol_of(self.options.data[0])
+
+    def pairs(self, root: Path) -> Sequence[Pair | PosedPair]:
+        """The pairs of a folder; a limit takes them evenly."""
+        pairs, limit = read_pairs(root), self.options.limit
+        if limit is None and (root / "pairs.csv").is_file():
+            limit = LIST_PAIRS
+        if limit is not None and limit < len(pairs):
+            if limit < 1:
+                raise InputError(f"limit must be at least 1, but is {limit}.")
+            pairs = [pairs[k * len(pairs) // limit] for k in range(limit)]
+        if self.options.views and not is_posed(root):
+            made = self.options.cache / "views"
+            return with_views(pairs, self.options.views, self.options.seed, made)
+        return pairs
 
     def exported(
-        self,
-        matcher: str,
-        size: tuple[int, int] | None = None,
-        *,
-        posed: bool = False,
+        self, matcher: str, size: tuple[int, int] | None = None
     ) -> list[Exported]:
-        """The pairs with their matches in the cache."""
+        """All pairs of all folders with their matches in the cache."""
         options = self.options
-        setup = Setup(
-            matcher=matcher,
-            size=size or options.image_size,
-            max_side=options.max_side,
-            weights=options.weights,
-            device=options.device,
-        )
-        known = fingerprint(matcher, options.weights)
-        jobs = [
-            Job(pair=p, setup=setup, cache=options.cache, fingerprint=repr(known))
-            for p in self.pairs(posed=posed)
-        ]
-        return self.map(export, jobs, f"Matching, {matcher}")
+        known = repr(fingerprint(matcher, options.weights))
+        jobs = []
+        for root in options.data:
+            setup = Setup(
+                matcher=matcher,
+                size=size or options.size_of(root),
+                max_side=options.max_side,
+                weights=options.weights,
+                device=options.device,
+            )
+            jobs += [
+                Job(pair=p, setup=setup, cache=options.cache, fingerprint=known)
+                for p in self.pairs(root)
+            ]
+        found = self.map(attempt, jobs, f"Matching, {matcher}")
+        return self._sound(found)
+
+    def _sound(self, found: Sequence[Exported | FileError]) -> list[Exported]:
+        """Those that could be matched, if the user is content with them."""
+        sound = [one for one in found if isinstance(one, Exported)]
+        lost = dict.fromkeys(str(e) for e in found if isinstance(e, FileError))
+        if not lost:
+            return sound
+        count = f"{len(found) - len(sound)} of {len(found)} pairs"
+        if not self.options.keep_going or not sound:
+            raise FileError(
+                f"{count} cannot be matched; the first because: {next(iter(lost))} "
+                "Mend the data, or leave such pairs out with --keep-going; the matches "
+                "of the others are kept."
+            )
+        self.note(f"{count} are left out: {' '.join(lost)}")
+        return sound
 
     def map(
         self, function: Callable[[Item], Answer], items: Sequence[Item], what: str
@@ -133,16 +163,26 @@ class Study:
         """The function over the items by all workers, with progress."""
         return self.workers.map(function, items, self.tick(what))
 
+    def rows(
+        self, function: Callable[[Item], Row], items: Sequence[Item], what: str
+    ) -> list[Row]:
+        """The same for rows, which are kept: an interrupted run goes on."""
+        calls = [Call(function, item, self.options.cache / "rows") for item in items]
+        return self.map(remembered, calls, what)
+
     def calibrations(
         self, matcher: str, exported: Sequence[Exported]
     ) -> tuple[list[Calibrations], str]:
         """The laws for each pair, and a sentence on where they are from."""
-        given = self.options.calibration
+        given, source = self.options.calibration, self.options.calibrate_on
         if given is not None:
             ours = load_calibration(given)
             paper = replace(ours, location=None)
             said = f"{matcher}: calibration {Path(given).name}, location off for core."
             return [Calibrations(paper, ours)] * len(exported), said
+        if source is not None:
+            made, said = self._calibrated_on(matcher, source)
+            return [made] * len(exported), said
         if (SHIPPED / f"{matcher}.json").exists():
             ours = load_calibration(matcher)
             faithful = f"{matcher}-faithful"
@@ -158,13 +198,26 @@ class Study:
         by_fold = {}
         for k in sorted(set(fold.tolist())):
             rest = [p for p, f in zip(pairs, fold, strict=True) if f != k]
-            paper, ours = (cross_fit(rest, location=at) for at in (False, True))
-            by_fold[k] = Calibrations(paper, ours)
+            by_fold[k] = Calibrations.fitted(rest)
         said = (
             f"{matcher}: no shipped calibration; fitted on the other sequences "
             f"({validated(exported)})."
         )
         return [by_fold[k] for k in fold.tolist()], said
+
+    def _calibrated_on(self, matcher: str, root: Path) -> tuple[Calibrations, str]:
+        """The paper's protocol: one fit to the pairs of another data set."""
+        if root in self.options.data:
+            raise InputError(
+                f"--calibrate-on must be another folder than --data, but both are "
+                f"{root}."
+            )
+        limit = self.options.limit or CALIBRATION_PAIRS
+        chosen = replace(self.on([root]).options, limit=limit, views=0)
+        exported = replace(self, options=chosen).exported(matcher)
+        made = Calibrations.fitted([with_truth(e) for e in exported])
+        said = f"{matcher}: calibrated on {len(exported)} pairs of {root.name}."
+        return made, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,27 +227,25 @@ class Calibrations:
     paper: Calibration
     ours: Calibration
 
+    @classmethod
+    def fitted(cls, pairs: Sequence[tuple[Matches, FloatArray]]) -> Calibrations:
+        """Both fitted to matches with their true residuals."""
+        return cls(cross_fit(pairs), cross_fit(pairs, location=True))
+
 
 def with_truth(exported: Exported) -> tuple[Matches, FloatArray]:
     """The matches with a finite true residual, and those residuals."""
     matches = exported.matches()
-    if isinstance(exported.truth, PosedPair):
-        r = depth_residual(exported.truth, matches)
-    else:
-        r = residual(exported.truth, matches)
+    r = residual_of(exported, matches)
     kept = np.asarray(np.isfinite(r).all(axis=1))
     return matches.take(kept), r[kept]
 
 
-def is_posed(root: Path) -> bool:
-    """True for folders of cameras, and for MegaDepth's index."""
-    return (root / "cameras.txt").is_file() or any(root.glob("scene_info/*.npz"))
-
-
-def _read_posed(root: Path) -> list[PosedPair]:
-    if (root / "cameras.txt").is_file():
-        return read_posed(root, min_overlap=MIN_OVERLAP)
-    return read_megadepth(root)
+def residual_of(exported: Exported, matches: Matches) -> FloatArray:
+    """True residuals (n, 2) px of any matches of the pair; NaN where unknown."""
+    if isinstance(exported.truth, PosedPair):
+        return depth_residual(exported.truth, matches)
+    return residual(exported.truth, matches)
 
 
 def cross_fit(

@@ -1,4 +1,4 @@
-"""What a bench returns, and the tables as text, CSV and JSON."""
+"""What a bench returns, and its tables as text, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from semisure.types import FloatArray
+from semisure.images import Image
+from semisure.types import FloatArray, Matches
 
 Cell = str | int | float | None
 
@@ -63,14 +64,51 @@ class Panel:
     diagonal: bool = False  # y = x, where prediction meets observation
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Radar:
+    """A spoke for each name, a closed line for each label."""
+
+    title: str
+    spokes: Sequence[str]
+    lines: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MatchPanel:
+    """Two images with their matches, coloured by expected error."""
+
+    title: str
+    image0: Image
+    image1: Image
+    matches: Matches
+    expected: FloatArray  # (n,) px
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class EllipsePanel:
+    """Ellipses about points of an image, `magnified` times."""
+
+    title: str
+    image: Image
+    points: FloatArray  # (n, 2) px
+    half_axes: FloatArray  # (n, 2) px
+    expected: FloatArray  # (n,) px
+    magnified: float
+
+
+AnyPanel = Panel | Radar | MatchPanel | EllipsePanel
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Tables, the rows behind them, figures (a name and its panels), and remarks."""
 
     tables: Sequence[Table]
     rows: Sequence[dict[str, Any]] = ()
-    figures: Mapping[str, Sequence[Panel]] = field(default_factory=dict)
+    figures: Mapping[str, Sequence[AnyPanel]] = field(default_factory=dict)
+    columns: Mapping[str, int] = field(default_factory=dict)  # of figures, if not ours
     notes: Sequence[str] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)  # others, by name
 
 
 def as_csv(rows: Sequence[Sequence[Any]]) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,8 +53,8 @@ def tail(study: Study) -> Outcome:
     tasks, notes = [], []
     for matcher in study.options.matchers:
         for root in study.options.data:
-            part = replace(study, options=replace(study.options, data=[root]))
-            exported = part.exported(matcher, posed=True)
+            part = study.on([root])
+            exported = part.exported(matcher)
             laws, said = part.calibrations(matcher, exported)
             tasks += [
                 Task(matcher, root.name, e, law.paper)
@@ -62,7 +62,7 @@ def tail(study: Study) -> Outcome:
             ]
             if said not in notes:
                 notes.append(said)
-    rows = study.map(evaluate, tasks, "Tails")
+    rows = study.rows(evaluate, tasks, "Tails")
     printed: list[list[Cell]] = []
     lines = {}
     names = list(dict.fromkeys(root.name for root in study.options.data))

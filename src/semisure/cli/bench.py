@@ -18,7 +18,7 @@ from semisure.cli.app import (
 )
 
 if TYPE_CHECKING:
-    from semisure.bench.study import Options
+    from semisure.bench.options import Options
 
 ALL = "all"
 
@@ -31,7 +31,7 @@ def bench(
     name: Annotated[str | None, typer.Argument(help="See --list.")] = None,
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of sequences, or with pairs.txt; repeatable."),
+        typer.Option(help="A data set, or a folder of such; repeatable."),
     ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder of results.")
@@ -40,8 +40,12 @@ def bench(
         list[str] | None, typer.Option(help="Matcher; may be repeated.")
     ] = None,
     protocol: Annotated[
-        str, typer.Option(help="hpatches (1280x960) or mtv (960x640, thermal).")
-    ] = "hpatches",
+        str | None,
+        typer.Option(
+            help="hpatches (1280x960; 1, 3, 5, 10 px) or mtv (960x640; 10 to 100 px); "
+            "default: mtv for folders named mtv or thermal."
+        ),
+    ] = None,
     size: Annotated[
         str | None, typer.Option(help="Bring images to WxH, not the paper's size.")
     ] = None,
@@ -56,6 +60,22 @@ def bench(
         str | None,
         typer.Option("-c", "--calibration", help="File; default: shipped, or fitted."),
     ] = None,
+    calibrate_on: Annotated[
+        Path | None,
+        typer.Option(help="Fit to 200 pairs of this folder, as the paper does."),
+    ] = None,
+    native: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another matcher's uncertainties; repeatable.", metavar="NAME=FOLDER"
+        ),
+    ] = None,
+    views: Annotated[
+        int, typer.Option(help="Random views of each second image instead of it.")
+    ] = 0,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out pairs that cannot be read.")
+    ] = False,
     cache: Annotated[
         Path | None, typer.Option(help="Of matches; default: OUTPUT/matches.")
     ] = None,
@@ -90,13 +110,18 @@ def bench(
         check_name(name)
     if not data:
         raise typer.BadParameter("say where the data are: --data FOLDER")
+    from semisure.bench.options import Options
     from semisure.bench.run import run_bench, text_of, write_outcome
-    from semisure.bench.study import Options
+    from semisure.datasets.finding import find_sets
 
     options = Options(
-        data=data,
+        data=[found for root in data for found in find_sets(root)],
         matchers=tuple(matcher or ["daisy"]),
         protocol=protocol,  # type: ignore[arg-type]
+        calibrate_on=calibrate_on,
+        native=_named_folders(native or []),
+        views=views,
+        keep_going=keep_going,
         size=parse_size(size),
         max_side=max_side,
         weights=weights,
@@ -116,6 +141,22 @@ def bench(
     write_outcome(name, options, outcome, output)
     typer.echo(text_of(outcome))
     typer.echo(f"Wrote {output / name}.txt, CSV, JSON and figures.")
+
+
+def _named_folders(given: list[str]) -> dict[str, Path]:
+    folders = {}
+    for text in given:
+        name, equals, folder = text.partition("=")
+        if not (name and equals and folder):
+            raise typer.BadParameter(
+                f"{text!r} is not NAME=FOLDER", param_hint="--native"
+            )
+        if not Path(folder).is_dir():
+            raise typer.BadParameter(
+                f"there is no folder {folder}", param_hint="--native"
+            )
+        folders[name] = Path(folder)
+    return folders
 
 
 def _run_all(options: Options, workers: int, output: Path) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from semisure.matchers._cues import TILE_ROWS, wide
+from semisure.matchers._stopwatch import extraction
 
 
 class CellMatches(NamedTuple):
@@ -94,6 +95,7 @@ def _log_sums(f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
     return row_sum, top + total.log()
 
 
+@extraction
 def row_spread(f0: Tensor, f1: Tensor, size: tuple[int, int]) -> Tensor:
     """Std (m, 2) in cells, x and y, of each row's softmax over the cells of image 1.
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import InputError, MissingExtraError
+from semisure.matchers._stopwatch import extraction
 from semisure.matchers._view import View, assemble, grey, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Matches
@@ -151,6 +152,7 @@ def extra_cues(found: Any, stages: FineStages = "both") -> dict[str, Any]:
     }
 
 
+@extraction
 def _fine_std(pixels: Any, heat: Any, stages: FineStages) -> Any:
     """The std (m, 2) px of the second stage, or of the variances of both, added."""
     from semisure.matchers._comatch_net import WINDOW, grid

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import MissingExtraError
+from semisure.matchers._stopwatch import extraction
 from semisure.matchers._view import assemble, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import Matches
@@ -136,6 +137,7 @@ def _refine(model: Any, f0: Any, f1: Any) -> tuple[Any, Any, Any]:
     return mean, std, probability.max(dim=-1).values > MIN_FINE_PEAK
 
 
+@extraction
 def _coarse_cues(
     f0: Any, f1: Any, position: Any, index0: Any, index1: Any, temperature: float
 ) -> tuple[Any, Any]:

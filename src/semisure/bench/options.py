@@ -1,0 +1,69 @@
+"""What the user asked of a bench, and the two protocols of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from semisure.errors import InputError
+from semisure.matchers import check_name
+
+Protocol = Literal["hpatches", "mtv"]
+PROTOCOLS: tuple[str, ...] = get_args(Protocol)
+SIZES: dict[Protocol, tuple[int, int]] = {"hpatches": (1280, 960), "mtv": (960, 640)}
+THRESHOLDS: dict[Protocol, tuple[int, ...]] = {
+    "hpatches": (1, 3, 5, 10),
+    "mtv": (10, 30, 50, 100),
+}
+_THERMAL = ("mtv", "thermal")  # in the name of a folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user asked for."""
+
+    data: Sequence[Path]
+    matchers: Sequence[str] = ("daisy",)
+    protocol: Protocol | None = None  # None: mtv for folders of such a name
+    size: tuple[int, int] | None = None  # None: the paper's for the protocol
+    max_side: int | None = None
+    weights: Path | None = None
+    device: str | None = None
+    estimator: str = "ransac"  # the paper's
+    threshold_px: float = 3.0
+    calibration: str | None = None  # a file; None: shipped, else cross-validated
+    calibrate_on: Path | None = None  # a data set to fit to instead
+    native: Mapping[str, Path] = field(default_factory=dict)  # others' uncertainties
+    cache: Path = Path("semisure-cache")
+    limit: int | None = None  # of pairs of a folder
+    views: int = 0  # random views of each second image instead of it
+    keep_going: bool = False  # without the pairs that cannot be read
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.protocol not in (None, *PROTOCOLS):
+            raise InputError(
+                f"protocol must be one of {', '.join(PROTOCOLS)}, but is "
+                f"{self.protocol!r}."
+            )
+        for name in self.matchers:
+            check_name(name)
+        if not self.matchers:
+            raise InputError("A bench needs at least one matcher.")
+        if not self.data:
+            raise InputError("A bench needs at least one folder of data.")
+        if self.views < 0:
+            raise InputError(f"views must not be negative, but is {self.views}.")
+
+    def protocol_of(self, root: Path) -> Protocol:
+        """The protocol given, else that of the folder's name."""
+        if self.protocol is not None:
+            return self.protocol
+        thermal = any(word in root.name.lower() for word in _THERMAL)
+        return "mtv" if thermal else "hpatches"
+
+    def size_of(self, root: Path) -> tuple[int, int]:
+        """The size that images of the folder are brought to."""
+        return self.size or SIZES[self.protocol_of(root)]
