@@ -15,7 +15,7 @@ matches of a pair, 8,500 are drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,22 +100,31 @@ def read_native(
         raise FileError(f"{file} lacks {', '.join(missing)}.")
     n = len(arrays["source"])
     try:
-        source, target = (
-            project(resizing(arrays[f"{which}_size"], np.array(size)), arrays[which])
-            for which, size in zip(("source", "target"), sizes, strict=True)
-        )
-        matches = Matches(
-            source=source,
-            target=target,
+        given = Matches(
+            source=arrays["source"],
+            target=arrays["target"],
             confidence=np.ones(n),
             fine_std=np.ones((n, 2)),
             coarse_std=np.ones((n, 2)),
-            source_size=sizes[0],
-            target_size=sizes[1],
+            source_size=arrays["source_size"],  # type: ignore[arg-type]
+            target_size=arrays["target_size"],  # type: ignore[arg-type]
         )
-    except (InputError, ValueError) as error:
+    except InputError as error:
         raise FileError(f"{file} cannot be used: {error}") from None
+    matches = replace(
+        given,
+        source=_moved(given.source, given.source_size, sizes[0]),
+        target=_moved(given.target, given.target_size, sizes[1]),
+        source_size=sizes[0],
+        target_size=sizes[1],
+    )
     return matches, _numbers(arrays["uncertainty"], n, file)
+
+
+def _moved(
+    points: FloatArray, before: tuple[int, int], after: tuple[int, int]
+) -> FloatArray:
+    return project(resizing(np.array(before), np.array(after)), points)
 
 
 def _numbers(values: Array, n: int, file: Path) -> FloatArray:
