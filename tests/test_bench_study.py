@@ -92,7 +92,9 @@ def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Workers) -> None
     }
     fit = study.fit_for(BENCHES["weights"])
     assert fit.options.data == [planar]
-    assert study.log == ["Left out: thermal is judged by another protocol."]
+    (said,) = study.log
+    assert said.startswith("Left out, another protocol")
+    assert said.endswith(": thermal.")
     # Table 1 has both.
     assert study.fit_for(BENCHES["homography"]).options.data == [planar, thermal]
 
@@ -308,7 +310,7 @@ def test_lists_of_video_pairs_are_thinned(pool: Workers, tmp_path: Path) -> None
     assert len(study.pairs(data)) == LIST_PAIRS
     many = replace(study, options=replace(study.options, limit=150))
     assert len(many.pairs(data)) == 150
-    with pytest.raises(InputError, match="has no depth, so its matches' true errors"):
+    with pytest.raises(InputError, match="no depth, so the matches' true errors"):
         study.fit_for(BENCHES["laws"])
 
 

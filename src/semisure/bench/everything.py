@@ -10,7 +10,7 @@ from semisure.bench import BENCHES
 from semisure.bench.figures import draw, rendered
 from semisure.bench.options import Options
 from semisure.bench.parallel import Tick, workers
-from semisure.bench.run import of_study, versions, write_outcome
+from semisure.bench.run import made_with, of_study, write_outcome
 from semisure.bench.study import Study
 from semisure.bench.tables import Outcome
 from semisure.errors import SemisureError
@@ -54,14 +54,9 @@ def write_all(options: Options, done: Everything, folder: Path) -> Path:
         sections.append(
             Section(heading="Not on this page", table=[head, *done.skipped.items()])
         )
-    sizes = {root: "{} × {}".format(*options.size_of(root)) for root in options.data}
-    made_with = ", ".join(f"{name} {v}" for name, v in versions().items())
     lead = (
-        f"Matchers {', '.join(options.matchers)}; data "
-        f"{', '.join(f'{root.name} ({size})' for root, size in sizes.items())}; "
-        f"{options.estimator} at {options.threshold_px:g} px; seed "
-        f"{options.seed}. Made with {made_with}. Rows named paper are copied from it; "
-        "its data and matcher differ unless the row says otherwise."
+        f"{made_with(options)} Rows named paper are copied from it; its data and "
+        "matcher differ unless the row says otherwise."
     )
     page = folder / "index.html"
     write_report(page, "The paper's evaluation", lead, sections)

@@ -115,6 +115,6 @@ NATIVE_PX = (8, 32, 64, 128)
 NATIVE: dict[str, tuple[Row, Row]] = {
     "PDC-Net+": ((89.73, 93.54, 94.19, 95.13), (9.58, 5.52, 4.21, 2.77)),
     "RoMa v2": ((95.82, 96.60, 96.49, 96.24), (8.52, 6.18, 5.43, 4.50)),
-    "EfficientLoFTR, theirs": ((88.64, 95.73, 96.87, 97.88), (2.70, 0.51, 0.32, 0.20)),
+    "EfficientLoFTR": ((88.64, 95.73, 96.87, 97.88), (2.70, 0.51, 0.32, 0.20)),
 }
 NATIVE_SAMPLE = 8500  # of a dense matcher's matches of a pair

@@ -64,7 +64,7 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
     """Tables as text, CSV and JSON, rows as CSV, figures as PNG and SVG."""
     from semisure.bench.figures import draw, rendered
 
-    files = {f"{name}.txt": text_of(outcome).encode()}
+    files = {f"{name}.txt": f"{text_of(outcome)}\n{made_with(options)}\n".encode()}
     for table in outcome.tables:
         files[f"{table.name}.csv"] = as_csv([table.head, *table.rows])
     if outcome.rows:
@@ -78,6 +78,19 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
     for file, content in {**files, **outcome.files}.items():
         write_atomically(folder / file, partial(_put, content))
     write_json(folder / f"{name}.json", document(name, options, outcome))
+
+
+def made_with(options: Options) -> str:
+    """What is needed to get the same numbers, in a sentence."""
+    listed = ", ".join(f"{name} {version}" for name, version in versions().items())
+    sets = ", ".join(
+        "{} ({} × {})".format(root.name, *options.size_of(root))
+        for root in options.data
+    )
+    return (
+        f"Matchers {', '.join(options.matchers)}; data {sets}; {options.estimator} at "
+        f"{options.threshold_px:g} px; seed {options.seed}. Made with {listed}."
+    )
 
 
 def _put(content: bytes, file: IO[bytes]) -> None:

@@ -50,36 +50,35 @@ class Study:
 
     def fit_for(self, entry: Entry) -> Study:
         """The study without the folders that a bench cannot use."""
-        data, unfit = self.options.data, {}
-        for root in data:
+        unfit: dict[str, list[Path]] = {}
+        chosen = []
+        for root in self.options.data:
             reason = self._unfit(root, entry)
             if reason:
-                unfit[root] = reason
-        chosen = [root for root in data if root not in unfit]
+                unfit.setdefault(reason, []).append(root)
+            else:
+                chosen.append(root)
         if not chosen:
-            raise InputError(
-                f"The bench {entry.name} needs {entry.needs}, but "
-                + "; ".join(unfit.values())
-                + "."
-            )
+            said = "; ".join(_told(reason, roots) for reason, roots in unfit.items())
+            raise InputError(f"The bench {entry.name} needs {entry.needs}, but {said}.")
         fit = self.on(chosen)
         if entry.truth == "homography" and not entry.protocols:
             fit = next(iter(fit.by_protocol().values()))
-            for root in chosen:
-                if root not in fit.options.data:
-                    unfit[root] = f"{root.name} is judged by another protocol"
-        for reason in unfit.values():
-            self.note(f"Left out: {reason}.")
+            others = [root for root in chosen if root not in fit.options.data]
+            if others:
+                unfit["another protocol, give --protocol or the folder alone"] = others
+        for reason, roots in unfit.items():
+            self.note(f"Left out, {_told(reason, roots)}.")
         return fit
 
     def _unfit(self, root: Path, entry: Entry) -> str:
         posed = is_posed(root)
         if entry.truth == "homography" and posed:
-            return f"{root.name} holds cameras, not homographies"
+            return "cameras and no homographies"
         if entry.truth == "errors" and posed and not has_depth(read_pairs(root)):
-            return f"{root.name} has no depth, so its matches' true errors are unknown"
+            return "no depth, so the matches' true errors are unknown"
         if entry.truth == "pose" and not posed:
-            return f"{root.name} holds homographies, not cameras"
+            return "homographies and no cameras"
         return ""
 
     def by_protocol(self) -> dict[str, Study]:
@@ -218,6 +217,10 @@ class Study:
         made = Calibrations.fitted([with_truth(e) for e in exported])
         said = f"{matcher}: calibrated on {len(exported)} pairs of {root.name}."
         return made, said
+
+
+def _told(reason: str, roots: Sequence[Path]) -> str:
+    return f"{reason}: {', '.join(root.name for root in roots)}"
 
 
 @dataclass(frozen=True, slots=True)
