@@ -226,6 +226,26 @@ def test_views_are_seen_by_their_homography(root: Path, tmp_path: Path) -> None:
     assert np.abs(image - view)[inside].mean() > 12.0
 
 
+def test_photos_without_truth_are_seen_twice(pool: Workers, tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    for k in range(2):
+        write_png(photos / f"{k}.png", texture(k).astype(np.uint8))
+    assert find_sets(photos) == [photos]
+    with pytest.raises(FileError, match="or photos in the folder itself"):
+        find_sets(
+            tmp_path
+        )  # only where they are named: they have no truth of their own
+    study = study_of(pool, tmp_path / "c", photos, views=2)
+    pairs = study.pairs(photos)
+    assert [pair.name for pair in pairs] == ["0_view0", "0_view1", "1_view0", "1_view1"]
+    exported = study.exported("daisy")
+    # Two views of a photo are never on both sides of a split.
+    assert [e.group for e in exported] == ["0.png", "0.png", "1.png", "1.png"]
+    matches, r = with_truth(exported[0])
+    assert len(matches) > 50
+    assert np.median(np.abs(r)) < 1.0
+
+
 def test_calibration_on_another_data_set(
     root: Path, pool: Workers, tmp_path: Path
 ) -> None:

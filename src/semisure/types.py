@@ -372,6 +372,7 @@ class Pair:
     image0: Path
     image1: Path
     H_01: FloatArray | None = None
+    group: str = ""  # of pairs that share an image or a scene
 
 
 @runtime_checkable

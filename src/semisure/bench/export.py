@@ -129,7 +129,7 @@ def _images(pair: Pair | PosedPair) -> tuple[Path, Path]:
 def group_of(pair: Pair | PosedPair) -> str:
     """The sequence of a planar pair; the whole scene of a posed one."""
     if isinstance(pair, Pair):
-        return "/".join(pair.image0.parts[-2:])
+        return pair.group or "/".join(pair.image0.parts[-2:])
     return pair.scene
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,16 +16,18 @@ from semisure.bench.export import Exported, Job, Setup, attempt
 from semisure.bench.options import Options, Protocol
 from semisure.bench.parallel import Answer, Item, Tick, Workers
 from semisure.bench.remember import Call, Row, remembered
-from semisure.bench.views import with_views
+from semisure.bench.views import of_photos, with_views
 from semisure.calibrate import fit
-from semisure.datasets.finding import has_depth, is_posed, read_pairs
+from semisure.datasets.finding import has_depth, is_photos, is_posed, read_pairs
 from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError, InputError
 from semisure.files import SHIPPED, load_calibration
 from semisure.geometry.homography import residual
+from semisure.images import find_images
 from semisure.matchers import fingerprint
 from semisure.types import Calibration, FloatArray, IntArray, LawName, Matches, Pair
 
+Entries = TypeVar("Entries")
 FOLDS = 5
 CALIBRATION_PAIRS = 200  # the paper's
 # A video's pairs repeat each other: of a list at most these, evenly, by default.
@@ -106,16 +109,16 @@ class Study:
 
     def pairs(self, root: Path) -> Sequence[Pair | PosedPair]:
         """The pairs of a folder; a limit takes them evenly."""
-        pairs, limit = read_pairs(root), self.options.limit
+        limit, views = self.options.limit, self.options.views
+        made = self.options.seed, self.options.cache / "views"
+        if is_photos(root):
+            some = tuple(_evenly(find_images(root), limit))
+            return of_photos(some, max(1, views), *made)
         if limit is None and (root / "pairs.csv").is_file():
             limit = LIST_PAIRS
-        if limit is not None and limit < len(pairs):
-            if limit < 1:
-                raise InputError(f"limit must be at least 1, but is {limit}.")
-            pairs = [pairs[k * len(pairs) // limit] for k in range(limit)]
-        if self.options.views and not is_posed(root):
-            made = self.options.cache / "views"
-            return with_views(pairs, self.options.views, self.options.seed, made)
+        pairs = _evenly(read_pairs(root), limit)
+        if views and not is_posed(root):
+            return with_views(pairs, views, *made)
         return pairs
 
     def exported(
@@ -217,6 +220,15 @@ class Study:
         made = Calibrations.fitted([with_truth(e) for e in exported])
         said = f"{matcher}: calibrated on {len(exported)} pairs of {root.name}."
         return made, said
+
+
+def _evenly(entries: Sequence[Entries], limit: int | None) -> Sequence[Entries]:
+    """At most `limit` of them, from everywhere."""
+    if limit is None or limit >= len(entries):
+        return entries
+    if limit < 1:
+        raise InputError(f"limit must be at least 1, but is {limit}.")
+    return [entries[k * len(entries) // limit] for k in range(limit)]
 
 
 def _told(reason: str, roots: Sequence[Path]) -> str:

@@ -1,22 +1,24 @@
-"""Random views of second images, where a data set has hardly any change of viewpoint.
+"""Random views where data have no change of viewpoint, or no truth at all.
 
 The thermal pairs that can be had are aligned; MTV's are seen from different places. A
-random homography of the second image, composed with the truth, stands in for that.
+random homography of the second image, composed with the truth, stands in for that. Of a
+photo without a partner two views are made, changed in light, noise and compression too:
+the truth between them is exact, which published homographies are not.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from semisure.datasets.posed import PosedPair
-from semisure.images import read_image, write_png
+from semisure.images import Image, read_image, write_png
 from semisure.types import Pair
-from semisure.warps import random_view
+from semisure.warps import random_pair, random_view
 
 
 def with_views(
@@ -31,20 +33,46 @@ def with_views(
     ]
 
 
+@lru_cache(maxsize=8)  # each matcher and bench asks again
+def of_photos(
+    photos: tuple[Path, ...], count: int, seed: int, folder: Path
+) -> Sequence[Pair]:
+    """`count` pairs of views of each photo, kept in `folder`."""
+    return [_pair(photo, k, seed, folder) for photo in photos for k in range(count)]
+
+
 def _view(pair: Pair, k: int, seed: int, folder: Path) -> Pair:
     image = read_image(pair.image1)
-    digest = hashlib.sha256(image.tobytes()).digest()
-    # Of the image, not of its place in a list: a limit changes no view.
-    rng = np.random.default_rng([seed, k, int.from_bytes(digest[:8], "big")])
-    view, W = random_view(image, rng)
-    key = hashlib.sha256(digest + json.dumps(W.tolist()).encode()).hexdigest()[:24]
-    file = folder / f"{key}.png"
-    if not file.exists():
-        write_png(file, view)
+    view, W = random_view(image, _rng(image, k, seed))
     assert pair.H_01 is not None
     return Pair(
         name=f"{pair.name}_view{k}",
         image0=pair.image0,
-        image1=file,
+        image1=_stored(view, folder),
         H_01=W @ pair.H_01,
     )
+
+
+def _pair(photo: Path, k: int, seed: int, folder: Path) -> Pair:
+    image = read_image(photo)
+    first, second, H_01 = random_pair(image, _rng(image, k, seed))
+    return Pair(
+        name=f"{photo.stem}_view{k}",
+        image0=_stored(first, folder),
+        image1=_stored(second, folder),
+        H_01=H_01,
+        group=photo.name,
+    )
+
+
+def _rng(image: Image, k: int, seed: int) -> np.random.Generator:
+    """Of the image, not of its place in a list: a limit changes no view."""
+    digest = hashlib.sha256(image.tobytes()).digest()
+    return np.random.default_rng([seed, k, int.from_bytes(digest[:8], "big")])
+
+
+def _stored(view: Image, folder: Path) -> Path:
+    file = folder / f"{hashlib.sha256(view.tobytes()).hexdigest()[:24]}.png"
+    if not file.exists():
+        write_png(file, view)
+    return file

@@ -8,6 +8,7 @@ list of pairs     ``pairs.txt``                                       homographi
 posed list        ``cameras.txt``, ``pairs.csv``, ``images/``         poses, depth
 MegaDepth         ``scene_info/*.npz``                                poses, depth
 phototourism      ``calibration/``, ``new-vis-pairs/``                poses
+photos            images, if the folder itself is given               views made of them
 ================  ==================================================  =================
 
 Each reader's own module says more about its layout.
@@ -22,6 +23,7 @@ from semisure.datasets.folders import LIST_NAME, read_homographies
 from semisure.datasets.megadepth import read_megadepth
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.errors import FileError
+from semisure.images import IMAGE_SUFFIXES
 from semisure.types import Pair
 
 MIN_OVERLAP = 0.3  # of posed pairs, where their list states it
@@ -40,6 +42,13 @@ def is_posed(root: Path) -> bool:
         or (root / "new-vis-pairs").is_dir()
         or any(root.glob("scene_info/*.npz"))
     )
+
+
+def is_photos(root: Path) -> bool:
+    """True for folders of images and nothing that tells how they are related."""
+    if is_planar(root) or is_posed(root):
+        return False
+    return any(path.suffix.lower() in IMAGE_SUFFIXES for path in root.iterdir())
 
 
 def read_posed_pairs(root: Path, *, min_angle_deg: float = 0.0) -> list[PosedPair]:
@@ -67,13 +76,13 @@ def find_sets(root: str | Path) -> list[Path]:
     root = Path(root)
     if not root.is_dir():
         raise FileError(f"There is no folder {root}.")
-    found = _sets_below(root, _DEPTH)
+    found = [root] if is_photos(root) else _sets_below(root, _DEPTH)
     if not found:
         raise FileError(
             f"There is no data set in {root}: expected sequences (folders with images "
             "1.*, 2.*, … and homographies H_1_2, …), pairs.txt, cameras.txt with "
             "pairs.csv, scene_info/*.npz, or calibration/ with new-vis-pairs/, there "
-            "or up to two levels below."
+            "or up to two levels below; or photos in the folder itself."
         )
     return found
 
