@@ -16,13 +16,14 @@ from semisure.bench import BENCHES
 from semisure.bench.options import Options
 from semisure.bench.parallel import Workers, workers
 from semisure.bench.remember import Call, described, remembered
-from semisure.bench.run import of_study
+from semisure.bench.run import of_study, write_outcome
 from semisure.bench.study import LIST_PAIRS, Study, with_truth
 from semisure.bench.views import with_views
 from semisure.cli import app
 from semisure.datasets.finding import find_sets, has_depth, read_pairs
 from semisure.datasets.posed import PosedPair
-from semisure.errors import FileError, InputError
+from semisure.errors import FileError, FitError, InputError
+from semisure.files import load_calibration
 from semisure.geometry.homography import project
 from semisure.images import read_image, write_png
 from semisure.types import FloatArray, Pair
@@ -256,6 +257,32 @@ def test_calibration_on_another_data_set(
     same = study_of(pool, tmp_path, planar, calibrate_on=planar)
     with pytest.raises(InputError, match="another folder than --data"):
         of_study("homography", same)
+
+
+def test_calibrations_fitted_to_data_are_files_that_commands_take(
+    root: Path, pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_of(pool, tmp_path / "c", root / "planar")
+    with pytest.raises(FitError, match=r"at least 1,000 matches, but daisy found \d+"):
+        of_study("calibration", study)
+    monkeypatch.setattr("semisure.bench.calibration.LEAST", 100)
+    outcome = of_study("calibration", study)
+    write_outcome("calibration", study.options, outcome, tmp_path / "out")
+    ours = load_calibration(tmp_path / "out" / "daisy.json")
+    faithful = load_calibration(tmp_path / "out" / "daisy-faithful.json")
+    assert ours.location is not None
+    assert faithful.location is None
+    assert faithful.paper_symbols()["k_m"] == outcome.tables[0].rows[0][6]
+    assert ours.provenance["pairs"] == 2
+    again = study_of(
+        pool,
+        tmp_path / "c",
+        root / "planar",
+        calibration=str(tmp_path / "out" / "daisy.json"),
+    )
+    assert "daisy: calibration daisy.json, location off for core." in (
+        of_study("homography", again).notes
+    )
 
 
 def write_megadepth(root: Path, scene: str, size: tuple[int, int]) -> None:

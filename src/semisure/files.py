@@ -63,15 +63,28 @@ def _umask() -> int:
 
 def write_json(path: str | Path, document: Any) -> None:
     """`document` as indented JSON; NaN and infinity are refused."""
+    content = as_json(document)
+    write_atomically(Path(path), lambda file: file.write(content))
+
+
+def as_json(document: Any) -> bytes:
+    """The same as a file's bytes."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomically(Path(path), lambda file: file.write(f"{text}\n".encode()))
+    return f"{text}\n".encode()
 
 
 def save_calibration(
     calibration: Calibration, path: str | Path, report: FitReport | None = None
 ) -> None:
     """Write a calibration, and how it was fitted, to a JSON file."""
-    document = {
+    write_json(path, calibration_document(calibration, report))
+
+
+def calibration_document(
+    calibration: Calibration, report: FitReport | None = None
+) -> dict[str, Any]:
+    """What such a file holds."""
+    return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
         "semisure_version": __about__.__version__,
@@ -85,7 +98,6 @@ def save_calibration(
         "provenance": dict(calibration.provenance),
         "fit": None if report is None else _without_nan(asdict(report)),
     }
-    write_json(path, document)
 
 
 _PARAMETERS = (

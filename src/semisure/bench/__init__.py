@@ -102,6 +102,14 @@ _ENTRIES = (
         also=_SEVERAL,
     ),
     Entry(
+        "calibration",
+        "calibration",
+        "Alg. 1",
+        "the law fitted to 200 pairs with truth, and its file",
+        "errors",
+        protocols=True,
+    ),
+    Entry(
         "native",
         "native",
         "supplement B.5",

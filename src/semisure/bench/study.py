@@ -191,8 +191,8 @@ class Study:
             there = (SHIPPED / f"{faithful}.json").exists()
             paper = load_calibration(faithful) if there else ours
             said = (
-                f"{matcher}: the shipped calibration, from random views of other "
-                "photos; nothing was fitted to this data."
+                f"{matcher}: the shipped calibration, from random views of photos; "
+                "nothing was fitted to these pairs."
             )
             return [Calibrations(paper, ours)] * len(exported), said
         fold = folds([e.group for e in exported], FOLDS)
