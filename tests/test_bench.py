@@ -440,7 +440,7 @@ def test_all_on_one_page_with_what_is_missing(
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "homography (Tab. 1)" in page
     assert "data:image/png;base64," in page
-    assert "Tab. 2, Aachen localisation" in page
+    assert "Fig. 3, qualitative" in page
     assert "http://" not in page
     assert "https://" not in page
 
@@ -499,6 +499,7 @@ def test_posed_pairs_without_depth_or_for_homographies_are_refused(
     with pytest.raises(InputError, match="holds cameras, not homographies"):
         posed.pairs()
     tree = study.options.data[0]
+    (tmp_path / "depth").mkdir()
     both = replace(posed, options=replace(posed.options, data=[tree, tmp_path]))
     assert list(_fit_for("homography", both).options.data) == [tree]
     assert _fit_for("laws", both) is both

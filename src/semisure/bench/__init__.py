@@ -21,6 +21,7 @@ class Entry:
     paper: str  # where the paper has it
     what: str
     needs: str
+    as_they_are: bool = False  # images are not brought to the paper's size
 
 
 _SEQUENCES = "pairs with homographies"
@@ -47,6 +48,14 @@ _ENTRIES = (
         "Tab. 3",
         "homography AUC by refit weight",
         _SEQUENCES,
+    ),
+    Entry(
+        "localisation",
+        "localisation",
+        "Tab. 2",
+        "camera poses of queries in a map, base, CoRe and core+",
+        "a map with localization_map.npz, or Aachen v1.1",
+        as_they_are=True,
     ),
     Entry(
         "laws",
@@ -89,6 +98,14 @@ _ENTRIES = (
         "Fig. 4",
         "tail mass by matcher and data set",
         f"{_TRUE_ERRORS}; several --data to compare",
+    ),
+    Entry(
+        "relative",
+        "relative",
+        "supplement B.4",
+        "relative-pose AUC, base, CoRe with and without depth, and core+",
+        "pairs with cameras; depth for two of the arms",
+        as_they_are=True,
     ),
     Entry(
         "runtime",

@@ -65,7 +65,7 @@ def rows_of(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """A row for each matcher, estimator and pair, and where the laws are from."""
     options = study.options
-    settings = RansacSettings(threshold_px=options.threshold_px, seed=options.seed)
+    settings = options.ransac()
     tasks, notes = [], []
     chosen = tuple(estimators)
     for matcher in options.matchers:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from semisure.bench import BENCHES, WITHOUT_HOMOGRAPHY
 from semisure.bench.figures import draw, rendered
+from semisure.bench.localisation import is_map
 from semisure.bench.parallel import Tick, workers
 from semisure.bench.run import of_study, versions, write_outcome
-from semisure.bench.study import Options, Study, is_posed
+from semisure.bench.study import Options, Study, has_depth, is_posed
 from semisure.bench.tables import Outcome
 from semisure.errors import SemisureError
 from semisure.report import Picture, Section, write_report
 
 # What this page cannot hold, and for want of what.
 ELSEWHERE = {
-    "Tab. 2, Aachen localisation": "needs Aachen v1.1; `semisure localize` writes the "
-    "file for its server, which alone knows the truth.",
     "Fig. 3, qualitative": "`semisure match` draws any pair.",
-    "Supplement B.4, relative pose": "needs posed pairs; benchmarks/relative.py.",
     "Supplement, native uncertainty and directional blur": "not done yet.",
 }
 
@@ -40,7 +38,10 @@ def run_all(
     done = Everything({}, {})
     with workers(count) as pool:
         study = Study(options, pool) if tick is None else Study(options, pool, tick)
-        study.pairs(posed=True)  # without data there is nothing to skip
+        # Without data there is nothing to skip.
+        for root in options.data:
+            if is_posed(root) or not is_map(root):
+                _only(study, [root]).pairs(posed=True)
         for name in BENCHES:
             try:
                 done.outcomes[name] = of_study(name, _fit_for(name, study))
@@ -52,10 +53,20 @@ def run_all(
 def _fit_for(name: str, study: Study) -> Study:
     """The study without folders that the bench cannot use, if others are left."""
     data = study.options.data
-    planar = [root for root in data if not is_posed(root)]
-    if name in WITHOUT_HOMOGRAPHY or not planar:
-        return study
-    return replace(study, options=replace(study.options, data=planar))
+    fit = [root for root in data if _fits(name, root)]
+    return study if len(fit) in (0, len(data)) else _only(study, fit)
+
+
+def _fits(name: str, root: Path) -> bool:
+    if name == "localisation":
+        return is_map(root)
+    if is_posed(root):
+        return name == "relative" or (name in WITHOUT_HOMOGRAPHY and has_depth(root))
+    return name != "relative" and not is_map(root)
+
+
+def _only(study: Study, data: Sequence[Path]) -> Study:
+    return replace(study, options=replace(study.options, data=data))
 
 
 def write_all(options: Options, done: Everything, folder: Path) -> Path:
@@ -75,9 +86,10 @@ def write_all(options: Options, done: Everything, folder: Path) -> Path:
     lead = (
         f"Matchers {', '.join(options.matchers)}; data "
         f"{', '.join(root.name for root in options.data)}; images at {width} × "
-        f"{height}; {options.estimator} at {options.threshold_px:g} px; seed "
-        f"{options.seed}. Made with {made_with}. Rows named paper are copied from it; "
-        "its data and matcher differ unless the row says otherwise."
+        f"{height} unless a section says otherwise; {options.estimator} at "
+        f"{options.ransac().threshold_px:g} px; seed {options.seed}. Made with "
+        f"{made_with}. Rows named paper are copied from it; its data and matcher "
+        "differ unless the row says otherwise."
     )
     page = folder / "index.html"
     write_report(page, "The paper's evaluation", lead, sections)

@@ -25,6 +25,8 @@ from semisure.matchers import load_matcher
 from semisure.types import Array, FloatArray, Matcher, Matches, Pair
 
 _DIGEST = "digest"
+# Matchers that refine image 0, or either image match by match; the others image 1.
+_REFINE_SOURCE = ("xfeat-star", "edm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Setup:
 
     matcher: str
     size: tuple[int, int] | None = (1280, 960)  # None: as they are
+    query_first: bool = False  # image 0 is a query and must be the refined side
     max_side: int | None = None  # of what the matcher looks at; None: its own
     weights: Path | None = None
     device: str | None = None
@@ -54,7 +57,8 @@ class Exported:
 
     name: str
     group: str  # pairs that share an image: never split by cross-validation
-    truth: FloatArray | PosedPair  # between the images as they were matched
+    truth: FloatArray | PosedPair | None  # between the images as they were matched
+    sizes: tuple[tuple[int, int], tuple[int, int]]  # of the images before
     file: Path
     seconds: float  # of matching, when it was done
 
@@ -64,7 +68,7 @@ class Exported:
     @property
     def H_01(self) -> FloatArray:
         """The true homography."""
-        assert not isinstance(self.truth, PosedPair)
+        assert isinstance(self.truth, np.ndarray)
         return self.truth
 
 
@@ -88,6 +92,7 @@ def export(job: Job) -> Exported:
         name=job.pair.name,
         group=_group(job.pair),
         truth=_truth(job.pair, to0, to1),
+        sizes=tuple((int(w), int(h)) for w, h in stored["before"]),  # type: ignore[arg-type]
         file=file,
         seconds=float(stored["seconds"]),
     )
@@ -95,9 +100,10 @@ def export(job: Job) -> Exported:
 
 def _truth(
     pair: Pair | PosedPair, to0: FloatArray, to1: FloatArray
-) -> FloatArray | PosedPair:
+) -> FloatArray | PosedPair | None:
     if isinstance(pair, Pair):
-        assert pair.H_01 is not None
+        if pair.H_01 is None:
+            return None
         return to1 @ pair.H_01 @ np.linalg.inv(to0)
     a, b = pair.camera0, pair.camera1
     return replace(
@@ -124,13 +130,20 @@ def _match(job: Job) -> dict[str, Array]:
     small = images if size is None else [resized(image, size) for image in images]
     matcher = _matcher(job.setup)
     start = time.perf_counter()
-    matches = matcher(small[0], small[1])
+    if _turned(job.setup):
+        matches = matcher(small[1], small[0]).swapped()
+    else:
+        matches = matcher(small[0], small[1])
     seconds = time.perf_counter() - start
     arrays = arrays_of(matches)
     arrays["before"] = np.array([image.shape[1::-1] for image in images])
     arrays["after"] = np.array([image.shape[1::-1] for image in small])
     arrays["seconds"] = np.array(seconds)
     return arrays
+
+
+def _turned(setup: Setup) -> bool:
+    return setup.query_first and setup.matcher not in _REFINE_SOURCE
 
 
 @lru_cache(maxsize=1)
@@ -165,6 +178,8 @@ def _file(job: Job) -> Path:
         "device": setup.device,
         "fingerprint": job.fingerprint,
     }
+    if _turned(setup):
+        made_of["turned"] = True
     text = json.dumps(made_of, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
     return job.cache / setup.matcher / f"{key}.npz"

@@ -57,6 +57,7 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
         files[f"{table.name}.csv"] = as_csv([table.head, *table.rows])
     if outcome.rows:
         files[f"{name}_rows.csv"] = rows_as_csv(outcome.rows)
+    files |= outcome.files
     for figure_name, panels in outcome.figures.items():
         if not panels:
             continue
@@ -78,7 +79,8 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
     settings["data"] = [str(root) for root in options.data]
     for key in ("cache", "weights"):
         settings[key] = None if settings[key] is None else str(settings[key])
-    settings["size"] = options.image_size
+    as_they_are = BENCHES[name].as_they_are
+    settings["size"] = options.size if as_they_are else options.image_size
     return plain(
         {
             "bench": name,

@@ -19,6 +19,7 @@ from semisure.datasets.folders import read_homographies
 from semisure.datasets.megadepth import read_megadepth
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.errors import InputError
+from semisure.estimators.settings import RansacSettings
 from semisure.files import SHIPPED, load_calibration
 from semisure.geometry.homography import residual
 from semisure.matchers import check_name, fingerprint
@@ -47,7 +48,7 @@ class Options:
     weights: Path | None = None
     device: str | None = None
     estimator: str = "ransac"  # the paper's
-    threshold_px: float = 3.0
+    threshold_px: float | None = None  # None: the bench's own
     calibration: str | None = None  # a file; None: shipped, else cross-validated
     cache: Path = Path("semisure-cache")
     limit: int | None = None  # of pairs
@@ -72,6 +73,13 @@ class Options:
     def thresholds(self) -> tuple[int, ...]:
         return THRESHOLDS[self.protocol]
 
+    def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
+        """The usual settings with our seed and, where one was given, the threshold."""
+        settings = replace(usual or RansacSettings(), seed=self.seed)
+        if self.threshold_px is None:
+            return settings
+        return replace(settings, threshold_px=self.threshold_px)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Study:
@@ -92,17 +100,12 @@ class Study:
         if is_posed(root) and not posed:
             raise InputError(
                 f"{root} holds cameras, not homographies; only the benches "
-                f"{', '.join(WITHOUT_HOMOGRAPHY)} can use it."
+                f"{', '.join((*WITHOUT_HOMOGRAPHY, 'relative'))} can use it."
             )
         pairs: Sequence[Pair | PosedPair] = (
-            _read_posed(root) if is_posed(root) else read_homographies(root)
+            posed_pairs(root) if is_posed(root) else read_homographies(root)
         )
-        limit = self.options.limit
-        if limit is None or limit >= len(pairs):
-            return pairs
-        if limit < 1:
-            raise InputError(f"limit must be at least 1, but is {limit}.")
-        return [pairs[k * len(pairs) // limit] for k in range(limit)]
+        return evenly(pairs, self.options.limit)
 
     def exported(
         self,
@@ -112,10 +115,23 @@ class Study:
         posed: bool = False,
     ) -> list[Exported]:
         """The pairs with their matches in the cache."""
+        pairs = self.pairs(posed=posed)
+        return self.matched(matcher, pairs, size or self.options.image_size)
+
+    def matched(
+        self,
+        matcher: str,
+        pairs: Sequence[Pair | PosedPair],
+        size: tuple[int, int] | None,
+        *,
+        query_first: bool = False,
+    ) -> list[Exported]:
+        """These pairs at that size, or as they are, with their matches in the cache."""
         options = self.options
         setup = Setup(
             matcher=matcher,
-            size=size or options.image_size,
+            size=size,
+            query_first=query_first,
             max_side=options.max_side,
             weights=options.weights,
             device=options.device,
@@ -123,7 +139,7 @@ class Study:
         known = fingerprint(matcher, options.weights)
         jobs = [
             Job(pair=p, setup=setup, cache=options.cache, fingerprint=repr(known))
-            for p in self.pairs(posed=posed)
+            for p in pairs
         ]
         return self.map(export, jobs, f"Matching, {matcher}")
 
@@ -137,22 +153,9 @@ class Study:
         self, matcher: str, exported: Sequence[Exported]
     ) -> tuple[list[Calibrations], str]:
         """The laws for each pair, and a sentence on where they are from."""
-        given = self.options.calibration
-        if given is not None:
-            ours = load_calibration(given)
-            paper = replace(ours, location=None)
-            said = f"{matcher}: calibration {Path(given).name}, location off for core."
-            return [Calibrations(paper, ours)] * len(exported), said
-        if (SHIPPED / f"{matcher}.json").exists():
-            ours = load_calibration(matcher)
-            faithful = f"{matcher}-faithful"
-            there = (SHIPPED / f"{faithful}.json").exists()
-            paper = load_calibration(faithful) if there else ours
-            said = (
-                f"{matcher}: the shipped calibration, from random views of other "
-                "photos; nothing was fitted to this data."
-            )
-            return [Calibrations(paper, ours)] * len(exported), said
+        known = self.known_calibrations(matcher)
+        if known is not None:
+            return [known[0]] * len(exported), known[1]
         fold = folds([e.group for e in exported], FOLDS)
         pairs = [with_truth(e) for e in exported]
         by_fold = {}
@@ -165,6 +168,26 @@ class Study:
             f"({validated(exported)})."
         )
         return [by_fold[k] for k in fold.tolist()], said
+
+    def known_calibrations(self, matcher: str) -> tuple[Calibrations, str] | None:
+        """The laws that need no fit: those given, or shipped with the matcher."""
+        given = self.options.calibration
+        if given is not None:
+            ours = load_calibration(given)
+            paper = replace(ours, location=None)
+            said = f"{matcher}: calibration {Path(given).name}, location off for core."
+            return Calibrations(paper, ours), said
+        if not (SHIPPED / f"{matcher}.json").exists():
+            return None
+        ours = load_calibration(matcher)
+        faithful = f"{matcher}-faithful"
+        there = (SHIPPED / f"{faithful}.json").exists()
+        paper = load_calibration(faithful) if there else ours
+        said = (
+            f"{matcher}: the shipped calibration, from random views of other "
+            "photos; nothing was fitted to this data."
+        )
+        return Calibrations(paper, ours), said
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,20 +204,62 @@ def with_truth(exported: Exported) -> tuple[Matches, FloatArray]:
     if isinstance(exported.truth, PosedPair):
         r = depth_residual(exported.truth, matches)
     else:
-        r = residual(exported.truth, matches)
+        r = residual(exported.H_01, matches)
     kept = np.asarray(np.isfinite(r).all(axis=1))
     return matches.take(kept), r[kept]
 
 
 def is_posed(root: Path) -> bool:
     """True for folders of cameras, and for MegaDepth's index."""
-    return (root / "cameras.txt").is_file() or any(root.glob("scene_info/*.npz"))
+    return (
+        (root / "cameras.txt").is_file()
+        or _is_phototourism(root)
+        or any(root.glob("scene_info/*.npz"))
+    )
 
 
-def _read_posed(root: Path) -> list[PosedPair]:
-    if (root / "cameras.txt").is_file():
-        return read_posed(root, min_overlap=MIN_OVERLAP)
+def has_depth(root: Path) -> bool:
+    """True for posed folders whose images may have depth beside them."""
+    listed = (root / "cameras.txt").is_file()
+    beside = any((root / name).is_dir() for name in ("depth", "depth_768"))
+    return is_posed(root) and not _is_phototourism(root) and (beside or not listed)
+
+
+def _is_phototourism(root: Path) -> bool:
+    return (root / "calibration").is_dir() and (root / "new-vis-pairs").is_dir()
+
+
+def posed_pairs(root: Path, *, min_angle_deg: float = 0.0) -> list[PosedPair]:
+    """The posed pairs of a folder; the bounds hold where its list states them."""
+    if (root / "cameras.txt").is_file() or _is_phototourism(root):
+        return read_posed(root, min_overlap=MIN_OVERLAP, min_angle_deg=min_angle_deg)
     return read_megadepth(root)
+
+
+def evenly(items: Sequence[Item], limit: int | None) -> Sequence[Item]:
+    """No more than `limit` of the items, taken evenly.
+
+    >>> evenly("abcdefg", 3)
+    ['a', 'c', 'e']
+    """
+    if limit is None or limit >= len(items):
+        return items
+    if limit < 1:
+        raise InputError(f"limit must be at least 1, but is {limit}.")
+    return [items[k * len(items) // limit] for k in range(limit)]
+
+
+def labels(roots: Sequence[Path]) -> list[str]:
+    """A name for each folder: its own, with its parent's where two share it.
+
+    >>> labels([Path("a/x"), Path("b/x"), Path("b/y")])
+    ['a/x', 'b/x', 'y']
+    """
+    names = [root.name for root in roots]
+    return [
+        root.name if names.count(root.name) == 1 else "/".join(root.parts[-2:])
+        for root in roots
+    ]
 
 
 def cross_fit(

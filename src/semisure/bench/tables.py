@@ -71,6 +71,7 @@ class Outcome:
     rows: Sequence[dict[str, Any]] = ()
     figures: Mapping[str, Sequence[Panel]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)  # others, by name
 
 
 def as_csv(rows: Sequence[Sequence[Any]]) -> bytes:
