@@ -252,6 +252,7 @@ def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -
     assert {f"homography.{k}" for k in ("txt", "csv", "json", "png", "svg")} <= names
     stored = json.loads((tmp_path / "homography.json").read_text())
     assert stored["settings"]["size"] == list(SIZE)
+    assert stored["settings"]["threshold_px"] == 3.0
     assert stored["versions"]["semisure"]
     assert len(stored["rows"]) == 6
     assert "daisy: the shipped calibration" in text_of(outcome)

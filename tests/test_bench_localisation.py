@@ -234,6 +234,24 @@ def test_aachen_end_to_end(pool: Workers, tmp_path: Path) -> None:
     assert table[0] == ["daisy, aachen", "day", "base", None, None, None, 1, 2]
 
 
+def test_all_runs_what_a_map_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = {name: BENCHES[name] for name in ("homography", "localisation", "relative")}
+    monkeypatch.setattr("semisure.bench.everything.BENCHES", some)
+    root, out = write_aachen(tmp_path / "aachen"), tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["bench", "all", "--data", str(root), "-o", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "Skipped homography: There is no sequence in" in done.stdout
+    assert "aachen holds no cameras: expected cameras.txt" in done.stdout
+    assert (out / "Aachen-v1.1_aachen_daisy_core.txt").is_file()
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "localisation (Tab. 2)" in page
+    assert "https://" not in page
+
+
 def test_an_image_of_another_size_than_its_camera_is_told(
     pool: Workers, tmp_path: Path
 ) -> None:

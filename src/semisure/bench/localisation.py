@@ -247,10 +247,9 @@ def _curves(rows: Sequence[dict[str, Any]], unit: str) -> list[Panel]:
             known = apart[np.isfinite(apart) & (apart > 0)]
             zero = int((apart == 0).sum())
             share = 100.0 * (zero + np.arange(1, len(known) + 1)) / len(mine)
-            if len(known):
-                lines[arm] = (100.0 * known, share)
+            lines[arm] = (100.0 * known, share)  # may be empty: colours agree
         what = "truth" if unit == "m" else "base"
-        if lines:
+        if any(len(x) for x, _ in lines.values()):
             panel = Panel(
                 title=f"{name}, {condition}",
                 xlabel=f"distance from the {what}, cm",

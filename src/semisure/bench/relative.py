@@ -230,19 +230,24 @@ def _difference(base: FloatArray, ours: FloatArray) -> FloatArray:
 
 
 def _panels(printed: list[list[Cell]]) -> list[Panel]:
-    """AUC over the thresholds, a panel for each name, a line for each arm."""
+    """AUC over the thresholds, a panel for each name, a line for each arm.
+
+    An arm that a panel lacks has an empty line there, so that colours agree.
+    """
     x = np.array(THRESHOLDS, dtype=np.float64)
-    return [
-        Panel(
+    panels = []
+    for name in dict.fromkeys(str(row[0]) for row in printed):
+        mine = {row[1]: row[2 : 2 + len(x)] for row in printed if row[0] == name}
+        lines = {
+            arm: (x, np.array(mine.get(arm, [None] * len(x)), dtype=np.float64))
+            for arm in ARMS
+        }
+        panel = Panel(
             title=name,
             xlabel="threshold, degrees",
             ylabel="AUC, %",
             xscale="log",
-            lines={
-                str(row[1]): (x, np.array(row[2 : 2 + len(x)], dtype=np.float64))
-                for row in printed
-                if row[0] == name and row[1] in ARMS
-            },
+            lines=lines,
         )
-        for name in dict.fromkeys(str(row[0]) for row in printed)
-    ]
+        panels.append(panel)
+    return panels

@@ -18,7 +18,15 @@ from semisure.bench.study import Options, Study
 from semisure.bench.tables import Outcome, as_csv, plain, rows_as_csv
 from semisure.files import write_atomically, write_json
 
-_PACKAGES = ("numpy", "scipy", "opencv-python-headless", "torch", "kornia")
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "opencv-python-headless",
+    "torch",
+    "kornia",
+    "poselib",
+    "pycolmap",
+)
 
 
 def run_bench(
@@ -79,8 +87,11 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
     settings["data"] = [str(root) for root in options.data]
     for key in ("cache", "weights"):
         settings[key] = None if settings[key] is None else str(settings[key])
-    as_they_are = BENCHES[name].as_they_are
-    settings["size"] = options.size if as_they_are else options.image_size
+    if not BENCHES[
+        name
+    ].as_they_are:  # those of poses say in their notes what they took
+        settings["size"] = options.image_size
+        settings["threshold_px"] = options.ransac().threshold_px
     return plain(
         {
             "bench": name,
