@@ -17,13 +17,14 @@ from semisure.bench import BENCHES, export, paper
 from semisure.bench.depth import depth_residual
 from semisure.bench.everything import _fit_for
 from semisure.bench.export import Job, Setup, resizing
+from semisure.bench.figures import draw
 from semisure.bench.initial import binned
 from semisure.bench.laws import Judged
 from semisure.bench.parallel import Workers, workers
 from semisure.bench.posterior import curves
 from semisure.bench.run import document, run_bench, text_of, write_outcome
 from semisure.bench.study import Options, Study, folds
-from semisure.bench.tables import Outcome, Table, plain, rows_as_csv
+from semisure.bench.tables import Outcome, Panel, Table, plain, rows_as_csv
 from semisure.cli import app
 from semisure.datasets.posed import Camera, PosedPair
 from semisure.errors import FileError, InputError, MissingExtraError
@@ -315,6 +316,16 @@ def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:
         "t.csv",
         "weights.json",
     }
+
+
+def test_narrow_logarithmic_axes_have_ticks_that_can_be_read() -> None:
+    x = np.linspace(0.03, 0.9, 20)
+    panel = Panel(title="", xlabel="", ylabel="", lines={"a": (x, x)}, xscale="log")
+    axes = draw([panel]).axes[0]
+    axes.set_xlim(0.03, 0.9)
+    shown = [t.get_text() for t in axes.get_xticklabels() if t.get_text()]
+    assert {"0.05", "0.1", "0.2", "0.5"} <= set(shown)
+    assert not any(t.get_text() for t in axes.get_xticklabels(minor=True))
 
 
 def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:

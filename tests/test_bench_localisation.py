@@ -28,6 +28,7 @@ from semisure.bench.run import document, text_of, write_outcome
 from semisure.bench.study import Options, Study
 from semisure.cli import app
 from semisure.colmap import MapImage, MapModel
+from semisure.datasets.aachen import RETRIEVAL
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
 from semisure.matchers import MATCHER_NAMES
@@ -273,6 +274,10 @@ def test_what_cannot_be_localised_is_one_sentence(
         localisation(on(study, estimator="gc-ransac"))
     with pytest.raises(InputError, match="no shipped calibration of loftr"):
         localisation(on(study, matchers=("loftr",)))
+    strange = write_aachen(tmp_path / "strange")
+    (strange / "pairs" / RETRIEVAL).write_text("query/day/q.png db/gone.png\n")
+    with pytest.raises(InputError, match="has none of the images retrieved"):
+        localisation(on(study, data=[strange]))
     aachen = tmp_path / "aachen"
     (aachen / "queries").mkdir(parents=True)
     with pytest.raises(FileError, match=r"expected .*aachen/images_upright"):

@@ -14,6 +14,7 @@ import pytest
 from semisure.bench import paper
 from semisure.bench.everything import _fit_for
 from semisure.bench.parallel import Workers, workers
+from semisure.bench.poses import has_depth
 from semisure.bench.relative import (
     ARMS,
     ERROR,
@@ -25,7 +26,7 @@ from semisure.bench.relative import (
     relative,
 )
 from semisure.bench.run import document, write_outcome
-from semisure.bench.study import Options, Study, has_depth, is_posed, posed_pairs
+from semisure.bench.study import Options, Study, is_posed, read_posed_pairs
 from semisure.errors import FileError, InputError
 from semisure.images import write_png
 from semisure.types import FloatArray, Matches
@@ -221,7 +222,7 @@ def test_every_layout_is_recognised(listed: Path, tmp_path: Path, study) -> None
     internet = write_phototourism(tmp_path / "internet")
     assert is_posed(internet)
     assert not has_depth(internet)
-    (pair,) = posed_pairs(internet)
+    (pair,) = read_posed_pairs(internet)
     np.testing.assert_allclose(pair.camera0.K, K)  # its corners, our centres
     np.testing.assert_allclose(pair.P_01, POSES["b.png"], atol=1e-12)
     plane = tmp_path / "plane"
@@ -285,7 +286,7 @@ def test_damaged_lists_are_named(
     root = write_list(tmp_path / "list", depth=False)
     (root / name).write_text(content)
     with pytest.raises(FileError, match=said):
-        posed_pairs(root)
+        read_posed_pairs(root)
 
 
 def test_missing_and_damaged_phototourism_is_named(tmp_path: Path) -> None:
@@ -293,14 +294,14 @@ def test_missing_and_damaged_phototourism_is_named(tmp_path: Path) -> None:
     camera = root / "calibration" / "calibration_a.h5"
     camera.write_bytes(b"not HDF5")
     with pytest.raises(FileError, match=r"calibration_a\.h5 is not a camera"):
-        posed_pairs(root)
+        read_posed_pairs(root)
     keys = root / "new-vis-pairs" / "keys-th-0.1.npy"
     keys.write_bytes(b"not NumPy")
     with pytest.raises(FileError, match=r"keys-th-0\.1\.npy is not a list of pairs"):
-        posed_pairs(root)
+        read_posed_pairs(root)
     keys.unlink()
     with pytest.raises(FileError, match=r"There is no .*keys-th-0\.1\.npy"):
-        posed_pairs(root)
+        read_posed_pairs(root)
 
 
 def test_rendered_depth_agrees_with_the_poses() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from semisure.bench import BENCHES, WITHOUT_HOMOGRAPHY
 from semisure.bench.figures import draw, rendered
-from semisure.bench.localisation import is_map
 from semisure.bench.parallel import Tick, workers
+from semisure.bench.poses import has_depth, is_map
 from semisure.bench.run import of_study, versions, write_outcome
-from semisure.bench.study import Options, Study, has_depth, is_posed
+from semisure.bench.study import Options, Study, is_posed
 from semisure.bench.tables import Outcome
 from semisure.errors import SemisureError
 from semisure.report import Picture, Section, write_report

@@ -23,14 +23,16 @@ from typing import Any
 import numpy as np
 
 from semisure.bench import paper
+from semisure.bench.poses import evenly, images_told, is_map, labels, matched
 from semisure.bench.query import ARMS, Task, evaluate, map_of
-from semisure.bench.study import Study, evenly, labels
+from semisure.bench.study import Study
 from semisure.bench.tables import Cell, Outcome, Panel, Table
-from semisure.datasets.aachen import images_of, is_aachen, read_aachen
+from semisure.datasets.aachen import images_of, read_aachen
 from semisure.datasets.located import is_located, read_located
 from semisure.errors import InputError
 from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
 from semisure.estimators.settings import RansacSettings
+from semisure.files import SHIPPED
 from semisure.types import Pair
 
 THRESHOLDS = ((0.01, 0.2), (0.02, 0.5), (0.05, 1.0))  # m, degrees; of maps with truth
@@ -69,11 +71,6 @@ def localisation(study: Study) -> Outcome:
     )
 
 
-def is_map(root: Path) -> bool:
-    """True for folders with a map to localise in."""
-    return is_located(root) or is_aachen(root)
-
-
 def _check(study: Study) -> None:
     options = study.options
     if options.estimator not in POSE_ESTIMATOR_NAMES:
@@ -89,7 +86,8 @@ def _check(study: Study) -> None:
                 "queries/ and pairs/."
             )
     for matcher in options.matchers:
-        if study.known_calibrations(matcher) is None:
+        shipped = SHIPPED / f"{matcher}.json"
+        if options.calibration is None and not shipped.exists():
             raise InputError(
                 f"There is no shipped calibration of {matcher}, and a map has no true "
                 "errors to fit one to; give a file by --calibration."
@@ -119,12 +117,13 @@ def _tasks(
         for query in queries
         for other in query.mapped
     }
-    matched = study.matched(
-        matcher, list(pairs.values()), options.size, query_first=True
-    )
-    exported = dict(zip(pairs, matched, strict=True))
-    known = study.known_calibrations(matcher)
-    assert known is not None
+    if not pairs:
+        raise InputError(
+            f"The map of {root} has none of the images retrieved for its queries."
+        )
+    found = matched(study, matcher, list(pairs.values()), query_first=True)
+    exported = dict(zip(pairs, found, strict=True))
+    laws, said = study.calibrations(matcher, found)
     settings = options.ransac(None if here else AACHEN_SETTINGS)
     tasks = [
         Task(
@@ -132,19 +131,19 @@ def _tasks(
             data=name,
             query=query,
             exported=[exported[query.name, other] for other in query.mapped],
-            calibrations=known[0],
+            calibrations=laws[0],
             matcher=matcher,
             estimator=options.estimator,
             settings=settings,
         )
         for query in queries
     ]
-    return tasks, [known[1], _note(name, settings, options.size)]
+    return tasks, [said, _note(name, settings, options.size)]
 
 
 def _note(name: str, settings: RansacSettings, size: tuple[int, int] | None) -> str:
-    at = "as they are" if size is None else f"at {size[0]} × {size[1]}"
-    return f"{name}: inliers within {settings.threshold_px:g} px; images {at}."
+    px = settings.threshold_px
+    return f"{name}: inliers within {px:g} px; images {images_told(size)}."
 
 
 def located_table(rows: Sequence[dict[str, Any]], estimator: str) -> Table:

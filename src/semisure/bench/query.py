@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from semisure.bench.export import Exported, resizing
+from semisure.bench.poses import SHIFTED
 from semisure.bench.study import Calibrations
 from semisure.colmap import MapModel
 from semisure.datasets.aachen import read_aachen_map
@@ -25,7 +26,6 @@ from semisure.refit import without_bias
 from semisure.types import Calibration, FloatArray
 from semisure.world import WorldMatches
 
-SHIFTED = "base − shift"
 ARMS = ("base", SHIFTED, "core", "core+")
 Poses = dict[str, FloatArray | None]  # by arm
 

@@ -20,13 +20,13 @@ import numpy as np
 
 from semisure.bench import paper
 from semisure.bench.export import Exported
+from semisure.bench.poses import SHIFTED, evenly, images_told, labels, matched
 from semisure.bench.study import (
+    MIN_OVERLAP,
     Calibrations,
     Study,
-    evenly,
     is_posed,
-    labels,
-    posed_pairs,
+    read_posed_pairs,
 )
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.datasets.posed import PosedPair, depth_at
@@ -44,7 +44,6 @@ from semisure.types import FloatArray, Matches
 
 THRESHOLDS = (1, 3, 5, 10, 20)  # degrees; the paper's but the last
 MIN_ANGLE_DEG = 5.0  # of triangulation, where the list of pairs states it
-SHIFTED = "base − shift"
 METHODS = ("core", "core-lines", "core+", "depth-huber", "depth-core")
 ARMS = ("base", SHIFTED, *METHODS)
 GAIN, ERROR = "core+ − base", "± standard error"
@@ -132,7 +131,7 @@ def relative(study: Study) -> Outcome:
     settings = options.ransac(RELATIVE_SETTINGS)
     tasks, notes = [], []
     for matcher in options.matchers:
-        exported = study.matched(matcher, [pair for _, pair in listed], options.size)
+        exported = matched(study, matcher, [pair for _, pair in listed])
         laws, said = study.calibrations(matcher, exported)
         notes.append(said)
         tasks += [
@@ -172,19 +171,19 @@ def _pairs(root: Path) -> Sequence[PosedPair]:
             f"{root} holds no cameras: expected cameras.txt with pairs.csv, "
             "calibration/ with new-vis-pairs/, or scene_info/*.npz."
         )
-    pairs = posed_pairs(root, min_angle_deg=MIN_ANGLE_DEG)
+    pairs = read_posed_pairs(root, min_angle_deg=MIN_ANGLE_DEG)
     if not pairs:
         raise InputError(f"{root} has no pair of enough overlap and angle.")
     return pairs
 
 
 def _note(settings: RansacSettings, size: tuple[int, int] | None) -> str:
-    at = "as they are" if size is None else f"at {size[0]} × {size[1]}"
     return (
         f"Inliers within {settings.threshold_px:g} px of their line, at most "
-        f"{settings.max_iterations} samples; images {at}. Of lists, pairs with overlap "
-        f"≥ 0.3 and triangulation angle ≥ {MIN_ANGLE_DEG:g}°. Standard errors: "
-        f"{DRAWS} draws of the pairs, both arms alike."
+        f"{settings.max_iterations} samples; images {images_told(size)}. Of lists, "
+        f"pairs with overlap ≥ {MIN_OVERLAP:g} and triangulation angle ≥ "
+        f"{MIN_ANGLE_DEG:g}°. Standard errors: {DRAWS} draws of the pairs, both arms "
+        "alike."
     )
 
 

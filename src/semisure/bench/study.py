@@ -103,9 +103,14 @@ class Study:
                 f"{', '.join((*WITHOUT_HOMOGRAPHY, 'relative'))} can use it."
             )
         pairs: Sequence[Pair | PosedPair] = (
-            posed_pairs(root) if is_posed(root) else read_homographies(root)
+            read_posed_pairs(root) if is_posed(root) else read_homographies(root)
         )
-        return evenly(pairs, self.options.limit)
+        limit = self.options.limit
+        if limit is None or limit >= len(pairs):
+            return pairs
+        if limit < 1:
+            raise InputError(f"limit must be at least 1, but is {limit}.")
+        return [pairs[k * len(pairs) // limit] for k in range(limit)]
 
     def exported(
         self,
@@ -115,23 +120,10 @@ class Study:
         posed: bool = False,
     ) -> list[Exported]:
         """The pairs with their matches in the cache."""
-        pairs = self.pairs(posed=posed)
-        return self.matched(matcher, pairs, size or self.options.image_size)
-
-    def matched(
-        self,
-        matcher: str,
-        pairs: Sequence[Pair | PosedPair],
-        size: tuple[int, int] | None,
-        *,
-        query_first: bool = False,
-    ) -> list[Exported]:
-        """These pairs at that size, or as they are, with their matches in the cache."""
         options = self.options
         setup = Setup(
             matcher=matcher,
-            size=size,
-            query_first=query_first,
+            size=size or options.image_size,
             max_side=options.max_side,
             weights=options.weights,
             device=options.device,
@@ -139,7 +131,7 @@ class Study:
         known = fingerprint(matcher, options.weights)
         jobs = [
             Job(pair=p, setup=setup, cache=options.cache, fingerprint=repr(known))
-            for p in pairs
+            for p in self.pairs(posed=posed)
         ]
         return self.map(export, jobs, f"Matching, {matcher}")
 
@@ -153,9 +145,22 @@ class Study:
         self, matcher: str, exported: Sequence[Exported]
     ) -> tuple[list[Calibrations], str]:
         """The laws for each pair, and a sentence on where they are from."""
-        known = self.known_calibrations(matcher)
-        if known is not None:
-            return [known[0]] * len(exported), known[1]
+        given = self.options.calibration
+        if given is not None:
+            ours = load_calibration(given)
+            paper = replace(ours, location=None)
+            said = f"{matcher}: calibration {Path(given).name}, location off for core."
+            return [Calibrations(paper, ours)] * len(exported), said
+        if (SHIPPED / f"{matcher}.json").exists():
+            ours = load_calibration(matcher)
+            faithful = f"{matcher}-faithful"
+            there = (SHIPPED / f"{faithful}.json").exists()
+            paper = load_calibration(faithful) if there else ours
+            said = (
+                f"{matcher}: the shipped calibration, from random views of other "
+                "photos; nothing was fitted to this data."
+            )
+            return [Calibrations(paper, ours)] * len(exported), said
         fold = folds([e.group for e in exported], FOLDS)
         pairs = [with_truth(e) for e in exported]
         by_fold = {}
@@ -168,26 +173,6 @@ class Study:
             f"({validated(exported)})."
         )
         return [by_fold[k] for k in fold.tolist()], said
-
-    def known_calibrations(self, matcher: str) -> tuple[Calibrations, str] | None:
-        """The laws that need no fit: those given, or shipped with the matcher."""
-        given = self.options.calibration
-        if given is not None:
-            ours = load_calibration(given)
-            paper = replace(ours, location=None)
-            said = f"{matcher}: calibration {Path(given).name}, location off for core."
-            return Calibrations(paper, ours), said
-        if not (SHIPPED / f"{matcher}.json").exists():
-            return None
-        ours = load_calibration(matcher)
-        faithful = f"{matcher}-faithful"
-        there = (SHIPPED / f"{faithful}.json").exists()
-        paper = load_calibration(faithful) if there else ours
-        said = (
-            f"{matcher}: the shipped calibration, from random views of other "
-            "photos; nothing was fitted to this data."
-        )
-        return Calibrations(paper, ours), said
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,53 +198,16 @@ def is_posed(root: Path) -> bool:
     """True for folders of cameras, and for MegaDepth's index."""
     return (
         (root / "cameras.txt").is_file()
-        or _is_phototourism(root)
+        or (root / "new-vis-pairs").is_dir()
         or any(root.glob("scene_info/*.npz"))
     )
 
 
-def has_depth(root: Path) -> bool:
-    """True for posed folders whose images may have depth beside them."""
-    listed = (root / "cameras.txt").is_file()
-    beside = any((root / name).is_dir() for name in ("depth", "depth_768"))
-    return is_posed(root) and not _is_phototourism(root) and (beside or not listed)
-
-
-def _is_phototourism(root: Path) -> bool:
-    return (root / "calibration").is_dir() and (root / "new-vis-pairs").is_dir()
-
-
-def posed_pairs(root: Path, *, min_angle_deg: float = 0.0) -> list[PosedPair]:
-    """The posed pairs of a folder; the bounds hold where its list states them."""
-    if (root / "cameras.txt").is_file() or _is_phototourism(root):
-        return read_posed(root, min_overlap=MIN_OVERLAP, min_angle_deg=min_angle_deg)
-    return read_megadepth(root)
-
-
-def evenly(items: Sequence[Item], limit: int | None) -> Sequence[Item]:
-    """No more than `limit` of the items, taken evenly.
-
-    >>> evenly("abcdefg", 3)
-    ['a', 'c', 'e']
-    """
-    if limit is None or limit >= len(items):
-        return items
-    if limit < 1:
-        raise InputError(f"limit must be at least 1, but is {limit}.")
-    return [items[k * len(items) // limit] for k in range(limit)]
-
-
-def labels(roots: Sequence[Path]) -> list[str]:
-    """A name for each folder: its own, with its parent's where two share it.
-
-    >>> labels([Path("a/x"), Path("b/x"), Path("b/y")])
-    ['a/x', 'b/x', 'y']
-    """
-    names = [root.name for root in roots]
-    return [
-        root.name if names.count(root.name) == 1 else "/".join(root.parts[-2:])
-        for root in roots
-    ]
+def read_posed_pairs(root: Path, *, min_angle_deg: float = 0.0) -> list[PosedPair]:
+    """The pairs of a folder of cameras, those of lists with some overlap only."""
+    if any(root.glob("scene_info/*.npz")):
+        return read_megadepth(root)
+    return read_posed(root, min_overlap=MIN_OVERLAP, min_angle_deg=min_angle_deg)
 
 
 def cross_fit(
