@@ -5,7 +5,7 @@ are those on which the shipped shared errors were not fitted. *Published*: seque
 with published homographies, whose own error is taken as 0.7 px at each corner, or not
 at all. *Agreement*: the two matchers' refits of the same real pair against the sum of
 their covariances, which no published truth can spoil. *Pose*: the RedKitchen queries
-of benchmarks/localize.py, the pseudo-truth's floor added or not.
+of `semisure bench localisation`, the pseudo-truth's floor added or not.
 
     python benchmarks/coverage.py ../shared/data
 """
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from localize import FAR, lifted_query, matches_of, read_map
 from semisure.covariance import expected_corner_error, mahalanobis2
+from semisure.datasets.located import RETRIEVAL, read_located, read_located_map
 from semisure.datasets.sequences import read_sequences
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
@@ -26,12 +26,15 @@ from semisure.files import load_calibration
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.images import find_images, read_image, reduced
+from semisure.lifting import lift
+from semisure.localize import Source, from_images, stored
 from semisure.matchers import load_matcher
 from semisure.posefit import refit_pose
 from semisure.refit import RefitMethod, refit_homography, without_bias
 from semisure.shared_error import fit_shared_error
 from semisure.types import FloatArray, Matcher, Matches
 from semisure.warps import random_pair
+from semisure.world import WorldMatches
 
 MATCHERS = ("xfeat-star", "daisy")
 SEED = 777
@@ -131,11 +134,17 @@ def refits(
 def poses(name: str, data: Path, cache: Path | None) -> None:
     source, calibration = matches_of(name, data, cache), load_calibration(name)
     floor = np.diag(np.repeat(np.square(FLOOR), 3))
-    for retrieval, least in (("near", 0.0), ("far", FAR)):
-        model, queries = read_map(data, least)
+    model, queries = read_located_map(data), read_located(data)
+    for retrieval in RETRIEVAL:
         outcomes: dict[str, dict[str, Outcome]] = {"core+": {}, "core": {}}
         for query in queries:
-            world, unbiased = lifted_query(query, model, source, calibration)
+            if query.condition != retrieval or query.truth is None:
+                continue
+            parts = []
+            for other in query.mapped:
+                matches, unbiased = without_bias(source(query.name, other), calibration)
+                parts.append(lift(matches, *model.observations(other)))
+            world = WorldMatches.joined(parts)
             start = estimate_pose(world, query.camera, "poselib")
             for method, found in outcomes.items():
                 refit = refit_pose(
@@ -147,6 +156,13 @@ def poses(name: str, data: Path, cache: Path | None) -> None:
         for method, found in outcomes.items():
             show(f"{name} {method} pose {retrieval}, as is", found, 3)
             show(f"{name} {method} pose {retrieval}, floor", found, 3, floor)
+
+
+def matches_of(name: str, data: Path, cache: Path | None) -> Source:
+    source = from_images(data / "images", data / "images", load_matcher(name))
+    if cache is None:
+        return source
+    return stored(source, cache.with_name(f"{cache.stem}-{name}.h5"))
 
 
 def _method(name: str) -> RefitMethod:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from semisure.bench import BENCHES, export, paper
 from semisure.bench.depth import depth_residual
 from semisure.bench.export import Job, Setup, resizing
+from semisure.bench.figures import draw
 from semisure.bench.initial import binned
 from semisure.bench.laws import Judged
 from semisure.bench.options import Options
@@ -23,7 +24,7 @@ from semisure.bench.parallel import Workers, workers
 from semisure.bench.posterior import curves
 from semisure.bench.run import document, run_bench, text_of, write_outcome
 from semisure.bench.study import Study, folds
-from semisure.bench.tables import Outcome, Table, plain, rows_as_csv
+from semisure.bench.tables import Outcome, Panel, Table, plain, rows_as_csv
 from semisure.cli import app
 from semisure.datasets.posed import Camera, PosedPair
 from semisure.errors import FileError, InputError, MissingExtraError
@@ -256,6 +257,7 @@ def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -
     root = str(study.options.data[0])
     asked = {"protocol": "hpatches", "size": list(SIZE)}
     assert stored["settings"]["data"] == {root: asked}
+    assert stored["settings"]["threshold_px"] == 3.0
     assert stored["versions"]["semisure"]
     assert len(stored["rows"]) == 6
     assert "daisy: the shipped calibration" in text_of(outcome)
@@ -318,6 +320,16 @@ def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:
         "t.csv",
         "weights.json",
     }
+
+
+def test_narrow_logarithmic_axes_have_ticks_that_can_be_read() -> None:
+    x = np.linspace(0.03, 0.9, 20)
+    panel = Panel(title="", xlabel="", ylabel="", lines={"a": (x, x)}, xscale="log")
+    axes = draw([panel]).axes[0]
+    axes.set_xlim(0.03, 0.9)
+    shown = [t.get_text() for t in axes.get_xticklabels() if t.get_text()]
+    assert {"0.05", "0.1", "0.2", "0.5"} <= set(shown)
+    assert not any(t.get_text() for t in axes.get_xticklabels(minor=True))
 
 
 def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
@@ -502,12 +514,12 @@ def test_posed_pairs_without_depth_or_for_homographies_are_refused(
         depth_residual(blind, one)
     (tmp_path / "cameras.txt").touch()
     (tmp_path / "pairs.csv").touch()
-    with pytest.raises(InputError, match="cameras and no homographies: "):
+    with pytest.raises(InputError, match="no homographies: "):
         study.on([tmp_path]).fit_for(BENCHES["homography"])
     tree = study.options.data[0]
     both = study.on([tree, tmp_path])
     assert list(both.fit_for(BENCHES["homography"]).options.data) == [tree]
-    assert "cameras and no homographies" in both.log[0]
+    assert "no homographies" in both.log[0]
     assert list(both.fit_for(BENCHES["laws"]).options.data) == [tree, tmp_path]
 
 

@@ -40,6 +40,15 @@ def test_projection_is_colmaps_less_half_a_pixel(camera: Camera, seen) -> None:
     assert np.abs(lens.project(camera, seen) - expected).max() < 1e-9
 
 
+@by_model
+def test_a_resized_camera_sees_the_resized_image(camera: Camera, seen) -> None:
+    """A pixel's centre goes to (p + ½) s − ½ with its image, whatever the lens."""
+    smaller = lens.project(camera.resized((320, 360)), seen)
+    expected = (lens.project(camera, seen) + 0.5) * [0.5, 0.75] - 0.5
+    np.testing.assert_allclose(smaller, expected, atol=1e-9)
+    assert camera.resized(camera.size) is camera
+
+
 def test_a_pixel_by_hand() -> None:
     # u = 0.5, v = 0, r² = 0.25: x = 100 · 0.5 · (1 + 0.2 · 0.25) + 50 − 0.5
     camera = Camera("SIMPLE_RADIAL", 100, 100, (100.0, 50.0, 50.0, 0.2))

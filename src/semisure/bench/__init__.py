@@ -13,8 +13,8 @@ from typing import Literal
 from semisure.errors import InputError
 
 # What a bench needs to know of its pairs: a homography; their matches' true errors,
-# which depth tells too; cameras.
-Truth = Literal["homography", "errors", "pose"]
+# which depth tells too; cameras; or a map to localise in.
+Truth = Literal["homography", "errors", "pose", "map"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Entry:
     truth: Truth = "homography"
     also: str = ""  # what else it needs
     protocols: bool = False  # judges each of the paper's two protocols by itself
+    as_they_are: bool = False  # images are not brought to the paper's size
 
     @property
     def needs(self) -> str:
@@ -38,6 +39,7 @@ _NEEDS: dict[Truth, str] = {
     "homography": "pairs with homographies",
     "errors": "pairs with homographies, or with cameras and depth",
     "pose": "pairs with cameras",
+    "map": "a map with localization_map.npz, or Aachen v1.1",
 }
 _SEVERAL = ", of two sequences or scenes or more"
 _ENTRIES = (
@@ -47,6 +49,14 @@ _ENTRIES = (
         "Tab. 1",
         "homography AUC by matcher, base, CoRe and core+",
         protocols=True,
+    ),
+    Entry(
+        "localisation",
+        "localisation",
+        "Tab. 2",
+        "camera poses of queries in a map, base, CoRe and core+",
+        "map",
+        as_they_are=True,
     ),
     Entry("estimators", "arms", "Tab. 4", "homography AUC by robust estimator"),
     Entry("weights", "arms", "Tab. 3", "homography AUC by refit weight"),
@@ -100,6 +110,15 @@ _ENTRIES = (
         "supplement B.3",
         "fits to 2, 5, 10, … calibration pairs",
         also=_SEVERAL,
+    ),
+    Entry(
+        "relative",
+        "relative",
+        "supplement B.4",
+        "relative-pose AUC, base, CoRe with and without depth, and core+",
+        "pose",
+        "; depth for two of the arms",
+        as_they_are=True,
     ),
     Entry(
         "calibration",

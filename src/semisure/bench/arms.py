@@ -71,7 +71,7 @@ def rows_of(
     Rows that hold arrays or times are not `kept` for another run.
     """
     options = study.options
-    settings = RansacSettings(threshold_px=options.threshold_px, seed=options.seed)
+    settings = options.ransac()
     tasks, notes = [], []
     chosen = tuple(estimators)
     for matcher in options.matchers:

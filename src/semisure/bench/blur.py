@@ -19,11 +19,10 @@ import cv2
 import numpy as np
 
 from semisure import mixture
-from semisure.bench.export import Exported, Job, Setup, export
+from semisure.bench.export import Exported
 from semisure.bench.study import Study, with_truth
 from semisure.bench.tables import Cell, EllipsePanel, Outcome, Table
 from semisure.images import Image, read_image, resized, write_png
-from semisure.matchers import fingerprint
 from semisure.types import Calibration, FloatArray, IntArray, Pair
 from semisure.variants import error_law
 
@@ -100,8 +99,8 @@ def blur(study: Study) -> Outcome:
         plain = easiest(study.exported(matcher))
         laws, said = study.calibrations(matcher, plain)
         notes.append(said)
-        jobs = [_job(study, matcher, one, blur) for one in plain for blur in AXES]
-        found = study.map(export, jobs, f"Matching blurred, {matcher}")
+        pairs = [(_pair(study, one, name), None) for one in plain for name in AXES]
+        found = study.matched(matcher, pairs)
         made = [
             Task(matcher, name, found[k * len(AXES) + j], laws[k].paper)
             for k in range(len(plain))
@@ -154,24 +153,15 @@ def refined_side(exported: Exported) -> int:
     return int(np.bincount(side, minlength=2).argmax()) if len(side) else 1
 
 
-def _job(study: Study, matcher: str, one: Exported, name: str) -> Job:
+def _pair(study: Study, one: Exported, name: str) -> Pair:
     """The pair at the size it was matched, one image blurred, kept beside the cache."""
-    side, options = refined_side(one), study.options
+    side = refined_side(one)
     files = list(one.images)
     assert one.size is not None
     for k in (0, 1):
         sigma = AXES[name] if k == side else (0.0, 0.0)
-        files[k] = _stored(files[k], one.size, sigma, options.cache / "blurred")
-    setup = Setup(
-        matcher=matcher,
-        size=None,
-        max_side=options.max_side,
-        weights=options.weights,
-        device=options.device,
-    )
-    pair = Pair(name=one.name, image0=files[0], image1=files[1], H_01=one.H_01)
-    known = repr(fingerprint(matcher, options.weights))
-    return Job(pair=pair, setup=setup, cache=options.cache, fingerprint=known)
+        files[k] = _stored(files[k], one.size, sigma, study.options.cache / "blurred")
+    return Pair(name=one.name, image0=files[0], image1=files[1], H_01=one.H_01)
 
 
 def _stored(

@@ -26,6 +26,8 @@ from semisure.matchers._stopwatch import seconds_on_cues
 from semisure.types import Array, FloatArray, Matcher, Matches, Pair
 
 _DIGEST = "digest"
+# Matchers that refine image 0, or either image match by match; the others image 1.
+_REFINE_SOURCE = ("xfeat-star", "edm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class Setup:
 
     matcher: str
     size: tuple[int, int] | None = (1280, 960)  # None: as they are
+    query_first: bool = False  # image 0 is a query and must be the refined side
     max_side: int | None = None  # of what the matcher looks at; None: its own
     weights: Path | None = None
     device: str | None = None
@@ -55,7 +58,8 @@ class Exported:
 
     name: str
     group: str  # pairs that share an image: never split by cross-validation
-    truth: FloatArray | PosedPair  # between the images as they were matched
+    truth: FloatArray | PosedPair | None  # between the images as they were matched
+    sizes: tuple[tuple[int, int], tuple[int, int]]  # of the images before
     file: Path
     seconds: float  # of matching, when it was done
     cue_seconds: float  # of these, on what only the cues need
@@ -68,7 +72,7 @@ class Exported:
     @property
     def H_01(self) -> FloatArray:
         """The true homography."""
-        assert not isinstance(self.truth, PosedPair)
+        assert isinstance(self.truth, np.ndarray)
         return self.truth
 
 
@@ -92,10 +96,11 @@ def export(job: Job) -> Exported:
         name=job.pair.name,
         group=group_of(job.pair),
         truth=_truth(job.pair, to0, to1),
+        sizes=tuple((int(w), int(h)) for w, h in stored["before"]),  # type: ignore[arg-type]
         file=file,
         seconds=float(stored["seconds"]),
         cue_seconds=float(stored["cue_seconds"]),
-        images=_images(job.pair),
+        images=images_of(job.pair),
         size=job.setup.size,
     )
 
@@ -110,9 +115,10 @@ def attempt(job: Job) -> Exported | FileError:
 
 def _truth(
     pair: Pair | PosedPair, to0: FloatArray, to1: FloatArray
-) -> FloatArray | PosedPair:
+) -> FloatArray | PosedPair | None:
     if isinstance(pair, Pair):
-        assert pair.H_01 is not None
+        if pair.H_01 is None:
+            return None
         return to1 @ pair.H_01 @ np.linalg.inv(to0)
     a, b = pair.camera0, pair.camera1
     return replace(
@@ -120,7 +126,7 @@ def _truth(
     )
 
 
-def _images(pair: Pair | PosedPair) -> tuple[Path, Path]:
+def images_of(pair: Pair | PosedPair) -> tuple[Path, Path]:
     if isinstance(pair, Pair):
         return pair.image0, pair.image1
     return pair.camera0.image, pair.camera1.image
@@ -134,12 +140,15 @@ def group_of(pair: Pair | PosedPair) -> str:
 
 
 def _match(job: Job) -> dict[str, Array]:
-    images = [read_image(path) for path in _images(job.pair)]
+    images = [read_image(path) for path in images_of(job.pair)]
     size = job.setup.size
     small = images if size is None else [resized(image, size) for image in images]
     matcher = _matcher(job.setup)
     start, cues = time.perf_counter(), seconds_on_cues()
-    matches = matcher(small[0], small[1])
+    if _turned(job.setup):
+        matches = matcher(small[1], small[0]).swapped()
+    else:
+        matches = matcher(small[0], small[1])
     seconds = time.perf_counter() - start
     arrays = arrays_of(matches)
     arrays["before"] = np.array([image.shape[1::-1] for image in images])
@@ -147,6 +156,10 @@ def _match(job: Job) -> dict[str, Array]:
     arrays["seconds"] = np.array(seconds)
     arrays["cue_seconds"] = np.array(seconds_on_cues() - cues)
     return arrays
+
+
+def _turned(setup: Setup) -> bool:
+    return setup.query_first and setup.matcher not in _REFINE_SOURCE
 
 
 @lru_cache(maxsize=1)
@@ -174,13 +187,15 @@ def resizing(before: FloatArray, after: FloatArray) -> FloatArray:
 def _file(job: Job) -> Path:
     setup = job.setup
     made_of = {
-        "images": [_image_digest(p) for p in _images(job.pair)],
+        "images": [_image_digest(p) for p in images_of(job.pair)],
         "matcher": setup.matcher,
         "size": setup.size,
         "max_side": setup.max_side,
         "device": setup.device,
         "fingerprint": job.fingerprint,
     }
+    if _turned(setup):
+        made_of["turned"] = True
     text = json.dumps(made_of, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
     return job.cache / setup.matcher / f"{key}.npz"

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from semisure.bench.tables import (
     AnyPanel,
@@ -104,6 +105,11 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
     if panel.xscale == "log" and len(places) <= MAX_TICKS:
         axes.set_xticks(places, labels=[f"{v:g}" for v in places])
         axes.minorticks_off()
+    elif panel.xscale == "log" and 0 < places[-1] < 100 * places[0]:
+        # Too narrow for powers of ten; between them labels would overlap.
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     if panel.diagonal:
         limits = axes.get_xlim(), axes.get_ylim()
         axes.axline((1.0, 1.0), (2.0, 2.0), color="0.5", linestyle=":")

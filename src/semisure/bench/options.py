@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from semisure.errors import InputError
+from semisure.estimators.settings import RansacSettings
 from semisure.matchers import check_name
 
 Protocol = Literal["hpatches", "mtv"]
@@ -32,7 +33,7 @@ class Options:
     weights: Path | None = None
     device: str | None = None
     estimator: str = "ransac"  # the paper's
-    threshold_px: float = 3.0
+    threshold_px: float | None = None  # None: the bench's own
     calibration: str | None = None  # a file; None: shipped, else cross-validated
     calibrate_on: Path | None = None  # a data set to fit to instead
     native: Mapping[str, Path] = field(default_factory=dict)  # others' uncertainties
@@ -63,6 +64,13 @@ class Options:
             return self.protocol
         thermal = any(word in root.name.lower() for word in _THERMAL)
         return "mtv" if thermal else "hpatches"
+
+    def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
+        """The usual settings with our seed and, where one was given, the threshold."""
+        settings = replace(usual or RansacSettings(), seed=self.seed)
+        if self.threshold_px is None:
+            return settings
+        return replace(settings, threshold_px=self.threshold_px)
 
     def size_of(self, root: Path) -> tuple[int, int]:
         """The size that images of the folder are brought to."""

@@ -101,6 +101,46 @@ BY_INITIAL: dict[str, Row] = {
 POSTERIOR_AUROC = 0.760
 POSTERIOR_AUPRC = 0.951
 
+# Tab. 2 (tab:visual_localization): Aachen v1.1, top 50 of NetVLAD, PnP in RANSAC; share
+# of queries within 0.25 m 2°, 0.5 m 5°, 5 m 10° by day, base and CoRe, then by night.
+AACHEN_QUERIES = {"day": 824, "night": 191}
+AACHEN: dict[str, dict[str, tuple[Row, Row]]] = {
+    "loftr": {
+        "day": ((85.3, 91.3, 94.5), (86.9, 92.0, 95.1)),
+        "night": ((65.4, 83.2, 91.6), (69.1, 86.9, 92.1)),
+    },
+    "gim-loftr": {
+        "day": ((86.9, 92.8, 97.0), (87.9, 93.4, 97.1)),
+        "night": ((68.6, 80.1, 89.0), (67.0, 81.2, 90.1)),
+    },
+    "eloftr": {
+        "day": ((85.4, 91.3, 94.9), (86.7, 92.6, 95.0)),
+        "night": ((73.3, 84.3, 92.7), (72.8, 85.3, 92.7)),
+    },
+    "comatch": {
+        "day": ((85.2, 91.4, 95.1), (85.1, 91.1, 95.5)),
+        "night": ((66.5, 85.9, 94.2), (70.2, 87.4, 94.2)),
+    },
+    "edm": {
+        "day": ((87.3, 93.1, 96.8), (88.0, 93.2, 97.0)),
+        "night": ((70.2, 89.5, 97.9), (73.3, 90.6, 97.9)),
+    },
+    "xfeat-star": {
+        "day": ((63.2, 70.3, 77.8), (67.1, 74.0, 79.6)),
+        "night": ((23.6, 34.0, 45.5), (28.8, 38.2, 49.7)),
+    },
+}
+
+# Tab. of the supplement (tab:relative_pose): MegaDepth-1500, pose AUC at 1, 3, 5, 10°;
+# it names neither matcher nor estimator. The last two know depth and baseline.
+RELATIVE_PAIRS = 1500
+RELATIVE: dict[str, Row] = {
+    "base": (8.06, 28.52, 41.81, 60.42),
+    "core": (8.91, 21.32, 28.51, 38.98),
+    "depth-huber": (12.14, 28.87, 38.58, 52.48),
+    "depth-core": (26.42, 45.94, 54.24, 64.75),
+}
+
 # Supplement, calibration data quantity: sizes tried, and Powell's time on 200 pairs.
 QUANTITIES = (2, 5, 10, 20, 50, 200, 500, 1000)
 POWELL_SECONDS_200_PAIRS = 67.2

@@ -101,7 +101,7 @@ def _tasks(study: Study, matcher: str) -> list[Task]:
     exported = [e for e in study.exported(matcher) if len(e.matches()) >= 16]
     half = halves([e.group for e in exported])
     least = min((half == 0).sum(), (half == 1).sum())
-    settings = RansacSettings(threshold_px=options.threshold_px, seed=options.seed)
+    settings = options.ransac()
     tasks = []
     for k in (0, 1):
         fitted = [e for e, f in zip(exported, half, strict=True) if f == k]

@@ -24,6 +24,7 @@ _PACKAGES = (
     "scipy",
     "opencv-python-headless",
     "poselib",
+    "pycolmap",
     "torch",
     "kornia",
     "transformers",
@@ -88,8 +89,8 @@ def made_with(options: Options) -> str:
         for root in options.data
     )
     return (
-        f"Matchers {', '.join(options.matchers)}; data {sets}; {options.estimator} at "
-        f"{options.threshold_px:g} px; seed {options.seed}. Made with {listed}."
+        f"Matchers {', '.join(options.matchers)}; data {sets}; {options.estimator}; "
+        f"seed {options.seed}. Made with {listed}."
     )
 
 
@@ -103,13 +104,17 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
     settings["data"] = {
         str(root): {
             "protocol": options.protocol_of(root),
-            "size": options.size_of(root),
+            "size": options.size
+            if BENCHES[name].as_they_are
+            else options.size_of(root),
         }
         for root in options.data
     }
     settings["native"] = {name: str(path) for name, path in options.native.items()}
     for key in ("cache", "weights", "calibrate_on"):
         settings[key] = None if settings[key] is None else str(settings[key])
+    if not BENCHES[name].as_they_are:  # those say in their remarks what they took
+        settings["threshold_px"] = options.ransac().threshold_px
     return plain(
         {
             "bench": name,

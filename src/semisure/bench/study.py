@@ -18,7 +18,15 @@ from semisure.bench.parallel import Answer, Item, Tick, Workers
 from semisure.bench.remember import Call, Row, remembered
 from semisure.bench.views import of_photos, with_views
 from semisure.calibrate import fit
-from semisure.datasets.finding import has_depth, is_photos, is_posed, read_pairs
+from semisure.datasets.finding import (
+    has_depth,
+    is_map,
+    is_photos,
+    is_planar,
+    is_posed,
+    read_pairs,
+    read_posed_pairs,
+)
 from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError, InputError
 from semisure.files import SHIPPED, load_calibration
@@ -75,13 +83,16 @@ class Study:
         return fit
 
     def _unfit(self, root: Path, entry: Entry) -> str:
-        posed = is_posed(root)
-        if entry.truth == "homography" and posed:
-            return "cameras and no homographies"
-        if entry.truth == "errors" and posed and not has_depth(read_pairs(root)):
+        planar, posed = is_planar(root) or is_photos(root), is_posed(root)
+        if entry.truth == "homography" and not planar:
+            return "no homographies"
+        known = planar or (posed and has_depth(read_pairs(root)))
+        if entry.truth == "errors" and not known:
             return "no depth, so the matches' true errors are unknown"
         if entry.truth == "pose" and not posed:
-            return "homographies and no cameras"
+            return "no cameras"
+        if entry.truth == "map" and not is_map(root):
+            return "no map to localise in"
         return ""
 
     def by_protocol(self) -> dict[str, Study]:
@@ -107,41 +118,63 @@ class Study:
         """Of the first folder; benches that compare AUC are given one at a time."""
         return self.options.protocol_of(self.options.data[0])
 
-    def pairs(self, root: Path) -> Sequence[Pair | PosedPair]:
-        """The pairs of a folder; a limit takes them evenly."""
+    def pairs(
+        self, root: Path, *, min_angle_deg: float = 0.0
+    ) -> Sequence[Pair | PosedPair]:
+        """The pairs of a folder; a limit takes them evenly.
+
+        The bound on the triangulation angle holds for lists, which state it.
+        """
         limit, views = self.options.limit, self.options.views
         made = self.options.seed, self.options.cache / "views"
         if is_photos(root):
-            some = tuple(_evenly(find_images(root), limit))
+            some = tuple(evenly(find_images(root), limit))
             return of_photos(some, max(1, views), *made)
         if limit is None and (root / "pairs.csv").is_file():
             limit = LIST_PAIRS
-        pairs = _evenly(read_pairs(root), limit)
-        if views and not is_posed(root):
-            return with_views(pairs, views, *made)
-        return pairs
+        if is_posed(root):
+            return evenly(read_posed_pairs(root, min_angle_deg=min_angle_deg), limit)
+        pairs = evenly(read_pairs(root), limit)
+        return with_views(pairs, views, *made) if views else pairs
 
     def exported(
         self, matcher: str, size: tuple[int, int] | None = None
     ) -> list[Exported]:
         """All pairs of all folders with their matches in the cache."""
+        asked = [
+            (pair, size or self.options.size_of(root))
+            for root in self.options.data
+            for pair in self.pairs(root)
+        ]
+        return self.matched(matcher, asked)
+
+    def matched(
+        self,
+        matcher: str,
+        asked: Sequence[tuple[Pair | PosedPair, tuple[int, int] | None]],
+        *,
+        query_first: bool = False,
+    ) -> list[Exported]:
+        """Pairs and the size for each, None as they are, with their matches.
+
+        With `query_first` the matcher is turned so that it refines image 0.
+        """
         options = self.options
         known = repr(fingerprint(matcher, options.weights))
         jobs = []
-        for root in options.data:
+        for pair, size in asked:
             setup = Setup(
                 matcher=matcher,
-                size=size or options.size_of(root),
+                size=size,
+                query_first=query_first,
                 max_side=options.max_side,
                 weights=options.weights,
                 device=options.device,
             )
-            jobs += [
-                Job(pair=p, setup=setup, cache=options.cache, fingerprint=known)
-                for p in self.pairs(root)
-            ]
-        found = self.map(attempt, jobs, f"Matching, {matcher}")
-        return self._sound(found)
+            jobs.append(
+                Job(pair=pair, setup=setup, cache=options.cache, fingerprint=known)
+            )
+        return self._sound(self.map(attempt, jobs, f"Matching, {matcher}"))
 
     def _sound(self, found: Sequence[Exported | FileError]) -> list[Exported]:
         """Those that could be matched, if the user is content with them."""
@@ -222,8 +255,12 @@ class Study:
         return made, said
 
 
-def _evenly(entries: Sequence[Entries], limit: int | None) -> Sequence[Entries]:
-    """At most `limit` of them, from everywhere."""
+def evenly(entries: Sequence[Entries], limit: int | None) -> Sequence[Entries]:
+    """No more than `limit` of them, taken evenly.
+
+    >>> evenly("abcdefg", 3)
+    ['a', 'c', 'e']
+    """
     if limit is None or limit >= len(entries):
         return entries
     if limit < 1:
@@ -260,7 +297,7 @@ def residual_of(exported: Exported, matches: Matches) -> FloatArray:
     """True residuals (n, 2) px of any matches of the pair; NaN where unknown."""
     if isinstance(exported.truth, PosedPair):
         return depth_residual(exported.truth, matches)
-    return residual(exported.truth, matches)
+    return residual(exported.H_01, matches)
 
 
 def cross_fit(

@@ -10,7 +10,6 @@ import typer
 from semisure.cli.app import (
     Device,
     Seed,
-    Threshold,
     WeightsFile,
     app,
     parse_size,
@@ -55,7 +54,10 @@ def bench(
     estimator: Annotated[
         str, typer.Option("-e", "--estimator", help="Robust estimator for the start.")
     ] = "ransac",
-    threshold_px: Threshold = 3.0,
+    threshold_px: Annotated[
+        float | None,
+        typer.Option("--threshold", help="Of inliers, px; default: the bench's own."),
+    ] = None,
     calibration: Annotated[
         str | None,
         typer.Option("-c", "--calibration", help="File; default: shipped, or fitted."),
@@ -80,7 +82,8 @@ def bench(
         Path | None, typer.Option(help="Of matches; default: OUTPUT/matches.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="Pairs of a folder at most.")
+        int | None,
+        typer.Option(help="Pairs or queries of a folder, taken evenly."),
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes.")] = 1,
     device: Device = None,

@@ -8,6 +8,8 @@ list of pairs     ``pairs.txt``                                       homographi
 posed list        ``cameras.txt``, ``pairs.csv``, ``images/``         poses, depth
 MegaDepth         ``scene_info/*.npz``                                poses, depth
 phototourism      ``calibration/``, ``new-vis-pairs/``                poses
+map               ``localization_map.npz``                            queries' poses
+Aachen v1.1       ``3D-models/``, ``queries/``                        not public
 photos            images, if the folder itself is given               views made of them
 ================  ==================================================  =================
 
@@ -19,7 +21,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from semisure.datasets.aachen import is_aachen
 from semisure.datasets.folders import LIST_NAME, read_homographies
+from semisure.datasets.located import is_located
 from semisure.datasets.megadepth import read_megadepth
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.errors import FileError
@@ -44,9 +48,14 @@ def is_posed(root: Path) -> bool:
     )
 
 
+def is_map(root: Path) -> bool:
+    """True for folders with a map to localise in."""
+    return is_located(root) or is_aachen(root)
+
+
 def is_photos(root: Path) -> bool:
     """True for folders of images and nothing that tells how they are related."""
-    if is_planar(root) or is_posed(root):
+    if is_planar(root) or is_posed(root) or is_map(root):
         return False
     return any(path.suffix.lower() in IMAGE_SUFFIXES for path in root.iterdir())
 
@@ -81,14 +90,15 @@ def find_sets(root: str | Path) -> list[Path]:
         raise FileError(
             f"There is no data set in {root}: expected sequences (folders with images "
             "1.*, 2.*, … and homographies H_1_2, …), pairs.txt, cameras.txt with "
-            "pairs.csv, scene_info/*.npz, or calibration/ with new-vis-pairs/, there "
-            "or up to two levels below; or photos in the folder itself."
+            "pairs.csv, scene_info/*.npz, calibration/ with new-vis-pairs/, "
+            "localization_map.npz, or 3D-models/ with queries/, there or up to two "
+            "levels below; or photos in the folder itself."
         )
     return found
 
 
 def _sets_below(root: Path, levels: int) -> list[Path]:
-    if is_planar(root) or is_posed(root):
+    if is_planar(root) or is_posed(root) or is_map(root):
         return [root]
     if levels == 0:
         return []

@@ -73,19 +73,28 @@ def read_posed(
 def _read_list(root: Path, min_overlap: float, min_angle: float) -> list[PosedPair]:
     cameras = _read_cameras(root)
     pairs = []
-    with (root / "pairs.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            try:
-                overlap, angle = float(row["overlap"]), float(row["tri_angle_deg"])
-                a, b = cameras[row["name0"]], cameras[row["name1"]]
-            except (KeyError, TypeError, ValueError) as error:
-                raise FileError(
-                    f"{root / 'pairs.csv'} must name images of cameras.txt with their "
-                    f"overlap and tri_angle_deg, but {error} breaks this."
-                ) from None
-            if overlap >= min_overlap and angle >= min_angle:
-                pairs.append(_pair(root, a, b))
+    path = root / "pairs.csv"
+    for row in csv.DictReader(_text(path, "the list of pairs").splitlines()):
+        try:
+            overlap, angle = float(row["overlap"]), float(row["tri_angle_deg"])
+            a, b = cameras[row["name0"]], cameras[row["name1"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileError(
+                f"{path} must name images of cameras.txt with their overlap and "
+                f"tri_angle_deg, but {error} breaks this."
+            ) from None
+        if overlap >= min_overlap and angle >= min_angle:
+            pairs.append(_pair(root, a, b))
     return pairs
+
+
+def _text(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileError(f"There is no {path}, {what}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read: {error}.") from None
 
 
 def _pair(root: Path, a: Camera, b: Camera) -> PosedPair:
@@ -99,8 +108,8 @@ def _stem(image: Path) -> str:
 
 def _read_cameras(root: Path) -> dict[str, Camera]:
     cameras = {}
-    for line in (root / "cameras.txt").read_text(encoding="utf-8").splitlines():
-        name, *rest = line.split()
+    for line in _text(root / "cameras.txt", "the cameras").splitlines():
+        name, *rest = line.split() or ["#"]
         if name.startswith("#"):
             continue
         try:
@@ -125,7 +134,13 @@ def _depth(root: Path, image: Path) -> Path | None:
 
 
 def _read_phototourism(root: Path) -> list[PosedPair]:
-    keys = np.load(root / "new-vis-pairs" / "keys-th-0.1.npy", allow_pickle=False)
+    path = root / "new-vis-pairs" / "keys-th-0.1.npy"
+    try:
+        keys = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise FileError(f"There is no {path}, the co-visible pairs.") from None
+    except (OSError, EOFError, ValueError) as error:
+        raise FileError(f"{path} is not a list of pairs: {error}.") from None
     cameras: dict[str, Camera] = {}
     pairs = []
     for key in keys:

@@ -100,6 +100,22 @@ class Camera:
     def size(self) -> tuple[int, int]:
         return self.width, self.height
 
+    def resized(self, size: tuple[int, int]) -> Camera:
+        """The camera of the image brought to another size.
+
+        An OPENCV one, whose two focal lengths and lens can hold any other's: COLMAP
+        counts from the corner of the image, so that all lengths just scale.
+
+        >>> Camera("SIMPLE_RADIAL", 640, 480, (500, 320, 240, 0.1)).resized((320, 480))
+        Camera(model='OPENCV', width=320, height=480, \
+params=(250.0, 500.0, 160.0, 240.0, 0.1, 0.0, 0.0, 0.0))
+        """
+        if size == self.size:
+            return self
+        fx, fy, cx, cy, *lens = self.coefficients
+        sx, sy = size[0] / self.width, size[1] / self.height
+        return Camera("OPENCV", *size, (sx * fx, sy * fy, sx * cx, sy * cy, *lens))
+
     @property
     def matrix(self) -> FloatArray:
         """The 3 × 3 matrix for our pixels, without distortion."""

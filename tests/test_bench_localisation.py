@@ -1,0 +1,294 @@
+"""The bench of camera poses: by hand, and on small maps of both kinds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from semisure.bench import BENCHES, export, paper
+from semisure.bench.export import Job, Setup
+from semisure.bench.localisation import (
+    JUDGE,
+    aachen_table,
+    localisation,
+    located_table,
+    lost,
+    submissions,
+)
+from semisure.bench.options import Options
+from semisure.bench.parallel import Workers, workers
+from semisure.bench.query import observed
+from semisure.bench.run import document, text_of, write_outcome
+from semisure.bench.study import Study
+from semisure.cli import app
+from semisure.colmap import MapImage, MapModel
+from semisure.datasets.aachen import RETRIEVAL
+from semisure.datasets.finding import find_sets
+from semisure.errors import FileError, InputError
+from semisure.geometry import pose as se3
+from semisure.matchers import MATCHER_NAMES
+from semisure.synthetic import SyntheticMatcher
+from semisure.types import Pair
+from test_maps import MAPPED, QUERY, write_aachen, write_located
+
+INF = float("inf")
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Workers]:
+    with workers(1) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_located(tmp_path_factory.mktemp("located") / "place")
+
+
+@pytest.fixture
+def study(place: Path, pool: Workers, tmp_path: Path) -> Study:
+    return Study(Options(data=[place], cache=tmp_path / "cache"), pool)
+
+
+def on(study: Study, **changed) -> Study:
+    return replace(study, options=replace(study.options, **changed))
+
+
+# -- by hand
+
+
+def row(**changed) -> dict:
+    return {"matcher": "daisy", "data": "x", "condition": "near", **changed}
+
+
+def test_medians_and_recall_by_hand() -> None:
+    rows = [
+        row(**{"base m": 0.005, "base deg": 0.1, "core+ m": 0.004, "core+ deg": 0.3}),
+        row(**{"base m": 0.015, "base deg": 0.1, "core+ m": 0.004, "core+ deg": 0.1}),
+        row(**{"base m": INF, "base deg": INF, "core+ m": 0.06, "core+ deg": 0.1}),
+    ]
+    base, ours = located_table(rows, "ransac").rows
+    # Within 1 cm and 0.2°: the first; within 2 cm and 0.5° the second too; one is lost.
+    assert base[:3] == ["daisy, x", "near", "base"]
+    np.testing.assert_allclose(base[3:], [1.5, 0.1, 100 / 3, 200 / 3, 200 / 3, 3])
+    # The angle of the first is too large for 0.2°; 6 cm are too far for all.
+    np.testing.assert_allclose(ours[3:], [0.4, 0.1, 100 / 3, 200 / 3, 200 / 3, 3])
+
+
+def test_aachen_has_the_papers_numbers_beside_empty_cells() -> None:
+    rows = [
+        row(condition="day", matcher="loftr", **{"base pose": "1 0", "core pose": "1"}),
+        row(condition="day", matcher="loftr", **{"base pose": None, "core pose": None}),
+    ]
+    printed = aachen_table(["loftr", "daisy"], rows, "ransac").rows
+    assert printed[1] == ["LoFTR, paper", "day", "core", 86.9, 92.0, 95.1, None, 824]
+    assert printed[2] == ["LoFTR, paper", "night", "base", 65.4, 83.2, 91.6, None, 191]
+    assert printed[4] == ["loftr, x", "day", "base", None, None, None, 1, 2]
+    assert len(printed) == 6  # the paper has no daisy
+    assert set(paper.AACHEN) == set(paper.MATCHERS)
+
+
+def test_lines_to_submit_by_hand() -> None:
+    rows = [
+        row(query="query/day/1.jpg", closest="c",
+            **{"base pose": "p", "core pose": "r"}),
+        row(query="query/day/2.jpg", closest="d", reason="no matches",
+            **{"base pose": None, "core pose": None}),
+        row(query="query/day/3.jpg", reason="none",
+            **{"base pose": None, "core pose": None}),
+    ]  # fmt: skip
+    files = submissions(rows)
+    assert files == {
+        "Aachen-v1.1_x_daisy_base.txt": b"1.jpg p\n2.jpg d\n",
+        "Aachen-v1.1_x_daisy_core.txt": b"1.jpg r\n2.jpg d\n",
+    }
+    (note,) = lost(rows)
+    assert "2 of 3 queries have no pose, first query/day/2.jpg (no matches)" in note
+    assert "no line for the 1 without any" in note
+
+
+def test_observations_follow_the_image_to_its_size() -> None:
+    image = MapImage("m", 0, np.eye(3, 4), np.array([[10.0, 20.0]]), np.array([0]))
+    model = MapModel({}, {"m": image}, np.array([0]), np.ones((1, 3)), np.array([0.5]))
+    points, _, error = observed(model, "m", (100, 50), (400, 50))
+    # The pixel's centre at 10.5 goes to 42; a length, to twice itself on average.
+    np.testing.assert_allclose(points, [[41.5, 20.0]])
+    np.testing.assert_allclose(error, [1.0])
+    assert observed(model, "m", (100, 50), (100, 50))[0].tolist() == [[10.0, 20.0]]
+
+
+@pytest.mark.parametrize("name", ["daisy", "xfeat-star"])
+def test_the_query_is_the_refined_side(
+    name: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def matcher(image0, image1):
+        asked.append((image0.mean(), image1.mean()))
+        found, _ = SyntheticMatcher().match(np.eye(3), count=20)
+        return found if name == "daisy" else found.swapped()  # as each refines
+
+    monkeypatch.setattr(export, "_matcher", lambda setup: matcher)
+    images = place / "images"
+    pair = Pair(name="p", image0=images / "q.png", image1=images / "a.png")
+    setup = Setup(matcher=name, size=None)
+    plain, query = (
+        Job(pair=pair, setup=replace(setup, query_first=first), cache=tmp_path,
+            fingerprint="x") for first in (False, True)
+    )  # fmt: skip
+    done = [export.export(job) for job in (plain, query)]
+    assert (done[1].matches().side == 0).all()
+    assert done[1].truth is None
+    assert done[1].sizes == ((320, 240), (320, 240))
+    if name == "daisy":  # turned, and never taken for the other way round
+        assert asked[0] == asked[1][::-1]
+        assert done[0].file != done[1].file
+    else:
+        assert len(asked) == 1
+        assert done[0].file == done[1].file
+    assert set(export._REFINE_SOURCE) <= set(MATCHER_NAMES)
+
+
+# -- on small maps
+
+
+def test_a_map_with_truth_end_to_end(study: Study, tmp_path: Path) -> None:
+    outcome = localisation(study)
+    assert [row["condition"] for row in outcome.rows] == ["near", "far"]
+    near, far = outcome.rows
+    assert (near["mapped"], far["mapped"]) == (4, 2)
+    for found in outcome.rows:
+        assert found["lifted"] > 50
+        assert found["threshold_px"] == 3.0
+        assert found["core+ m"] < 0.01  # of 4 to 8 m
+        assert found["core+ deg"] < 0.1
+        assert found["core+ m"] < found["base m"] < 0.2
+        pose = np.array(found["core+ pose"].split(), float)
+        apart, _ = se3.errors(se3.from_quaternion(pose[:4], pose[4:]), QUERY)
+        assert apart == pytest.approx(found["core+ m"], abs=1e-9)
+    (table,) = outcome.tables
+    assert [line[2] for line in table.rows] == ["base", "core", "core+"] * 2
+    write_outcome("localisation", study.options, outcome, tmp_path)
+    stored = json.loads((tmp_path / "localisation.json").read_text())
+    assert stored["settings"]["size"] is None
+    assert stored["paper"] == "Tab. 2"
+    for kind in ("txt", "csv", "png", "svg"):
+        assert (tmp_path / f"localisation.{kind}").is_file()
+    assert not list(tmp_path.glob("Aachen*"))
+
+
+def test_cameras_and_map_follow_a_size(study: Study) -> None:
+    smaller = on(study, size=(288, 240))
+    outcome = localisation(smaller)
+    assert all(found["core+ m"] < 0.02 for found in outcome.rows)
+    assert "images at 288 × 240" in text_of(outcome)
+    made = document("localisation", smaller.options, outcome)
+    assert made["settings"]["size"] == [288, 240]
+
+
+def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) -> None:
+    from semisure.files import load_calibration, save_calibration
+
+    path = tmp_path / "shifted.json"
+    shifted = replace(load_calibration("daisy"), location=(0.05, 0.0))
+    save_calibration(shifted, path)
+    found = localisation(on(study, calibration=str(path))).rows[0]
+    # A shift that is not there moves what it is taken off, and that only.
+    plain = localisation(study).rows[0]
+    assert found["base m"] == plain["base m"]
+    assert found["core m"] == plain["core m"]
+    assert found["base − shift m"] != found["base m"]
+    assert found["core+ m"] > plain["core+ m"]
+
+
+def test_aachen_end_to_end(pool: Workers, tmp_path: Path) -> None:
+    root = write_aachen(tmp_path / "aachen")
+    runner = CliRunner()
+    out = tmp_path / "out"
+    arguments = ["bench", "localisation", "--data", str(root), "-o", str(out)]
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert JUDGE in done.stdout
+    assert "day: 1 of 2 queries have no pose, first query/day/blank.png" in done.stdout
+    assert "night: 2 of 2 queries have no pose" in done.stdout
+    assert "no line for the 2 without any" in done.stdout
+    assert "inliers within 12 px" in done.stdout
+    for arm in ("base", "core", "core+"):
+        lines = (out / f"Aachen-v1.1_aachen_daisy_{arm}.txt").read_text().splitlines()
+        found = {line.split()[0]: np.array(line.split()[1:], float) for line in lines}
+        assert list(found) == ["q.png", "blank.png"]
+        poses = {k: se3.from_quaternion(v[:4], v[4:]) for k, v in found.items()}
+        assert se3.errors(poses["q.png"], QUERY)[0] < (0.02 if arm == "core+" else 0.3)
+        # What sees nothing is put where the first image retrieved for it stands.
+        assert se3.errors(poses["blank.png"], MAPPED["b.png"])[0] < 1e-9
+    stored = json.loads((out / "localisation.json").read_text())
+    rows = {found["query"]: found for found in stored["rows"]}
+    assert rows["query/day/q.png"]["mapped"] == 2  # one retrieved is not in the map
+    assert rows["query/day/blank.png"]["reason"].startswith("no matches")
+    assert rows["query/night/n.png"]["reason"] == "no image of the map was retrieved"
+    table = stored["tables"][0]["rows"]
+    assert table[0] == ["daisy, aachen", "day", "base", None, None, None, 1, 2]
+
+
+def test_all_runs_what_a_map_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = {name: BENCHES[name] for name in ("homography", "localisation", "relative")}
+    monkeypatch.setattr("semisure.bench.everything.BENCHES", some)
+    root, out = write_aachen(tmp_path / "aachen"), tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["bench", "all", "--data", str(root), "-o", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "Skipped homography: The bench homography needs pairs" in done.stdout
+    assert "The bench relative needs pairs with cameras" in done.stdout
+    assert (out / "Aachen-v1.1_aachen_daisy_core.txt").is_file()
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "localisation (Tab. 2)" in page
+    assert "https://" not in page
+
+
+def test_an_image_of_another_size_than_its_camera_is_told(
+    pool: Workers, tmp_path: Path
+) -> None:
+    root = write_aachen(tmp_path / "aachen")
+    path = root / "queries" / "day_time_queries_with_intrinsics.txt"
+    path.write_text(path.read_text().replace("320 240", "240 320"))
+    with pytest.raises(InputError, match=r"320 × 240 px, but its camera 240 × 320"):
+        localisation(Study(Options(data=[root], cache=tmp_path / "cache"), pool))
+
+
+def test_what_cannot_be_localised_is_one_sentence(
+    study: Study, place: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"needs a map .*but no map to localise in"):
+        on(study, data=[tmp_path]).fit_for(BENCHES["localisation"])
+    with pytest.raises(InputError, match=r"camera pose must be one of .*'gc-ransac'"):
+        localisation(on(study, estimator="gc-ransac"))
+    with pytest.raises(InputError, match="no shipped calibration of loftr"):
+        localisation(on(study, matchers=("loftr",)))
+    strange = write_aachen(tmp_path / "strange")
+    (strange / "pairs" / RETRIEVAL).write_text("query/day/q.png db/gone.png\n")
+    with pytest.raises(InputError, match="has none of the images retrieved"):
+        localisation(on(study, data=[strange]))
+    aachen = tmp_path / "aachen"
+    (aachen / "queries").mkdir(parents=True)
+    with pytest.raises(FileError, match=r"expected .*aachen/images_upright"):
+        localisation(on(study, data=[aachen]))
+    both = on(study, data=[tmp_path, aachen, place])
+    assert both.fit_for(BENCHES["localisation"]).options.data == [aachen, place]
+    assert find_sets(aachen) == [aachen]
+    assert BENCHES["localisation"].as_they_are
+
+
+def test_a_mapped_image_that_is_gone_is_named(study: Study, tmp_path: Path) -> None:
+    root = write_located(tmp_path / "place")
+    (root / "images" / "b.png").unlink()
+    with pytest.raises(FileError, match=r"There is no image .*b\.png"):
+        localisation(on(study, data=[root]))

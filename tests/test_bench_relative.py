@@ -1,0 +1,318 @@
+"""The bench of relative poses: by hand, and on a small scene with known depth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from semisure.bench import BENCHES, paper
+from semisure.bench.options import Options
+from semisure.bench.parallel import Workers, workers
+from semisure.bench.relative import (
+    ARMS,
+    ERROR,
+    GAIN,
+    THRESHOLDS,
+    anchor_depth,
+    block,
+    relative,
+)
+from semisure.bench.run import document, write_outcome
+from semisure.bench.study import Study
+from semisure.datasets.finding import has_depth, is_posed, read_pairs, read_posed_pairs
+from semisure.errors import FileError, InputError
+from semisure.images import write_png
+from semisure.types import FloatArray, Matches
+from test_bench import posed_pair
+from test_layouts import write_index
+from two_planes import SIZE, K, posed, render
+
+POSES = {
+    "a.png": posed(0, 0, 0, 0, 0, 0),
+    "b.png": posed(0.01, -0.03, 0.02, -0.5, 0.05, 0.1),
+    "c.png": posed(0.0, 0.04, -0.01, 0.6, 0.0, 0.0),
+}
+PAIRS = "name0,name1,overlap,tri_angle_deg\na.png,b.png,0.8,7\na.png,c.png,0.8,8\n"
+
+
+def write_list(root: Path, pairs: str = PAIRS, depth: bool = True) -> Path:
+    """Images, cameras, pairs and, if wanted, depth, in the layout of a list."""
+    for folder in ("images", "depth") if depth else ("images",):
+        (root / folder).mkdir(parents=True)
+    lines = ["# name K R t", ""]
+    for name, pose in POSES.items():
+        image, metres = render(pose)
+        write_png(root / "images" / name, image)
+        if depth:
+            stored = (1000 * metres).round().astype(np.uint16)
+            cv2.imwrite(str(root / "depth" / name), stored)
+        numbers = [*K.ravel(), *pose[:, :3].ravel(), *pose[:, 3]]
+        lines.append(" ".join([name, *(repr(float(v)) for v in numbers)]))
+    (root / "cameras.txt").write_text("\n".join(lines) + "\n")
+    (root / "pairs.csv").write_text(pairs)
+    return root
+
+
+def write_phototourism(root: Path) -> Path:
+    """The first pair in the layout of the Image Matching Challenge."""
+    h5py = pytest.importorskip("h5py", reason="needs the extra store")
+    for folder in ("images", "calibration", "new-vis-pairs"):
+        (root / folder).mkdir(parents=True)
+    corner = np.array([[1.0, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+    for name in ("a", "b"):
+        pose = POSES[f"{name}.png"]
+        cv2.imwrite(str(root / "images" / f"{name}.jpg"), render(pose)[0])
+        with h5py.File(root / "calibration" / f"calibration_{name}.h5", "w") as file:
+            file["K"], file["R"], file["T"] = corner @ K, pose[:, :3], pose[:, 3]
+    np.save(root / "new-vis-pairs" / "keys-th-0.1.npy", np.array(["b-a"]))
+    return root
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Workers]:
+    with workers(1) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_list(tmp_path_factory.mktemp("listed") / "boards")
+
+
+# -- by hand
+
+
+def test_a_block_of_the_table_by_hand() -> None:
+    rows = [{"base": 2.0, "core+": 1.0}, {"base": 2.0, "core+": 1.0, "core": 3.0}]
+    printed = {line[1]: line for line in block("daisy, x", rows, seed=0)}
+    assert list(printed) == ["base", "core", "core+", GAIN, ERROR]
+    # Two errors of 2: recall rises to ½ on [0, 2], then is 1, so that the area up to 10
+    # is 2 · ½ / 2 + 8 = 8.5; two of 1: ¼ + 9; one of 3: 3 / 2 + 7.
+    at10 = 2 + THRESHOLDS.index(10)
+    assert printed["base"][at10] == pytest.approx(85.0)
+    assert printed["core+"][at10] == pytest.approx(92.5)
+    assert printed["core"][at10] == pytest.approx(85.0)
+    assert [printed[arm][-2:] for arm in ("base", "core")] == [[2.0, 2], [3.0, 1]]
+    # Every draw has the same two errors: nothing is uncertain.
+    assert printed[GAIN][at10] == pytest.approx(7.5)
+    assert printed[ERROR][at10] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_gain_and_its_standard_error_by_hand() -> None:
+    """One of two pairs is lost by the base and exact after ours."""
+    rows = [{"base": np.inf, "core+": 0.0}, {"base": np.inf, "core+": np.inf}]
+    *_, gained, error = block("x", rows, seed=0)
+    assert gained[:2] == ["x", GAIN]
+    assert gained[2:7] == pytest.approx([50.0] * 5)
+    # A draw of two has 0, 1 or 2 of the exact one: 100 √(½ · ½ / 2).
+    assert error[:2] == ["x", ERROR]
+    assert error[2:7] == pytest.approx([100 * np.sqrt(1 / 8)] * 5, rel=0.08)
+    assert block("x", rows, seed=0)[-1] == error  # seeded
+
+
+def test_depth_is_that_of_the_unrefined_point(tmp_path: Path) -> None:
+    pair = posed_pair(tmp_path, hidden_from_row=30)  # 2 m there in image 1, else 4 m
+    matches = Matches(
+        source=np.array([[10.0, 40.0], [10.0, 40.0], [99.0, 40.0]]),
+        target=np.array([[14.0, 40.0]] * 3),
+        confidence=np.ones(3),
+        fine_std=np.ones((3, 2)),
+        coarse_std=np.ones((3, 2)),
+        source_size=(64, 48),
+        target_size=(64, 48),
+        side=np.array([1, 0, 1]),
+    )
+    depth = anchor_depth(pair, matches)
+    assert depth is not None
+    np.testing.assert_array_equal(depth, [4.0, 2.0, np.nan])
+    blind = replace(pair, camera1=replace(pair.camera1, depth=None))
+    assert anchor_depth(blind, matches) is None
+
+
+def test_the_papers_table_is_whole() -> None:
+    assert set(paper.RELATIVE) < set(ARMS)
+    assert all(len(row) == 4 for row in paper.RELATIVE.values())
+    # Its epipolar refit loses to the base from 3° on; with depth it wins everywhere.
+    base, core, _, depth = (paper.RELATIVE[arm] for arm in paper.RELATIVE)
+    assert all(b > c for b, c in zip(base[1:], core[1:], strict=True))
+    assert all(d > b for d, b in zip(depth, base, strict=True))
+
+
+# -- on a small scene
+
+
+def test_a_list_with_depth_end_to_end(
+    listed: Path, pool: Workers, tmp_path: Path
+) -> None:
+    options = Options(data=[listed], cache=tmp_path / "cache")
+    outcome = relative(Study(options, pool))
+    assert [row["pair"] for row in outcome.rows] == ["boards_a_b", "boards_a_c"]
+    for row in outcome.rows:
+        assert row["matches"] > 200
+        assert row["threshold_px"] == 1.0
+        # Rendered without noise: the likelihood is as good as the interpolation.
+        assert row["core+"] < 0.15
+        assert row["core+"] < row["base"] < 3.0
+        assert row["depth-core"] < 1.0
+    shown = [line[1] for line in outcome.tables[0].rows if line[0] == "daisy, boards"]
+    # The shipped law of daisy has no location: nothing to take off.
+    assert shown == [*(arm for arm in ARMS if arm != "base − shift"), GAIN, ERROR]
+    assert not any(str(line[0]).endswith(", all") for line in outcome.tables[0].rows)
+    write_outcome("relative", options, outcome, tmp_path)
+    stored = json.loads((tmp_path / "relative.json").read_text())
+    assert stored["settings"]["size"] is None  # as they are
+    assert stored["tables"][0]["rows"][0][:3] == ["MegaDepth-1500, paper", "base", 8.06]
+    for name in ("relative.txt", "relative_rows.csv", "relative.png", "relative.svg"):
+        assert (tmp_path / name).is_file()
+
+
+def test_two_folders_are_pooled_and_a_size_scales_the_cameras(
+    listed: Path, pool: Workers, tmp_path: Path
+) -> None:
+    other = write_phototourism(tmp_path / "internet")
+    options = Options(
+        data=[listed, other], size=(280, 240), limit=1, cache=tmp_path / "cache"
+    )
+    outcome = relative(Study(options, pool))
+    lines = {tuple(line[:2]): line for line in outcome.tables[0].rows}
+    assert lines["daisy, all", "core+"][-1] == 2
+    assert lines["daisy, all", "depth-core"][-1] == 1  # the list's pair
+    assert ("daisy, internet", "depth-core") not in lines
+    # 320 px of width brought to 280, K along with them: the poses stay right.
+    assert all(row["core+"] < 0.5 for row in outcome.rows)
+    made = document("relative", options, outcome)
+    assert made["settings"]["size"] == [280, 240]
+
+
+def test_megadepths_index_end_to_end(pool: Workers, tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="needs the extra store")
+    root = tmp_path / "megadepth"
+    (root / "scene_info").mkdir(parents=True)
+    names, poses = ("a.png", "b.png"), []
+    for name in names:
+        image, depth = render(POSES[name])
+        write_png(root / name, image)
+        with h5py.File(root / f"{name}.h5", "w") as file:
+            file["depth"] = depth
+        poses.append(np.vstack([POSES[name], [0, 0, 0, 1]]))
+    corner = np.array([[1.0, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+    write_index(
+        root / "scene_info" / "0015_0.1_0.3.npz",
+        image_paths=np.array(names, dtype=object),
+        depth_paths=np.array([f"{name}.h5" for name in names], dtype=object),
+        intrinsics=np.array([corner @ K] * 2),
+        poses=np.array(poses),
+    )
+    assert has_depth(read_pairs(root))
+    options = Options(data=[root], cache=tmp_path / "cache")
+    (found,) = relative(Study(options, pool)).rows
+    assert found["pair"] == "0015_0.1_0.3_0_1"
+    assert found["core+"] < 0.15
+    assert found["depth-core"] < 1.0
+
+
+def test_every_layout_is_recognised(listed: Path, tmp_path: Path, study) -> None:
+    assert is_posed(listed)
+    assert has_depth(read_pairs(listed))
+    internet = write_phototourism(tmp_path / "internet")
+    assert is_posed(internet)
+    assert not has_depth(read_pairs(internet))
+    (pair,) = read_posed_pairs(internet)
+    np.testing.assert_allclose(pair.camera0.K, K)  # its corners, our centres
+    np.testing.assert_allclose(pair.P_01, POSES["b.png"], atol=1e-12)
+    plane = tmp_path / "plane"
+    (plane / "v_a").mkdir(parents=True)
+    np.savetxt(plane / "v_a" / "H_1_2", np.eye(3))
+    mixed = study.on([plane, internet])
+    assert mixed.fit_for(BENCHES["relative"]).options.data == [internet]
+    assert mixed.fit_for(BENCHES["laws"]).options.data == [plane]  # it has no depth
+
+
+@pytest.fixture
+def study(listed: Path, pool: Workers, tmp_path: Path) -> Study:
+    return Study(Options(data=[listed], cache=tmp_path), pool)
+
+
+def test_pairs_of_little_overlap_or_angle_are_left_out(tmp_path: Path, study) -> None:
+    few = PAIRS.replace("0.8,7", "0.2,7").replace("0.8,8", "0.8,4")
+    root = write_list(tmp_path / "few", few, depth=False)
+    with pytest.raises(InputError, match="no pair of enough overlap and angle"):
+        relative(replace(study, options=replace(study.options, data=[root])))
+
+
+# -- what goes wrong
+
+
+def test_another_estimator_or_folder_is_one_sentence(study: Study, tmp_path) -> None:
+    wrong = replace(study.options, estimator="gc-ransac")
+    with pytest.raises(InputError, match=r"one of ransac, .* but is 'gc-ransac'"):
+        relative(replace(study, options=wrong))
+    wrong = replace(study.options, data=[tmp_path])
+    with pytest.raises(InputError, match=r"needs pairs with cameras.*but no cameras"):
+        replace(study, options=wrong).fit_for(BENCHES["relative"])
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        ("pairs.csv", r"There is no .*pairs\.csv, the list of pairs"),
+        ("images/b.png", r"There is no image .*b\.png"),
+    ],
+)
+def test_missing_files_of_a_list_are_named(
+    tmp_path: Path, study: Study, gone: str, said: str
+) -> None:
+    root = write_list(tmp_path / "list", depth=False)
+    (root / gone).unlink()
+    with pytest.raises(FileError, match=said):
+        relative(replace(study, options=replace(study.options, data=[root])))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("pairs.csv", "name0,name1\na.png,b.png\n", "must name images of cameras.txt"),
+        ("pairs.csv", PAIRS.replace("b.png", "z.png"), "'z.png' breaks this"),
+        ("cameras.txt", "a.png 1 2 3\n", "must hold 21 numbers"),
+    ],
+)
+def test_damaged_lists_are_named(
+    tmp_path: Path, name: str, content: str, said: str
+) -> None:
+    root = write_list(tmp_path / "list", depth=False)
+    (root / name).write_text(content)
+    with pytest.raises(FileError, match=said):
+        read_posed_pairs(root)
+
+
+def test_missing_and_damaged_phototourism_is_named(tmp_path: Path) -> None:
+    root = write_phototourism(tmp_path / "internet")
+    camera = root / "calibration" / "calibration_a.h5"
+    camera.write_bytes(b"not HDF5")
+    with pytest.raises(FileError, match=r"calibration_a\.h5 is not a camera"):
+        read_posed_pairs(root)
+    keys = root / "new-vis-pairs" / "keys-th-0.1.npy"
+    keys.write_bytes(b"not NumPy")
+    with pytest.raises(FileError, match=r"keys-th-0\.1\.npy is not a list of pairs"):
+        read_posed_pairs(root)
+    keys.unlink()
+    with pytest.raises(FileError, match=r"There is no .*keys-th-0\.1\.npy"):
+        read_posed_pairs(root)
+
+
+def test_rendered_depth_agrees_with_the_poses() -> None:
+    """The scene itself: a pixel carried by its depth has the other's depth there."""
+    pose = POSES["b.png"]
+    here, there = (render(p)[1] for p in (POSES["a.png"], pose))
+    pixel = np.array([200.0, 120.0, 1.0])
+    X: FloatArray = here[120, 200] * np.linalg.inv(K) @ pixel
+    Y = pose[:, :3] @ X + pose[:, 3]
+    u, v = (K @ Y / Y[2])[:2].round().astype(int)
+    assert 0 <= u < SIZE[0]
+    assert there[v, u] == pytest.approx(Y[2], rel=1e-2)
