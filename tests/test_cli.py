@@ -306,3 +306,13 @@ def test_matchers_without_torch_names_the_pip_line(monkeypatch) -> None:
     assert [row["name"] for row in rows] == list(MATCHER_NAMES)
     ready = [row["name"] for row in rows if row["status"].startswith("ready")]
     assert ready == ["daisy"]
+
+
+def test_the_command_runs_as_a_module() -> None:
+    done = subprocess.run(  # noqa: S603 - our own module
+        [sys.executable, "-m", "semisure", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("semisure ")
