@@ -309,7 +309,7 @@ def test_matchers_without_torch_names_the_pip_line(monkeypatch) -> None:
 
 
 def test_the_command_runs_as_a_module() -> None:
-    done = subprocess.run(  # noqa: S603 - our own module
+    done = subprocess.run(
         [sys.executable, "-m", "semisure", "--version"],
         capture_output=True,
         text=True,

@@ -31,8 +31,8 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
             print(  # noqa: T201
-                "semisure: interrupted; files already written are whole; calibrate, bench "
-                "and localize go on where they stopped when they are run again.",
+                "semisure: interrupted; files already written are whole; calibrate, "
+                "bench and localize go on where they stopped when they are run again.",
                 file=sys.stderr,
             )
         raise
