@@ -12,6 +12,7 @@ let menu = null;
 let chosen = [null, null]; // files
 let shown = null; // the result on the page
 let running = false;
+let current = null; // the id of the job under way
 
 async function ask(address, options) {
   let answer;
@@ -124,39 +125,66 @@ function form() {
 
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
+/* Matching is one call that tells nothing of itself: the bar moves by stages, or by the
+   clock where an earlier job of the same matcher says how long it takes. */
+function tellProgress(job) {
+  const usual = job.usual_seconds;
+  const byStage = (job.step + 0.3) / job.steps;
+  $("progress").value = job.state === "waiting" ? 0 : usual ? Math.min(job.seconds / usual, 0.97) : byStage;
+  const stage = job.state === "waiting" ? `Waiting, ${job.ahead} before you` : job.stage || "Starting";
+  if ($("stage").textContent !== stage) $("stage").textContent = stage; // read aloud once
+  const clock = `${Math.floor(job.seconds)} s${usual ? ` of about ${Math.ceil(usual)} s` : ""}`;
+  $("clock").textContent = job.seconds < 2 ? "" : clock;
+}
+
 async function follow(id) {
   for (;;) {
     const job = await ask(`api/jobs/${id}`);
-    $("progress").max = job.steps;
-    $("progress").value = job.state === "done" ? job.steps : job.step + 0.3;
-    $("stage").textContent = job.state === "waiting" ? `Waiting, ${job.ahead} before you` : job.stage;
+    if (job.state === "done") return true;
+    if (job.state === "cancelled") return false;
     if (job.state === "failed") throw new Error(job.message);
-    if (job.state === "done") return;
+    tellProgress(job);
     await pause(POLL_MS);
   }
+}
+
+async function cancel() {
+  if (!current) return;
+  $("cancel").disabled = true;
+  await fetch(`api/jobs/${current}`, { method: "DELETE", keepalive: true }).catch(() => {});
+}
+
+$("cancel").addEventListener("click", cancel);
+window.addEventListener("pagehide", cancel); // nobody waits for it any more
+
+function busy(yes) {
+  running = yes;
+  $("run").disabled = yes;
+  $("busy").hidden = !yes;
+  $("cancel").disabled = yes; // until there is a job
+  if (!yes) current = null;
 }
 
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   if (running) return;
   complain("");
-  running = true;
+  $("note").hidden = true;
   try {
     const data = form();
-    $("run").disabled = true;
     $("progress").value = 0;
     $("stage").textContent = "Sending";
-    $("busy").hidden = false;
-    const { id } = await ask("api/jobs", { method: "POST", body: data });
-    await follow(id);
-    await show(id);
+    $("clock").textContent = "";
+    busy(true);
+    current = (await ask("api/jobs", { method: "POST", body: data })).id;
+    $("cancel").disabled = false;
+    if (await follow(current)) await show(current);
+    else $("note").hidden = false;
   } catch (error) {
     complain(error.message);
     $("result").hidden = true;
   } finally {
-    running = false;
-    $("run").disabled = false;
-    $("busy").hidden = true;
+    busy(false);
   }
 });
 
