@@ -32,10 +32,14 @@ SMALL = SelfCalSettings(pairs=14, max_side=256, seed=1)
 
 def test_predicted_errors_are_observed_on_held_out_photos() -> None:
     ticks = []
-    result = self_calibrate(
-        load_matcher(), photos(), SMALL, name="daisy", tick=lambda *t: ticks.append(t)
-    )
-    assert ticks[-1] == (14, 14)
+
+    def begin(stage: str):
+        return lambda done, total: ticks.append((stage, done, total))
+
+    daisy = load_matcher()
+    result = self_calibrate(daisy, photos(), SMALL, name="daisy", begin=begin)
+    assert ticks[0] == ("Reading photos", 0, len(photos()))
+    assert ticks[-1] == ("Matching views", 14, 14)
     assert result.report.converged
     assert result.trust.matches > 1000
     assert result.trust.pairs == 4  # two of seven photos, two views each

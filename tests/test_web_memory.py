@@ -16,8 +16,7 @@ import cv2
 import numpy as np
 import pytest
 
-from test_web_workers import children
-from web_client import chunk, finish, picture, png_of_size, post
+from web_client import chunk, finish, picture, png_of_size, post, workers_of
 
 if not Path("/proc/self/status").exists():
     pytest.skip("peak memory is read from /proc", allow_module_level=True)
@@ -117,12 +116,12 @@ def test_what_is_made_to_hurt_is_refused_in_bounded_memory(server, tmp_path) -> 
     assert {o for o, _ in outcomes.values()} <= {413, 422, "failed", "done"}, outcomes
     assert all(words for state, words in outcomes.values() if state != "done")
     assert "Something went wrong" not in str(outcomes)
-    workers = children(pid)
+    workers = workers_of(pid)
     assert max(peak_bytes(worker) for worker in workers) < 300 * MEGABYTE
 
     image = largest()
     assert finish(client, post(client, image, image))["state"] == "done"
-    peaks = [peak_bytes(worker) for worker in children(pid)]
+    peaks = [peak_bytes(worker) for worker in workers_of(pid)]
     assert max(peaks) < 700 * MEGABYTE
     # The server itself holds uploads and answers, and decodes nothing.
     assert peak_bytes(pid) < usual + 100 * MEGABYTE

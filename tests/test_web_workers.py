@@ -18,7 +18,16 @@ from typing import Any
 
 import pytest
 
-from web_client import ADDRESS, ENDED, SMALL, finish, picture, post
+from web_client import (
+    ADDRESS,
+    ENDED,
+    SMALL,
+    finish,
+    picture,
+    post,
+    status,
+    workers_of,
+)
 
 if sys.platform == "win32":
     pytest.skip("there are no signals to stop a process", allow_module_level=True)
@@ -225,24 +234,9 @@ def test_a_server_that_is_killed_leaves_no_worker_behind() -> None:
     ) as server:
         assert server.stdout is not None
         assert "Open http" in server.stdout.readline()
-        mine = until(lambda: len(found := children(server.pid)) >= 2 and found)
+        mine = until(lambda: len(found := workers_of(server.pid)) == 2 and found)
         server.kill()
     until(lambda: not any(runs(pid) for pid in mine))
-
-
-def children(parent: int) -> list[int]:
-    """Processes whose parent it is."""
-    ids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
-    return [pid for pid in ids if (row := status(pid)) and int(row[1]) == parent]
-
-
-def status(pid: int) -> list[str]:
-    """State, parent and more of a process; nothing once it is gone."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return text.rpartition(")")[2].split()
 
 
 def runs(pid: int) -> bool:

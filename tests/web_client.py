@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 import zlib
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -56,3 +57,23 @@ def finish(client: Any, answer: Any) -> dict[str, Any]:
             return {**job, "id": name}
         time.sleep(0.05)
     raise AssertionError("the job did not end")
+
+
+def workers_of(server: int) -> list[int]:
+    """The worker processes of a server, by /proc."""
+    found = []
+    for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")):
+        row = status(pid)
+        if row and int(row[1]) == server and row[0] not in "ZX":
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            found += [pid] if b"spawn_main" in command else []
+    return found
+
+
+def status(pid: int) -> list[str]:
+    """State, parent and more of a process; nothing once it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text.rpartition(")")[2].split()

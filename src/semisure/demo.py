@@ -65,14 +65,16 @@ def run(
     folder = sample_folder()
     matcher, calibration = load_matcher("daisy"), load_calibration("daisy")
     result = DemoResult()
-    total = VIEWS * len(PHOTOS) + 1
-    for i in range(total - 1):
+    views = VIEWS * len(PHOTOS)
+    total = views + 2  # the stereo pair, and the page
+    for i in range(views):
         photo = read_image(folder / PHOTOS[i % len(PHOTOS)])
         _try_view(photo, matcher, calibration, np.random.default_rng([seed, i]), result)
         tick(i + 1, total)
     _try_stereo(folder, matcher, calibration, result)
-    tick(total, total)
+    tick(views + 1, total)
     _write_page(page, result)
+    tick(total, total)
     return result
 
 

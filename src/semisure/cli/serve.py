@@ -22,7 +22,10 @@ NEEDED = {
 }
 
 
-@app.command(epilog="Example: `semisure serve --port 8080`")
+@app.command(
+    epilog="Example: `semisure serve --port 8080`; with a calibration of your own: "
+    "`semisure serve -c theta.json --time-limit 60`"
+)
 def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen at; the default is this machine's.")
