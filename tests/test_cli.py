@@ -147,7 +147,7 @@ def test_demo_shows_real_photos_bettered(tmp_path: Path) -> None:
     ratio = result["stereo_expected_px"] / result["stereo_observed_px"]
     assert 0.4 < ratio < 2.5
     text = page.read_text()
-    assert text.count("data:image/png;base64,") == 5
+    assert text.count("data:image/png;base64,") == 7  # two charts for dark pages too
     assert "://" not in text  # nothing is fetched
 
 
@@ -233,7 +233,8 @@ def test_the_report_of_a_pair_is_one_file(photos: list[Path], tmp_path: Path) ->
     done = semisure("match", *photos, "--report", page, "-e", "ransac")
     assert done.returncode == 0, done.stderr
     text = page.read_text()
-    assert text.count("data:image/png;base64,") == 3
+    assert text.count("data:image/png;base64,") == 6  # two charts for dark pages too
+    assert text.count('media="(prefers-color-scheme: dark)"') == 2
     assert text.count("data:image/jpeg;base64,") == 4
     for words in ("expected corner error", "semisure match", "--estimator ransac"):
         assert words in text

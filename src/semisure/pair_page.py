@@ -17,10 +17,18 @@ import numpy as np
 
 from semisure import mixture, results
 from semisure.__about__ import __version__
+from semisure.geometry.homography import residual
 from semisure.images import Image, jpeg
 from semisure.overlay import compare
 from semisure.pipeline import PairResult
-from semisure.plots import plot_ellipses, plot_matches, plot_weights, png
+from semisure.plots import (
+    light_and_dark,
+    plot_ellipses,
+    plot_matches,
+    plot_reliability,
+    plot_weights,
+    png,
+)
 from semisure.report import Picture, Section, Slider, write_report
 from semisure.types import Calibration, FloatArray, IntArray
 from semisure.variants import error_law
@@ -101,23 +109,46 @@ def _pictures(
     images: tuple[Image, Image], result: PairResult, calibration: Calibration
 ) -> list[Section]:
     matched = plot_matches(*images, result.matches, result.expected_px)
+    all_of_them = Picture(
+        png(matched, "none"), "All matches; lines for some.", wide=True, plate=False
+    )
     sections = [
         Section(
             heading="Matches",
-            text="Each coloured by its expected error, from blue (sure) to red.",
-            pictures=[Picture(png(matched), "All matches; lines for some.", wide=True)],
+            text="Each coloured by its expected error.",
+            legend=True,
+            pictures=[all_of_them],
         )
     ]
     sliders = _sliders(images, result)
     if sliders:
         sections.append(Section(heading="One image over the other", sliders=sliders))
     if len(result.matches):
-        weights = Picture(png(plot_weights(result.refit.weight)), "Weights of matches.")
-        drawn = _ellipses(images, result, calibration)
-        sections.append(
-            Section(heading="Errors and weights", pictures=[drawn, weights])
-        )
+        sections += [
+            Section(
+                heading="Errors of single matches",
+                legend=True,
+                pictures=[_ellipses(images, result, calibration)],
+            ),
+            Section(heading="Errors and weights of all", pictures=_charts(result)),
+        ]
     return sections
+
+
+def _charts(result: PairResult) -> list[Picture]:
+    light, dark = light_and_dark(plot_weights(result.refit.weight))
+    charts = [Picture(light, "Weights of the matches in the refit.", dark=dark)]
+    if not result.related or result.refit.model is None:
+        return charts
+    away = np.abs(residual(result.refit.model, result.matches)).mean(axis=1)
+    seen = np.isfinite(away)
+    curve = plot_reliability(result.expected_px[seen], away[seen])
+    light, dark = light_and_dark(curve)
+    caption = (
+        "Expected errors against distances from the refitted homography, in bins of "
+        "equal count: a check where the scene is a plane, and only there."
+    )
+    return [Picture(light, caption, dark=dark), *charts]
 
 
 def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
@@ -166,7 +197,7 @@ def _ellipses(
         f"holds 68 % of the error along it, drawn {magnified:g} times too large. "
         f"{(~fits).sum()} more are too doubtful to be drawn."
     )
-    return Picture(png(figure), caption, wide=True)
+    return Picture(png(figure, "none"), caption, wide=True, plate=False)
 
 
 def _spread_out(points: FloatArray, candidates: IntArray) -> IntArray:

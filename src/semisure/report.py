@@ -26,16 +26,27 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem;
        padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.6rem; margin: 0 0 .3rem; }
 h2 { font-size: 1.15rem; margin-top: 2.4rem; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
-figure { margin: 1rem 0; } figcaption { font-size: .9rem; opacity: .8; }
-.row { display: flex; flex-wrap: wrap; gap: 1rem; } .row figure { flex: 1 1 20rem; }
+img { max-width: 100%; height: auto; border-radius: 6px; }
+img.plate { background: #fff; }
+figure { margin: 1rem 0; }
+figcaption { font-size: .9rem; opacity: .8; margin-top: .3rem; }
+.row { display: flex; flex-wrap: wrap; gap: 1rem; }
+.row figure { flex: 1 1 20rem; min-width: 0; }
 .row figure.wide { flex-basis: 100%; } figure.wide img { width: 100%; }
+.pan { overflow-x: auto; } .pan img { min-width: 40rem; max-width: none; }
+.legend { display: grid; grid-template-columns: auto minmax(8rem, 18rem) auto;
+  gap: 0 .6rem; align-items: center; justify-content: start; font-size: .85rem;
+  margin: .6rem 0; }
+.legend i { height: .8rem; border-radius: 4px; background: linear-gradient(90deg,
+  #2c7bb6, #8dc8e3, #fff6b2, #fdae61, #d7191c); }
+.legend b { font-weight: normal; font-variant-numeric: tabular-nums; }
+.legend span { grid-column: 2; display: flex; justify-content: space-between; }
 table { border-collapse: collapse; margin: .8rem 0; }
 th, td { text-align: right; padding: .3rem .8rem; font-variant-numeric: tabular-nums;
          border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; }
-.facts td { text-align: left; overflow-wrap: anywhere; vertical-align: top; }
-.facts td:first-child { min-width: 8rem; overflow-wrap: normal; }
+.facts td { text-align: left; overflow-wrap: break-word; vertical-align: top; }
+.facts td:first-child { min-width: 7rem; }
 .scroll { overflow-x: auto; } .lead { font-size: 1.05rem; }
 .compare { position: relative; overflow: hidden; border-radius: 6px; }
 .compare img { display: block; width: 100%; border-radius: 0; }
@@ -59,6 +70,12 @@ footer { margin-top: 3rem; font-size: .85rem; opacity: .7; }
 """
 
 
+_LEGEND = (
+    '<div class="legend">sure<i></i>doubtful'
+    "<span><b>0.3</b><b>1</b><b>3</b><b>10</b><b>30 px</b></span></div>"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A PNG and what it shows."""
@@ -66,6 +83,8 @@ class Picture:
     png: bytes
     caption: str
     wide: bool = False  # takes the page's whole width
+    dark: bytes | None = None  # its twin for dark pages
+    plate: bool = True  # white behind it, where it has no twin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +103,7 @@ class Section:
 
     heading: str
     text: str = ""
+    legend: bool = False  # of expected errors by colour
     table: Sequence[Sequence[str]] = ()  # first row: the head, or blanks for none
     pictures: Sequence[Picture] = ()
     sliders: Sequence[Slider] = ()
@@ -116,6 +136,8 @@ def _section(section: Section) -> str:
     parts = [f"<h2>{escape(section.heading)}</h2>"]
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
+    if section.legend:
+        parts.append(_LEGEND)
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
     if section.table:
@@ -140,13 +162,20 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    data = base64.b64encode(picture.png).decode()
     caption = escape(picture.caption)
+    plate = ' class="plate"' if picture.plate and picture.dark is None else ""
+    shown = f'<img{plate} src="{_inside(picture.png)}" alt="{caption}">'
+    if picture.dark is not None:
+        dark = f'srcset="{_inside(picture.dark)}" media="(prefers-color-scheme: dark)"'
+        shown = f"<picture><source {dark}>{shown}</picture>"
+    if picture.wide:  # too fine for a phone: pushed to and fro there
+        shown = f'<div class="pan" tabindex="0">{shown}</div>'
     wide = ' class="wide"' if picture.wide else ""
-    return (
-        f'<figure{wide}><img src="data:image/png;base64,{data}" alt="{caption}">'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )
+    return f"<figure{wide}>{shown}<figcaption>{caption}</figcaption></figure>"
+
+
+def _inside(data: bytes, kind: str = "png") -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _slider(slider: Slider) -> str:
@@ -154,8 +183,7 @@ def _slider(slider: Slider) -> str:
     caption = escape(slider.caption)
     # The left picture lies on top and is cut off at the line.
     images = "".join(
-        f'<img src="data:image/jpeg;base64,{base64.b64encode(data).decode()}" '
-        f'alt="{name}">'
+        f'<img src="{_inside(data, "jpeg")}" alt="{name}">'
         for data, name in ((slider.right, right), (slider.left, left))
     )
     return (
