@@ -8,13 +8,12 @@ The photo, coffee.png, comes with scikit-image and is in the public domain (CC0)
 import sys
 from pathlib import Path
 
-import cv2
 import numpy as np
 
 import semisure
 from semisure.demo import sample_folder
 from semisure.files import write_atomically
-from semisure.images import jpeg, reduced
+from semisure.images import decode_image, jpeg, reduced
 from semisure.plots import plot_matches, png
 from semisure.warps import random_pair
 
@@ -29,8 +28,7 @@ def main(path: Path) -> None:
     pair = semisure.match_pair(image0, image1, matcher, known)
     print(pair.summary())
     figure = plot_matches(image0, image1, pair.matches, pair.expected_px)
-    drawn = cv2.imdecode(np.frombuffer(png(figure), np.uint8), cv2.IMREAD_COLOR)
-    picture = jpeg(reduced(drawn[:, :, ::-1], WIDTH), 82)
+    picture = jpeg(reduced(decode_image(png(figure)), WIDTH), 82)
     write_atomically(path, lambda file: file.write(picture))
 
 

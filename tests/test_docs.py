@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
+from semisure.matchers import describe_matchers
+
 DOCS = Path(__file__).parents[1] / "docs"
 ALONE = {"howto.md"}  # pages whose blocks stand by themselves
-OPTIONAL = ("poselib", "pycolmap")
+OPTIONAL = ("poselib", "pycolmap", "h5py", "torch", "kornia")
 
 
 def blocks(page: Path, language: str) -> list[str]:
     text = page.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [code for kind, code in fenced if kind == language]
 
 
 def chapters() -> list[tuple[str, list[str]]]:
@@ -30,12 +34,72 @@ def chapters() -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize(("name", "code"), chapters())
 def test_blocks_run(name: str, code: list[str], tmp_path: Path, monkeypatch) -> None:
     for package in OPTIONAL:
-        if any(f"import {package}\n" in block for block in code):
+        if any(re.search(rf"^(import|from) {package}\b", b, re.M) for b in code):
             pytest.importorskip(package)
+    if any('load_matcher("xfeat-star")' in block for block in code):
+        status = {row.name: row.status for row in describe_matchers()}["xfeat-star"]
+        if not status.startswith("ready"):
+            pytest.skip(f"the weights of XFeat*: {status}")
+    if any("from_store" in block for block in code):
+        make_map(tmp_path)
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "docs"}
     for block in code:
         exec(compile(block, name, "exec"), names)  # noqa: S102
+    for result in names.get("results", []):  # of the map
+        assert result.pose is not None, result.reason
+
+
+def make_map(folder: Path) -> None:
+    """The files that hloc's users have, of a world that is made up."""
+    pytest.importorskip("h5py", reason="needs the extra store")
+    from semisure import hloc
+    from test_localize import CAMERA, NAMES, QUERY, World, write_text_model
+
+    world = World(noise=1.0)
+    (folder / "sfm").mkdir()
+    write_text_model(world.model(), folder / "sfm")
+    for name in NAMES:
+        stored = world.match(QUERY, name)
+        hloc.write_matches(folder / "matches.h5", QUERY, name, stored)
+    camera = " ".join(map(str, (CAMERA.model, *CAMERA.size, *CAMERA.params)))
+    (folder / "queries_with_intrinsics.txt").write_text(f"{QUERY} {camera}\n")
+    pairs = "".join(f"{QUERY} {name}\n" for name in NAMES)
+    (folder / "pairs-query-netvlad50.txt").write_text(pairs)
+
+
+def test_each_library_has_a_block_of_python() -> None:
+    code = blocks(DOCS / "howto.md", "python")
+    for words in ("cv2", "poselib", "pycolmap", "semisure import hloc", "kornia"):
+        assert any(words in block for block in code), words
+
+
+def test_the_measured_tables_are_the_readmes() -> None:
+    root = DOCS.parent
+    place = root / "scripts" / "readme_tables.py"
+    spec = importlib.util.spec_from_file_location("readme_tables", place)
+    assert spec is not None
+    assert spec.loader is not None
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    page = (DOCS / "measured.md").read_text(encoding="utf-8")
+    shown = hook.on_page_markdown(page)
+    assert hook.ASKED in page
+    assert hook.ASKED not in shown
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in readme.splitlines() if line.startswith("| ")]
+    assert len(rows) > 20
+    assert [line for line in shown.splitlines() if line.startswith("| ")] == rows
+    assert "```" not in shown
+    assert hook.on_page_markdown("a page of its own") == "a page of its own"
+
+
+def test_the_limits_are_told() -> None:
+    text = (DOCS / "limits.md").read_text(encoding="utf-8")
+    assert text.startswith("# When not to use it")
+    nav = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        assert f"- {page.name}" in nav, page.name
 
 
 def test_there_are_blocks_to_run() -> None:
