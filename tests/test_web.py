@@ -17,9 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semisure.errors import FileError, SemisureError
+from semisure.matchers import describe_matchers
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.web import samples, work
 from semisure.web.app import make_app
+from semisure.web.limits import Limits
 from semisure.web.menu import Order
 from semisure.web.uploads import check_upload, image_size
 from web_client import ADDRESS, SMALL, finish, picture, png_of_size, post
@@ -60,6 +62,21 @@ def test_samples_need_no_upload() -> None:
         page = client.get(f"/api/jobs/{job['id']}/page").json()
         assert page["related"]
         assert page["method"] == "core"
+
+
+def test_a_network_runs_through_the_page() -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    status = {row.name: row.status for row in describe_matchers()}["xfeat-star"]
+    if not status.startswith("ready"):
+        pytest.skip(f"XFeat*: {status}")
+    limits = Limits(workers=1)
+    with TestClient(make_app(limits=limits), base_url=ADDRESS) as client:
+        chosen = {"matcher": "xfeat-star", "calibration": "xfeat-star"}
+        job = finish(client, post(client, sample="coffee", **chosen))
+        assert job["state"] == "done", job
+        page = client.get(f"/api/jobs/{job['id']}/page").json()
+        assert page["related"]
+        assert page["chosen"]["matcher"] == "xfeat-star"
 
 
 def test_each_sample_is_a_pair() -> None:
