@@ -214,6 +214,30 @@ def test_networks_share_one_worker_and_hold_nobody_else_up(queue) -> None:
     assert states(jobs)[1] == "cancelled"
 
 
+def test_a_machine_without_room_for_a_process_is_told(caplog) -> None:
+    def hire() -> Worker:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    line = Queue(SMALL, hire)
+    line.open()
+    job = line.add(PAIR)
+    until(lambda: job.state == "failed")
+    assert "cannot start a process" in job.message
+    line.close()
+    assert "Resource temporarily unavailable" in caplog.text
+
+
+def test_a_worker_that_dies_before_it_begins_is_told_apart(queue) -> None:
+    line = queue(SMALL)
+    (pid,) = workers()
+    os.kill(pid, signal.SIGSTOP)  # before it is ready: nothing was imported yet
+    job = line.add(PAIR)
+    until(lambda: job.state == "running")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: job.state == "failed")
+    assert "died before it began" in job.message
+
+
 def test_closing_ends_jobs_under_way(queue) -> None:
     line = queue(SMALL)
     (pid,) = workers()
@@ -236,6 +260,27 @@ def test_a_server_that_is_killed_leaves_no_worker_behind() -> None:
         assert "Open http" in server.stdout.readline()
         mine = until(lambda: len(found := workers_of(server.pid)) == 2 and found)
         server.kill()
+    until(lambda: not any(runs(pid) for pid in mine))
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
+def test_ctrl_c_ends_the_server_and_its_workers_without_a_word(tmp_path) -> None:
+    command = "from semisure.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a terminal's Ctrl-C goes to the whole group
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as server:
+        assert server.stdout is not None
+        assert "Open http" in server.stdout.readline()
+        mine = until(lambda: len(found := workers_of(server.pid)) == 2 and found)
+        os.killpg(server.pid, signal.SIGINT)
+        _, told = server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert told == ""
     until(lambda: not any(runs(pid) for pid in mine))
 
 

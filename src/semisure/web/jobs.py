@@ -18,6 +18,7 @@ from semisure.web.workers import BUG, Worker
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 OPEN = ("waiting", "running")
 CANCELLED = "Cancelled."
+NO_WORKER = "This machine cannot start a process now; the server's log says why."
 logger = logging.getLogger(__name__)
 
 
@@ -138,14 +139,22 @@ class Queue:
 
     def _employ(self, number: int) -> None:
         """Hand jobs to one worker for as long as the server runs."""
-        worker = self._hire()
+        worker = self._hired()
         while (job := self._next(number)) is not None:
-            if not worker.is_alive():  # it was killed from outside, between two jobs
-                worker = self._hire()
+            if worker is None or not worker.is_alive():  # killed between two jobs
+                worker = self._hired()
             self._run(job, worker)
-            if not worker.is_alive():
-                worker = self._hire()  # now, so that the next job need not wait for it
-        worker.kill()
+            if worker is not None and not worker.is_alive():
+                worker = self._hired()  # now, so that the next job need not wait for it
+        if worker is not None:
+            worker.kill()
+
+    def _hired(self) -> Worker | None:
+        try:
+            return self._hire()
+        except OSError:  # the machine has no room for a process
+            logger.exception("A worker could not be started")
+            return None
 
     def _next(self, number: int) -> Job | None:
         """The first job that this worker may do, once there is one."""
@@ -159,11 +168,14 @@ class Queue:
                 self._change.wait()
         return None
 
-    def _run(self, job: Job, worker: Worker) -> None:
+    def _run(self, job: Job, worker: Worker | None) -> None:
         with self._change:
             order = job.order
             if order is None or job.cancelled or self._closing:
                 self._end(job, "cancelled", CANCELLED)
+                return
+            if worker is None:
+                self._end(job, "failed", NO_WORKER)
                 return
             self._at_work[job.id] = worker
         files, message = {}, ""

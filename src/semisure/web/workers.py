@@ -13,8 +13,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -27,6 +27,11 @@ from semisure.web.menu import Order
 logger = logging.getLogger(__name__)
 
 BUG = "Something went wrong inside; the server's log says what."
+DIED = (
+    "The job's process died, of a damaged image or for want of memory. The server goes "
+    "on: try other images, or smaller ones."
+)
+NOT_STARTED = "The job's process died before it began; the server's log says why."
 NO_MEMORY = "There is not enough memory for this pair. Reduce the images."
 
 
@@ -47,7 +52,8 @@ class Worker:
             name="semisure worker",
             daemon=True,
         )
-        self._process.start()
+        with _out_of_earshot():
+            self._process.start()
         theirs.close()
         self._ready = False
         self._lock = threading.Lock()  # two threads may want to kill it
@@ -81,10 +87,7 @@ class Worker:
                     raise JobError(said["failed"])
         except (EOFError, OSError):
             self.kill()
-            raise JobError(
-                "The job's process died, of a damaged image or for want of memory. The "
-                "server goes on: try other images, or smaller ones."
-            ) from None
+            raise JobError(DIED if self._ready else NOT_STARTED) from None
 
     def _deadline(self) -> float:
         return time.monotonic() + self._limits.seconds
@@ -99,6 +102,25 @@ class Worker:
             )
         said: dict[str, Any] = json.loads(self._pipe.recv_bytes())
         return said
+
+
+@contextmanager
+def _out_of_earshot() -> Iterator[None]:
+    """A process started here never hears Ctrl-C, which a terminal sends to all.
+
+    It could ignore the signal by itself, but not while it still loads Python.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # first: it changes the mask in its own way
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _send(pipe: Connection, said: dict[str, Any], files: Any = ()) -> None:
