@@ -11,8 +11,8 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def sections_with_tables(text: str) -> list[str]:
-    """Those of a Markdown file, without their blocks of code."""
-    prose = re.sub(r"^```.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    """Those of a Markdown file, without their blocks of Python."""
+    prose = re.sub(r"^```python\n.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
     sections = re.split(r"^(?=## )", prose, flags=re.MULTILINE)
     return [part for part in sections if re.search(r"^\|[-:| ]+\|$", part, re.M)]
 

@@ -261,6 +261,27 @@ def test_a_job_whose_process_dies_gets_one_sentence(server, browser, photos) -> 
     run(driver)
 
 
+def test_a_sample_takes_the_place_of_files_and_files_of_a_sample(
+    address, browser, photos
+) -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    driver = browser()
+    visit(driver, address)
+
+    def names() -> list[str]:
+        return [e.text for e in driver.find_elements("css selector", ".drop small")]
+
+    choose(driver, photos)
+    ui.Select(by(driver, "sample")).select_by_value("brick")
+    assert names() == ["sample: Bricks, repetitive"] * 2
+    run(driver)
+    by(driver, "file0").send_keys(str(photos[0]))
+    assert names() == ["first.png", "drop it here, or click"]
+    assert by(driver, "sample").get_attribute("value") == ""
+    by(driver, "run").click()
+    assert "Image 2 is missing" in by(driver, "problem").text
+
+
 def test_two_users_at_once(address, browser, photos) -> None:
     drivers = [browser(), browser(PHONE)]
     for driver, pair in zip(drivers, (photos, photos[::-1]), strict=True):

@@ -60,18 +60,27 @@ function offerCalibrations() {
 }
 
 function choose(slot, file) {
-  const drop = document.querySelector(`.drop[data-slot="${slot}"]`);
-  const picture = drop.querySelector("img");
+  const picture = document.querySelector(`.drop[data-slot="${slot}"] img`);
   if (picture.src) URL.revokeObjectURL(picture.src);
   chosen[slot] = file;
   picture.hidden = true;
   picture.removeAttribute("src");
-  drop.querySelector("small").textContent = file ? file.name : "drop it here, or click";
-  if (!file) return;
-  complain("");
-  $("sample").value = "";
-  picture.onload = () => { picture.hidden = false; };
-  picture.src = URL.createObjectURL(file);
+  if (file) {
+    complain("");
+    $("sample").value = "";
+    picture.onload = () => { picture.hidden = false; };
+    picture.src = URL.createObjectURL(file);
+  }
+  nameFields();
+}
+
+function nameFields() {
+  const sample = $("sample").value;
+  for (const drop of document.querySelectorAll(".drop")) {
+    const file = chosen[drop.dataset.slot];
+    const name = sample ? `sample: ${menu.samples[sample]}` : "drop it here, or click";
+    drop.querySelector("small").textContent = file ? file.name : name;
+  }
 }
 
 function takeFiles(slot, files) {
@@ -97,11 +106,10 @@ for (const drop of document.querySelectorAll(".drop")) {
 for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
 $("matcher").addEventListener("change", offerCalibrations);
 $("sample").addEventListener("change", () => {
-  if (!$("sample").value) return;
   const name = $("sample").value;
-  [0, 1].forEach((slot) => choose(slot, null));
-  $("sample").value = name;
+  if (name) [0, 1].forEach((slot) => choose(slot, null));
   complain("");
+  nameFields();
 });
 
 /* ---- running ----------------------------------------------------------------- */
