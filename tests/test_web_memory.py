@@ -150,3 +150,39 @@ def test_slow_and_broken_uploads_leave_room_for_others(server) -> None:
     for one in opened:
         one.close()
     assert client.get("/api/menu").status_code == 200
+
+
+def mangled(rng: np.random.Generator, suffix: str) -> bytes:
+    """A real image with flipped, cut or doubled bytes after its size."""
+    data = bytearray(picture(side=120, suffix=suffix))
+    for at in rng.integers(60, len(data), rng.integers(1, 12)):
+        data[at] = rng.integers(256)
+    cut = int(rng.integers(80, len(data)))
+    kind = rng.integers(3)
+    if kind == 0:
+        del data[cut : cut + int(rng.integers(1, 200))]
+    elif kind == 1:
+        data[cut:cut] = data[: int(rng.integers(1, 200))]
+    return bytes(data)
+
+
+def test_damaged_images_end_in_a_result_or_a_sentence(server, tmp_path) -> None:
+    """Decoders meet them in the workers; whatever comes of it, each job has an end."""
+    pid, client = server
+    rng = np.random.default_rng(0)
+    ends: dict[str, int] = {}
+    for k in range(45):
+        suffix = (".png", ".jpg", ".webp")[k % 3]
+        answer = post(client, mangled(rng, suffix), picture())
+        if answer.status_code == 202:
+            job = finish(client, answer)
+            assert job["state"] == "done" or job["message"]
+            ends[job["state"]] = ends.get(job["state"], 0) + 1
+        else:
+            assert answer.status_code == 422
+            assert answer.json()["detail"].startswith("Image 1")
+    assert set(ends) == {"done", "failed"}  # it was neither too mild nor too harsh
+    assert finish(client, post(client, picture(), picture(9)))["state"] == "done"
+    assert max(map(peak_bytes, [pid, *workers_of(pid)])) < 300 * MEGABYTE
+    for name in ("home", "here", "tmp"):
+        assert list((tmp_path / name).rglob("*")) == [], name

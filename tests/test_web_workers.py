@@ -122,6 +122,7 @@ def test_a_worker_killed_between_jobs_costs_nobody_a_job(client: TestClient) -> 
     finish(client, post(client, *PAIR.files))
     (pid,) = workers()
     os.kill(pid, signal.SIGKILL)
+    until(lambda: pid not in workers())  # a signal takes its time
     assert finish(client, post(client, *PAIR.files))["state"] == "done"
     assert workers() != [pid]
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import platform
-import shlex
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semisure import mixture, results
-from semisure.__about__ import __version__
 from semisure.geometry.homography import residual
 from semisure.images import Image, jpeg
 from semisure.overlay import compare
@@ -29,7 +23,14 @@ from semisure.plots import (
     plot_weights,
     png,
 )
-from semisure.report import Picture, Section, Slider, write_report
+from semisure.report import (
+    Picture,
+    Section,
+    Slider,
+    command_line,
+    versions,
+    write_report,
+)
 from semisure.types import Calibration, FloatArray, IntArray
 from semisure.variants import error_law
 
@@ -37,15 +38,6 @@ SHOWN_SIDE = 1000  # px, of the pictures in the slider
 ELLIPSES = 120
 LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
 ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
-_PACKAGES = {
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "cv2": "opencv-python-headless",
-    "torch": "torch",
-    "kornia": "kornia",
-    "transformers": "transformers",
-    "poselib": "poselib",
-}
 _FLAGS = {"threshold_px": "threshold"}
 
 
@@ -231,27 +223,13 @@ def _again(
     symbols = calibration.paper_symbols().items()
     known = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
     rows.append([f"calibration of {calibration.matcher}", known])
-    rows += [["semisure", __version__], ["Python", platform.python_version()]]
-    rows += _versions()
+    flags = {_flag(name): value for name, value in settings.items()}
     return Section(
-        heading="To get it again", code=_command(files, settings), table=rows
+        heading="To get it again",
+        code=command_line("semisure match", files, flags),
+        table=[*rows, *versions()],
     )
 
 
-def _command(files: tuple[Path, Path], settings: Mapping[str, Any]) -> str:
-    lines = ["semisure match", *(shlex.quote(str(path)) for path in files)]
-    for name, value in settings.items():
-        if value is not None:
-            flag = _FLAGS.get(name, name).replace("_", "-")
-            lines.append(f"--{flag} {shlex.quote(str(value))}")
-    return " \\\n    ".join(lines)
-
-
-def _versions() -> list[list[str]]:
-    """Of the packages that had a part in it."""
-    rows = []
-    for module, package in _PACKAGES.items():
-        if module in sys.modules:
-            with suppress(metadata.PackageNotFoundError):
-                rows.append([package, metadata.version(package)])
-    return rows
+def _flag(name: str) -> str:
+    return "--" + _FLAGS.get(name, name).replace("_", "-")

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import platform
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from semisure.__about__ import __version__
 from semisure.files import write_atomically
@@ -75,6 +81,16 @@ _LEGEND = (
     "<span><b>0.3</b><b>1</b><b>3</b><b>10</b><b>30 px</b></span></div>"
 )
 
+_PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "cv2": "opencv-python-headless",
+    "torch": "torch",
+    "kornia": "kornia",
+    "transformers": "transformers",
+    "poselib": "poselib",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -130,6 +146,36 @@ def write_report(
 </html>
 """
     write_atomically(Path(path), lambda file: file.write(page.encode()))
+
+
+def command_line(
+    command: str, arguments: Sequence[Any], flags: Mapping[str, Any]
+) -> str:
+    r"""What a shell takes to do it again, a flag a line.
+
+    >>> print(command_line("semisure match", ["a b.jpg"], {"--seed": 0, "-q": True}))
+    semisure match \
+        'a b.jpg' \
+        --seed 0 \
+        -q
+    """
+    lines = [command, *(shlex.quote(str(argument)) for argument in arguments)]
+    for flag, value in flags.items():
+        if value is True:
+            lines.append(flag)
+        elif value is not None and value is not False:
+            lines.append(f"{flag} {shlex.quote(str(value))}")
+    return " \\\n    ".join(lines)
+
+
+def versions() -> list[list[str]]:
+    """Ours, Python's, and those of the packages that had a part in it, as rows."""
+    rows = [["semisure", __version__], ["Python", platform.python_version()]]
+    for module, package in _PACKAGES.items():
+        if module in sys.modules:
+            with suppress(metadata.PackageNotFoundError):
+                rows.append([package, metadata.version(package)])
+    return rows
 
 
 def _section(section: Section) -> str:

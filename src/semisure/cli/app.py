@@ -119,6 +119,9 @@ Device = Annotated[
 WeightsFile = Annotated[
     Path | None, typer.Option(help="For networks: a file, not the official weights.")
 ]
+Report = Annotated[
+    Path | None, typer.Option(help="HTML: all of it on one page, in one file.")
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

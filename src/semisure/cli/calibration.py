@@ -13,6 +13,7 @@ from semisure.cli.app import (
     Device,
     MatcherName,
     Quiet,
+    Report,
     Seed,
     Size,
     WeightsFile,
@@ -156,6 +157,7 @@ def calibrate(
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
+    report: Report = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -191,6 +193,21 @@ def calibrate(
     picture = output.with_name(output.stem + "_reliability.png")
     figure = plot_reliability(trust.expected, trust.observed, "Held-out reliability")
     write_atomically(picture, lambda file: file.write(png(figure)))
+    if report is not None:
+        from semisure.calibration_page import write_calibration_page
+
+        flags = {
+            "--matcher": matcher,
+            "--photos": photos,
+            "--pairs": pairs,
+            "--max-side": max_side,
+            "--location": location,
+            "--device": device,
+            "--weights": weights,
+            "--seed": seed,
+            "-o": output,
+        }
+        write_calibration_page(report, result, flags=flags)
     _remove(parts)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)

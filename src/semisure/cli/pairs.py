@@ -18,6 +18,7 @@ from semisure.cli.app import (
     MaxSide,
     MethodName,
     Quiet,
+    Report,
     Seed,
     Size,
     Threshold,
@@ -62,9 +63,7 @@ def match(
     picture: Annotated[
         Path | None, typer.Option(help="PNG: matches by expected error, overlay.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="HTML: all of it on one page, in one file.")
-    ] = None,
+    report: Report = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
