@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import time
@@ -51,7 +52,24 @@ def test_two_images_give_matches_pictures_and_downloads(client: TestClient) -> N
     assert len(whole.json()["expected_abs_error"]) == n
     rows = list(csv.DictReader(io.StringIO(client.get(f"{at}/semisure.csv").text)))
     assert len(rows) == n
+    assert client.get(f"{at}/semisure.html").status_code == 404  # was not asked for
     assert float(rows[0]["coarse_failure"]) >= 0
+
+
+def test_the_report_of_a_pair_can_be_had_from_the_page(client: TestClient) -> None:
+    files = picture(), picture(9)
+    job = finish(client, post(client, *files, report="yes"))
+    assert (job["state"], job["stage"]) == ("done", "Writing the report")
+    assert job["step"] == job["steps"] - 1
+    answer = client.get(f"/api/jobs/{job['id']}/semisure.html")
+    assert "attachment" in answer.headers["content-disposition"]
+    digest = hashlib.sha256(files[0]).hexdigest()[:16]
+    for words in ("image1 and image2", "--method core+", digest, "numpy"):
+        assert words in answer.text
+    assert "://" not in answer.text
+    refused = post(client, *files, report="/etc/passwd")
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "report must be one of yes."
 
 
 def test_samples_need_no_upload() -> None:

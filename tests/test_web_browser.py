@@ -175,6 +175,11 @@ def test_drop_run_point_slide_download(address, browser, photos, tmp_path) -> No
         path = tmp_path / f"semisure.{name}"
         until(driver, lambda d, path=path: path.exists())
     until(driver, lambda d: (tmp_path / "semisure.csv").stat().st_size > 0)
+    by(driver, "report").click()
+    until(driver, lambda d: (tmp_path / "semisure.html").exists())
+    assert not by(driver, "problem").is_displayed()
+    assert "Errors of single matches" in (tmp_path / "semisure.html").read_text()
+    assert by(driver, "report").text == "Report (HTML)"
     H = json.loads((tmp_path / "semisure.json").read_text())["H_01"]
     assert abs(H[0][2] - 12) < 0.5
     errors = [e for e in driver.get_log("browser") if e["level"] == "SEVERE"]

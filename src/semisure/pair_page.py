@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from semisure import mixture, results
+from semisure.files import write_atomically
 from semisure.geometry.homography import residual
 from semisure.images import Image, jpeg
 from semisure.overlay import compare
@@ -28,8 +29,8 @@ from semisure.report import (
     Section,
     Slider,
     command_line,
+    page_text,
     versions,
-    write_report,
 )
 from semisure.types import Calibration, FloatArray, IntArray
 from semisure.variants import error_law
@@ -51,14 +52,31 @@ def write_pair_page(
     settings: Mapping[str, Any],
 ) -> None:
     """Write everything about one pair as one HTML file."""
+    names, data = tuple(map(str, files)), [file.read_bytes() for file in files]
+    page = pair_page(
+        images, result, calibration, names=names, data=data, settings=settings
+    ).encode()
+    write_atomically(Path(path), lambda file: file.write(page))
+
+
+def pair_page(
+    images: tuple[Image, Image],
+    result: PairResult,
+    calibration: Calibration,
+    *,
+    names: Sequence[str],
+    data: Sequence[bytes] | None,
+    settings: Mapping[str, Any],
+) -> str:
+    """The same as text; `data` are the bytes of the two files, where there are any."""
     sections = [
         Section(heading="Numbers", table=_numbers(result)),
         *_homography(result.refit.model),
         *_pictures(images, result, calibration),
-        _again(images, calibration, files, settings),
+        _again(images, calibration, names, data, settings),
     ]
-    title = f"{files[0].name} and {files[1].name}"
-    write_report(path, title, result.summary(), sections)
+    title = " and ".join(Path(name).name for name in names)
+    return page_text(title, result.summary(), sections)
 
 
 def _numbers(result: PairResult) -> list[list[str]]:
@@ -211,14 +229,16 @@ def _magnification(half: FloatArray, image: Image) -> float:
 def _again(
     images: tuple[Image, Image],
     calibration: Calibration,
-    files: tuple[Path, Path],
+    names: Sequence[str],
+    data: Sequence[bytes] | None,
     settings: Mapping[str, Any],
 ) -> Section:
     rows = [["", ""]]
-    for path, image in zip(files, images, strict=True):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        size = f"{image.shape[1]} × {image.shape[0]}"
-        rows.append([path.name, f"{size}, SHA-256 {digest[:16]}…"])
+    for k, (name, image) in enumerate(zip(names, images, strict=True)):
+        told = f"{image.shape[1]} × {image.shape[0]}"
+        if data is not None:
+            told += f", SHA-256 {hashlib.sha256(data[k]).hexdigest()[:16]}…"
+        rows.append([Path(name).name, told])
     rows += [[name, str(v)] for name, v in settings.items() if v is not None]
     symbols = calibration.paper_symbols().items()
     known = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
@@ -226,7 +246,7 @@ def _again(
     flags = {_flag(name): value for name, value in settings.items()}
     return Section(
         heading="To get it again",
-        code=command_line("semisure match", files, flags),
+        code=command_line("semisure match", names, flags),
         table=[*rows, *versions()],
     )
 

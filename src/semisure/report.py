@@ -130,8 +130,14 @@ def write_report(
     path: str | Path, title: str, lead: str, sections: Sequence[Section]
 ) -> None:
     """Write the page; whatever it holds is inside the one file."""
+    page = page_text(title, lead, sections).encode()
+    write_atomically(Path(path), lambda file: file.write(page))
+
+
+def page_text(title: str, lead: str, sections: Sequence[Section]) -> str:
+    """The page itself."""
     body = "\n".join(_section(section) for section in sections)
-    page = f"""<!doctype html>
+    return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
@@ -145,7 +151,6 @@ def write_report(
 <script>{_SCRIPT}</script>
 </html>
 """
-    write_atomically(Path(path), lambda file: file.write(page.encode()))
 
 
 def command_line(

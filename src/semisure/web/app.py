@@ -33,7 +33,11 @@ FILES = {
     "app.js": ("app.js", "text/javascript; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
-DOWNLOADS = {"semisure.json": "application/json", "semisure.csv": "text/csv"}
+DOWNLOADS = {
+    "semisure.json": "application/json",
+    "semisure.csv": "text/csv",
+    "semisure.html": "text/html; charset=utf-8",
+}
 
 
 def make_app(
@@ -88,7 +92,7 @@ def _add_api(
         if job.state != "done":
             raise HTTPException(409, job.message or "The result is not ready yet.")
         if which not in job.files:
-            raise HTTPException(404, "There is no such picture.")
+            raise HTTPException(404, "There is no such file.")
         return job.files[which]
 
     @app.get("/api/menu")
@@ -121,7 +125,7 @@ def _add_api(
         job = found(name)
         return {
             **{k: getattr(job, k) for k in ("state", "stage", "step", "message")},
-            "steps": len(STAGES),
+            "steps": max(len(STAGES), job.step + 1),
             "ahead": queue.ahead(job),
             "seconds": job.seconds(),
             "usual_seconds": queue.usual_seconds(job),

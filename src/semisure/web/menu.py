@@ -21,7 +21,9 @@ STAGES = (
     "Fitting the homography",
     "Drawing",
 )
-FIELDS = ("sample", "matcher", "estimator", "method", "calibration")
+REPORT = "Writing the report"  # one more stage, where it is asked for
+CHOICES = ("sample", "matcher", "estimator", "method", "calibration")
+FIELDS = (*CHOICES, "report")
 EMBEDDED = "daisy"  # the one matcher that is no network
 
 
@@ -35,10 +37,11 @@ class Order:
     estimator: str = "magsac++"
     method: str = "core+"
     calibration: str = EMBEDDED
+    report: str = ""  # "yes" for a page to send on
 
     def chosen(self) -> dict[str, str]:
-        """The names in it."""
-        return {name: getattr(self, name) for name in FIELDS}
+        """What decides the result."""
+        return {name: getattr(self, name) for name in CHOICES}
 
 
 def shipped_calibrations() -> dict[str, Calibration]:
@@ -76,11 +79,12 @@ def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
         "calibration": tuple(ready.get(order.matcher, ())),
         "estimator": ESTIMATOR_NAMES,
         "method": REFIT_METHODS,
+        "report": ("", "yes"),
     }
     if order.files is None:
         choices["sample"] = tuple(samples.available())
     for name, allowed in choices.items():
         if getattr(order, name) not in allowed:
             raise InputError(
-                f"{name} must be one of {', '.join(allowed) or '(none available)'}."
+                f"{name} must be one of {', '.join(filter(None, allowed)) or '(none)'}."
             )

@@ -19,7 +19,7 @@ from semisure.pipeline import PairResult, match_pair
 from semisure.refit import RefitMethod
 from semisure.types import Calibration, Matcher, Matches
 from semisure.web.limits import Limits
-from semisure.web.menu import EMBEDDED, STAGES, Order
+from semisure.web.menu import EMBEDDED, REPORT, STAGES, Order
 from semisure.web.samples import load_sample
 
 Tell = Callable[[str], None]
@@ -49,12 +49,17 @@ def run(
     )
     tell(STAGES[4])
     pictures = _pictures(images, pair, limits.shown_side)
-    return {
+    files = {
         **{f"{name}.jpg": jpeg(picture) for name, picture in pictures.items()},
         "page.json": _encoded(_page_document(order, pair, pictures)),
         "semisure.json": _encoded(_document(order, pair)),
         "semisure.csv": csv_bytes(pair.matches, **results.columns(pair)),
     }
+    if order.report:
+        tell(REPORT)
+        known = calibrations[order.calibration]
+        files["semisure.html"] = _report(order, images, pair, known)
+    return files
 
 
 def warm_up() -> None:
@@ -119,6 +124,23 @@ def _document(order: Order, pair: PairResult) -> dict[str, Any]:
     """The download: the document of `semisure match -o result.json`."""
     document = {**results.document(pair), "chosen": order.chosen()}
     return results.full_document(document, pair.matches, results.columns(pair))
+
+
+def _report(
+    order: Order,
+    images: tuple[Image, Image],
+    pair: PairResult,
+    calibration: Calibration,
+) -> bytes:
+    """The download: the page of `semisure match --report`."""
+    from semisure.pair_page import pair_page  # matplotlib: a second, once
+
+    # Names of files stay in the browser.
+    names = [f"{order.sample or 'image'}{k}" for k in (1, 2)]
+    chosen = {name: value for name, value in order.chosen().items() if name != "sample"}
+    return pair_page(
+        images, pair, calibration, names=names, data=order.files, settings=chosen
+    ).encode()
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

@@ -76,7 +76,11 @@ class Worker:
                 self._hear(self._deadline())
                 self._ready = True
             deadline = self._deadline()
-            _send(self._pipe, order.chosen(), order.files or ())
+            _send(
+                self._pipe,
+                {**order.chosen(), "report": order.report},
+                order.files or (),
+            )
             while True:
                 said = self._hear(deadline)
                 if "stage" in said:

@@ -168,6 +168,7 @@ window.addEventListener("pagehide", cancel); // nobody waits for it any more
 function busy(yes) {
   running = yes;
   $("run").disabled = yes;
+  $("report").disabled = yes;
   $("busy").hidden = !yes;
   $("cancel").disabled = yes; // until there is a job
   if (!yes) current = null;
@@ -186,7 +187,7 @@ $("form").addEventListener("submit", async (event) => {
     busy(true);
     current = (await ask("api/jobs", { method: "POST", body: data })).id;
     $("cancel").disabled = false;
-    if (await follow(current)) await show(current);
+    if (await follow(current)) await show(current, data);
     else $("note").hidden = false;
   } catch (error) {
     complain(error.message);
@@ -207,12 +208,12 @@ function picture(address) {
   });
 }
 
-async function show(id) {
+async function show(id, data) {
   const page = await ask(`api/jobs/${id}/page`);
   const images = await Promise.all(["image0", "image1"].map((n) => picture(`api/jobs/${id}/picture/${n}`)));
   const order = page.columns.expected.map((_, k) => k);
   order.sort((a, b) => page.columns.expected[a] - page.columns.expected[b]);
-  shown = { id, page, images, order, at: -1 };
+  shown = { id, data, page, images, order, at: -1 };
   $("summary").textContent = page.summary;
   numbers(page);
   $("json").href = `api/jobs/${id}/semisure.json`;
@@ -227,6 +228,33 @@ async function show(id) {
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   $("result").scrollIntoView({ behavior: still ? "auto" : "smooth", block: "start" });
 }
+
+/* The same order again, with a report; drawing it takes longer than matching does. */
+async function makeReport() {
+  if (running) return;
+  const { data } = shown;
+  data.set("report", "yes");
+  busy(true);
+  $("report").textContent = "Making the report…";
+  complain("");
+  try {
+    current = (await ask("api/jobs", { method: "POST", body: data })).id;
+    $("cancel").disabled = false;
+    if (!await follow(current)) return;
+    const link = document.createElement("a");
+    link.href = `api/jobs/${current}/semisure.html`;
+    link.download = "semisure.html";
+    link.click();
+  } catch (error) {
+    complain(error.message);
+    $("problem").scrollIntoView({ block: "center" });
+  } finally {
+    $("report").textContent = "Report (HTML)";
+    busy(false);
+  }
+}
+
+$("report").addEventListener("click", makeReport);
 
 function numbers(page) {
   const px = (value) => (value === null ? "–" : `${value.toFixed(2)} px`);
