@@ -66,9 +66,7 @@ def plot_pair(
     below = laid.shape[0] / laid.shape[1] * 0.62
     figure = _figure(12.0, 12.0 * (height / width + below) + 1.0)
     top, bottom = figure.subplots(2, 1, height_ratios=[height / width, below])
-    _draw_pair(top, image0, image1, matches, expected_px)
-    if len(matches):
-        _add_bar(figure, top)
+    draw_matches(figure, top, image0, image1, matches, expected_px)
     top.set_title(title, fontsize=11)
     bottom.imshow(laid)
     bottom.set_title("image 0 laid over image 1, in tiles", fontsize=11)
@@ -100,6 +98,20 @@ def _canvas_size(image0: Image, image1: Image) -> tuple[int, int]:
 
 def _gap(image0: Image, image1: Image) -> int:
     return round(0.02 * (image0.shape[1] + image1.shape[1]))
+
+
+def draw_matches(
+    figure: Figure,
+    axes: Any,
+    image0: Image,
+    image1: Image,
+    matches: Matches,
+    expected_px: FloatArray,
+) -> None:
+    """The same into given axes, with a legend."""
+    _draw_pair(axes, image0, image1, matches, expected_px)
+    if len(matches):
+        _add_bar(figure, axes)
 
 
 def _draw_pair(
@@ -162,7 +174,33 @@ def plot_ellipses(
     """Ellipses about points of one image, larger than life; no legend."""
     height, width = image.shape[:2]
     figure = _figure(9.0, 9.0 * height / width)
-    axes = _whole(figure)
+    _draw_ellipses(_whole(figure), image, points, half_axes, expected_px, magnified)
+    return figure
+
+
+def draw_ellipses(
+    figure: Figure,
+    axes: Any,
+    image: Image,
+    points: FloatArray,
+    half_axes: FloatArray,
+    expected_px: FloatArray,
+    magnified: float,
+) -> None:
+    """The same into given axes, with a legend."""
+    _draw_ellipses(axes, image, points, half_axes, expected_px, magnified)
+    _add_bar(figure, axes)
+
+
+def _draw_ellipses(
+    axes: Any,
+    image: Image,
+    points: FloatArray,
+    half_axes: FloatArray,
+    expected_px: FloatArray,
+    magnified: float,
+) -> None:
+    height, width = image.shape[:2]
     axes.imshow(_backdrop(image), cmap="gray", vmin=0, vmax=255)
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")
@@ -175,7 +213,6 @@ def plot_ellipses(
             linewidths=breadth,
         )  # fmt: skip
         axes.add_collection(drawn)
-    return figure
 
 
 def plot_reliability(
