@@ -65,12 +65,14 @@ def client() -> Iterator[TestClient]:
     assert workers() == []
 
 
-def held(client: TestClient) -> tuple[int, str]:
+def held(
+    client: TestClient, files: tuple[bytes, bytes] | None = None
+) -> tuple[int, str]:
     """The worker's process, stopped with a job in hand, and the job's name."""
     assert finish(client, post(client, *PAIR.files))["state"] == "done"
     (pid,) = workers()
     os.kill(pid, signal.SIGSTOP)
-    name = post(client, *PAIR.files).json()["id"]
+    name = post(client, *(files or PAIR.files)).json()["id"]
     until(lambda: client.get(f"/api/jobs/{name}").json()["state"] == "running")
     return pid, name
 
@@ -91,10 +93,12 @@ def test_jobs_run_outside_the_server(client: TestClient) -> None:
     assert workers() == [pid]  # and are not paid for each time
 
 
-def test_a_job_over_its_limit_is_stopped_and_says_so() -> None:
+@pytest.mark.parametrize("more", [0, 3_000_000])  # the pipe does not hold the second
+def test_a_job_over_its_limit_is_stopped_and_says_so(more: int) -> None:
     limits = Limits(workers=1, seconds=4)
+    padded = picture() + bytes(more), picture(9)
     with TestClient(make_app(limits=limits), base_url=ADDRESS) as client:
-        pid, name = held(client)
+        pid, name = held(client, padded)
         job = ended(client, name)
         assert job["state"] == "failed"
         assert "stopped after 4 s" in job["message"]

@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, parent_process
@@ -55,7 +54,7 @@ class Worker:
         with _out_of_earshot():
             self._process.start()
         theirs.close()
-        self._ready = False
+        self._ready = self._late = False
         self._lock = threading.Lock()  # two threads may want to kill it
 
     def is_alive(self) -> bool:
@@ -73,39 +72,54 @@ class Worker:
         """The files of the result; the worker is dead after some of the errors."""
         try:
             if not self._ready:  # starting up is not counted against the job
-                self._hear(self._deadline())
+                with self._limited():
+                    self._hear()
                 self._ready = True
-            deadline = self._deadline()
-            _send(
-                self._pipe,
-                {**order.chosen(), "report": order.report},
-                order.files or (),
-            )
-            while True:
-                said = self._hear(deadline)
-                if "stage" in said:
-                    tell(said["stage"])
-                elif "files" in said:
-                    return {name: self._pipe.recv_bytes() for name in said["files"]}
-                else:
-                    raise JobError(said["failed"])
+            with self._limited():
+                return self._done(order, tell)
         except (EOFError, OSError):
             self.kill()
-            raise JobError(DIED if self._ready else NOT_STARTED) from None
+            raise JobError(self._end()) from None
 
-    def _deadline(self) -> float:
-        return time.monotonic() + self._limits.seconds
+    def _done(self, order: Order, tell: Callable[[str], None]) -> dict[str, bytes]:
+        asked = {**order.chosen(), "report": order.report}
+        _send(self._pipe, asked, order.files or ())
+        while True:
+            said = self._hear()
+            if "stage" in said:
+                tell(said["stage"])
+            elif "files" in said:
+                return {name: self._pipe.recv_bytes() for name in said["files"]}
+            else:
+                raise JobError(said["failed"])
 
-    def _hear(self, deadline: float) -> dict[str, Any]:
-        if not self._pipe.poll(max(0.0, deadline - time.monotonic())):
-            self.kill()
-            raise JobError(
-                f"The job was stopped after {self._limits.seconds:g} s, the most that "
-                "one may take. Reduce the images, choose another matcher, or start "
-                "semisure serve with a larger --time-limit."
-            )
+    def _hear(self) -> dict[str, Any]:
         said: dict[str, Any] = json.loads(self._pipe.recv_bytes())
         return said
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Whatever is waited for in here, be it said, heard or sent, has an end."""
+        timer = threading.Timer(self._limits.seconds, self._stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _stop(self) -> None:
+        self._late = True
+        self.kill()
+
+    def _end(self) -> str:
+        if not self._late:
+            return DIED if self._ready else NOT_STARTED
+        return (
+            f"The job was stopped after {self._limits.seconds:g} s, the most that one "
+            "may take. Reduce the images, choose another matcher, or start semisure "
+            "serve with a larger --time-limit."
+        )
 
 
 @contextmanager
