@@ -13,13 +13,16 @@ demo: $(VENV)/installed
 test: lint
 	$(BIN)/python -m pytest
 
-# The page in a real browser: needs chromium and its driver, by apt where they are missing.
+# The page in real browsers: chromium with its driver and, where apt has it, firefox,
+# which needs none; tests of what is missing skip.
 test-web: $(VENV)/installed-dev
-	@command -v chromedriver >/dev/null || { \
-	  SUDO=$$(command -v sudo || true); \
-	  $$SUDO apt-get update -q && $$SUDO apt-get install -y -q chromium chromium-driver; }
+	@SUDO=$$(command -v sudo || true); \
+	command -v chromedriver >/dev/null && command -v chromium >/dev/null || { \
+	  $$SUDO apt-get update -q && $$SUDO apt-get install -y -q chromium chromium-driver; }; \
+	command -v firefox-esr >/dev/null || command -v firefox >/dev/null || \
+	  $$SUDO apt-get install -y -q firefox-esr || echo "firefox: not to be had here"
 	$(PIP) selenium
-	$(BIN)/python -m pytest tests/test_web.py tests/test_web_browser.py
+	$(BIN)/python -m pytest tests/test_web*.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

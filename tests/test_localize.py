@@ -268,6 +268,16 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert done.returncode == 3, done.stderr
     assert "1 of 2 queries localised" in done.stdout
     assert "query/lost.jpg: the pairs file proposes no mapped image" in done.stdout
+    again = subprocess.run(
+        [*command, *map(str, asked), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert again.returncode == 3
+    told = json.loads(again.stdout)
+    assert (told["queries"], told["localized"]) == (2, 1)
+    assert list(told["not_localized"]) == ["query/lost.jpg"]
     numbers = np.array((tmp_path / "out/poses.txt").read_text().split()[1:], float)
     pose = se3.from_quaternion(numbers[:4], numbers[4:])
     assert se3.errors(pose, world.poses[QUERY])[0] < 0.02

@@ -32,10 +32,14 @@ SMALL = SelfCalSettings(pairs=14, max_side=256, seed=1)
 
 def test_predicted_errors_are_observed_on_held_out_photos() -> None:
     ticks = []
-    result = self_calibrate(
-        load_matcher(), photos(), SMALL, name="daisy", tick=lambda *t: ticks.append(t)
-    )
-    assert ticks[-1] == (14, 14)
+
+    def begin(stage: str):
+        return lambda done, total: ticks.append((stage, done, total))
+
+    daisy = load_matcher()
+    result = self_calibrate(daisy, photos(), SMALL, name="daisy", begin=begin)
+    assert ticks[0] == ("Reading photos", 0, len(photos()))
+    assert ticks[-1] == ("Matching views", 14, 14)
     assert result.report.converged
     assert result.trust.matches > 1000
     assert result.trust.pairs == 4  # two of seven photos, two views each
@@ -174,10 +178,15 @@ def test_calibrate_command_writes_plot_and_verdict(tmp_path: Path) -> None:
     for path in photos()[:6]:
         write_png(folder / f"{path.stem}.png", reduced(read_image(path), 200))
     output = tmp_path / "theta.json"
-    done = CliRunner().invoke(
-        app, ["calibrate", "--photos", str(folder), "-o", str(output), "--pairs", "8"]
-    )
+    page = tmp_path / "page.html"
+    asked = ["calibrate", "--photos", str(folder), "-o", str(output), "--pairs", "8"]
+    done = CliRunner().invoke(app, [*asked, "--report", str(page)])
     assert done.exit_code == 0, done.output
+    text = page.read_text()
+    for words in ("Calibration of daisy", "held-out", "k_m", "--pairs 8", "numpy"):
+        assert words in text
+    assert text.count("data:image/png;base64,") == 2  # for light and dark pages
+    assert "://" not in text
     assert "held-out matches" in done.stdout
     assert load_calibration(output).matcher == "daisy"
     assert (tmp_path / "theta_reliability.png").exists()

@@ -3,80 +3,35 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
-import struct
-import threading
 import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("fastapi", reason="needs the extra web")
-pytest.importorskip("uvicorn", reason="needs the extra web")
-pytest.importorskip("python_multipart", reason="needs the extra web")
-pytest.importorskip("httpx", reason="FastAPI's test client needs it")
-
-from fastapi.testclient import TestClient
-
 from semisure.errors import FileError, SemisureError
+from semisure.matchers import describe_matchers
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.web import samples, work
 from semisure.web.app import make_app
-from semisure.web.jobs import FullError, Job, Queue
 from semisure.web.limits import Limits
+from semisure.web.menu import Order
 from semisure.web.uploads import check_upload, image_size
-
-ADDRESS = "http://127.0.0.1:8321"
-SMALL = Limits(file_bytes=300_000, pixels=500_000, workers=1, waiting=1, kept=2)
-
-
-def picture(shift: int = 0, side: int = 200, suffix: str = ".png") -> bytes:
-    blobs = np.random.default_rng(0).normal(size=(25, 40)).repeat(8, 0).repeat(8, 1)
-    pixels = np.uint8(128 + 40 * np.clip(np.roll(blobs, shift, axis=(0, 1)), -3, 3))
-    return cv2.imencode(suffix, pixels[:side])[1].tobytes()
-
-
-def chunk(kind: bytes, data: bytes) -> bytes:
-    body = kind + data
-    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-
-def png_of_size(width: int, height: int, bits: int = 8) -> bytes:
-    """A valid-looking PNG that claims a size and holds next to nothing."""
-    head = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
-    body = zlib.compress(bytes(1000))
-    chunks = chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + chunks
+from web_client import ADDRESS, SMALL, finish, picture, png_of_size, post
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
     with TestClient(make_app(limits=SMALL), base_url=ADDRESS) as client:
         yield client
-
-
-def post(client: TestClient, *files: bytes, **fields: Any) -> Any:
-    named = {f"image{k}": ("x", data) for k, data in enumerate(files)}
-    return client.post("/api/jobs", files=named or None, data=fields)
-
-
-def finish(client: TestClient, answer: Any) -> dict[str, Any]:
-    assert answer.status_code == 202, answer.text
-    name = answer.json()["id"]
-    for _ in range(600):
-        job = client.get(f"/api/jobs/{name}").json()
-        if job["state"] in ("done", "failed"):
-            return {**job, "id": name}
-        time.sleep(0.05)
-    raise AssertionError("the job did not end")
 
 
 def test_two_images_give_matches_pictures_and_downloads(client: TestClient) -> None:
@@ -97,7 +52,24 @@ def test_two_images_give_matches_pictures_and_downloads(client: TestClient) -> N
     assert len(whole.json()["expected_abs_error"]) == n
     rows = list(csv.DictReader(io.StringIO(client.get(f"{at}/semisure.csv").text)))
     assert len(rows) == n
+    assert client.get(f"{at}/semisure.html").status_code == 404  # was not asked for
     assert float(rows[0]["coarse_failure"]) >= 0
+
+
+def test_the_report_of_a_pair_can_be_had_from_the_page(client: TestClient) -> None:
+    files = picture(), picture(9)
+    job = finish(client, post(client, *files, report="yes"))
+    assert (job["state"], job["stage"]) == ("done", "Writing the report")
+    assert job["step"] == job["steps"] - 1
+    answer = client.get(f"/api/jobs/{job['id']}/semisure.html")
+    assert "attachment" in answer.headers["content-disposition"]
+    digest = hashlib.sha256(files[0]).hexdigest()[:16]
+    for words in ("image1 and image2", "--method core+", digest, "numpy"):
+        assert words in answer.text
+    assert "://" not in answer.text
+    refused = post(client, *files, report="/etc/passwd")
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "report must be one of yes."
 
 
 def test_samples_need_no_upload() -> None:
@@ -108,6 +80,21 @@ def test_samples_need_no_upload() -> None:
         page = client.get(f"/api/jobs/{job['id']}/page").json()
         assert page["related"]
         assert page["method"] == "core"
+
+
+def test_a_network_runs_through_the_page() -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    status = {row.name: row.status for row in describe_matchers()}["xfeat-star"]
+    if not status.startswith("ready"):
+        pytest.skip(f"XFeat*: {status}")
+    limits = Limits(workers=1)
+    with TestClient(make_app(limits=limits), base_url=ADDRESS) as client:
+        chosen = {"matcher": "xfeat-star", "calibration": "xfeat-star"}
+        job = finish(client, post(client, sample="coffee", **chosen))
+        assert job["state"] == "done", job
+        page = client.get(f"/api/jobs/{job['id']}/page").json()
+        assert page["related"]
+        assert page["chosen"]["matcher"] == "xfeat-star"
 
 
 def test_each_sample_is_a_pair() -> None:
@@ -273,7 +260,7 @@ def test_fuzzed_uploads_are_images_within_limits_or_refused(
     upload = fuzzed(data)
     try:
         check_upload(upload, "It", SMALL)
-        images = work._images(work.Order(files=(upload, upload)), SMALL)
+        images = work._images(Order(files=(upload, upload)), SMALL)
     except FileError:
         return
     assert images[0].shape[0] * images[0].shape[1] <= SMALL.pixels
@@ -319,41 +306,6 @@ def test_a_jpeg_of_a_thousand_scans_is_refused() -> None:
     data = picture(suffix=".jpg")
     with pytest.raises(FileError, match="more than 100 scans"):
         check_upload(data + b"\xff\xda" * 1000, "It", SMALL)
-
-
-def test_the_queue_refuses_more_than_it_holds_and_forgets_the_oldest() -> None:
-    gate = threading.Event()
-    queue: Queue[int] = Queue(SMALL)
-
-    def work_(job: Job[int]) -> int:
-        gate.wait(10)
-        return 1
-
-    jobs = [queue.add(work_) for _ in range(2)]
-    with pytest.raises(FullError, match="2 jobs are under way"):
-        queue.add(work_)
-    gate.set()
-    queue._pool.shutdown(wait=True)
-    assert [job.state for job in jobs] == ["done", "done"]
-    queue = Queue(SMALL)
-    names = []
-    for _ in range(5):
-        job = queue.add(lambda job: 1)
-        while job.state != "done":
-            time.sleep(0.001)
-        names.append(job.id)
-    assert [queue.get(name) is not None for name in names] == [0, 0, 0, 1, 1]
-    assert len(set(names)) == 5
-    queue.close()
-
-
-def test_a_bug_in_a_job_is_told_without_its_insides(caplog) -> None:
-    queue: Queue[int] = Queue(SMALL)
-    job = queue.add(lambda job: 1 // 0)
-    queue._pool.shutdown(wait=True)
-    assert job.state == "failed"
-    assert "ZeroDivision" not in job.message
-    assert "ZeroDivision" in caplog.text
 
 
 def test_two_users_at_once_get_their_own_results() -> None:

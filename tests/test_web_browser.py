@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +17,8 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+
+from web_client import workers_of
 
 for package in ("fastapi", "uvicorn", "python_multipart"):
     pytest.importorskip(package, reason="needs the extra web")
@@ -37,7 +41,7 @@ FLAGS = (
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def server() -> Iterator[tuple[int, str]]:
     command = "from semisure.cli import main; main()"
     server = subprocess.Popen(
         [sys.executable, "-c", command, "serve", "--port", "0"],
@@ -47,10 +51,15 @@ def address() -> Iterator[str]:
     assert server.stdout is not None
     found = re.search(r"http\S+", server.stdout.readline())
     assert found
-    yield found[0]
+    yield server.pid, found[0]
     server.terminate()
     server.wait(20)
     server.stdout.close()
+
+
+@pytest.fixture
+def address(server: tuple[int, str]) -> str:
+    return server[1]
 
 
 @pytest.fixture
@@ -116,26 +125,23 @@ def choose(driver: Any, photos: list[Path]) -> None:
         by(driver, f"file{k}").send_keys(str(photo))
 
 
-DROP = """
-const [slot, input] = arguments;
-const carried = new DataTransfer();
-for (const file of input.files) carried.items.add(file);
-document.querySelector(`.drop[data-slot="${slot}"]`).dispatchEvent(
-  new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true}));
-"""
-ADD_INPUT = """
-const input = document.createElement("input");
-input.type = "file"; input.multiple = true; document.body.append(input);
-return input;
-"""
+def drop(driver: Any, slot: int, photos: list[Path]) -> None:
+    """Files dragged in from outside and let go over a field, as a file manager does."""
+    field = driver.find_element("css selector", f'.drop[data-slot="{slot}"]')
+    box = field.rect
+    files = {"items": [], "files": list(map(str, photos)), "dragOperationsMask": 1}
+    where = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        event = {"type": kind, **where, "data": files}
+        driver.execute_cdp_cmd("Input.dispatchDragEvent", event)
+        if kind == "dragOver":
+            assert "over" in field.get_attribute("class")
 
 
 def test_drop_run_point_slide_download(address, browser, photos, tmp_path) -> None:
     driver = browser()
     visit(driver, address)
-    carried = driver.execute_script(ADD_INPUT)
-    carried.send_keys("\n".join(map(str, photos)))
-    driver.execute_script(DROP, 0, carried)
+    drop(driver, 0, photos)
     names = [e.text for e in driver.find_elements("css selector", ".drop small")]
     assert names == ["first.png", "second.jpg"]
     run(driver)
@@ -169,6 +175,11 @@ def test_drop_run_point_slide_download(address, browser, photos, tmp_path) -> No
         path = tmp_path / f"semisure.{name}"
         until(driver, lambda d, path=path: path.exists())
     until(driver, lambda d: (tmp_path / "semisure.csv").stat().st_size > 0)
+    by(driver, "report").click()
+    until(driver, lambda d: (tmp_path / "semisure.html").exists())
+    assert not by(driver, "problem").is_displayed()
+    assert "Errors of single matches" in (tmp_path / "semisure.html").read_text()
+    assert by(driver, "report").text == "Report (HTML)"
     H = json.loads((tmp_path / "semisure.json").read_text())["H_01"]
     assert abs(H[0][2] - 12) < 0.5
     errors = [e for e in driver.get_log("browser") if e["level"] == "SEVERE"]
@@ -207,6 +218,73 @@ def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
     run(driver)
     assert "unrelated" in by(driver, "summary").text
     assert not by(driver, "overlay").is_displayed()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
+def test_cancel_frees_the_page_and_the_server(server, browser, photos) -> None:
+    pid, address = server
+    driver = browser()
+    visit(driver, address)
+    choose(driver, photos)
+    run(driver)
+    held = workers_of(pid)
+    for worker in held:
+        os.kill(worker, signal.SIGSTOP)
+    try:
+        by(driver, "run").click()
+        until(driver, lambda d: by(d, "clock").text)  # it is told that it takes long
+        assert not by(driver, "run").is_enabled()
+        by(driver, "cancel").click()
+        until(driver, lambda d: by(d, "run").is_enabled())
+    finally:
+        for worker in set(held) & set(workers_of(pid)):
+            os.kill(worker, signal.SIGCONT)
+    assert by(driver, "note").text == "Cancelled."
+    assert not by(driver, "problem").is_displayed()
+    assert not by(driver, "busy").is_displayed()
+    assert by(driver, "result").is_displayed()  # the one before is still there
+    run(driver)
+    assert not by(driver, "note").is_displayed()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
+def test_a_job_whose_process_dies_gets_one_sentence(server, browser, photos) -> None:
+    pid, address = server
+    driver = browser()
+    visit(driver, address)
+    choose(driver, photos)
+    run(driver)
+    held = workers_of(pid)
+    for worker in held:
+        os.kill(worker, signal.SIGSTOP)
+    by(driver, "run").click()
+    until(driver, lambda d: by(d, "clock").text)
+    for worker in held:
+        os.kill(worker, signal.SIGKILL)
+    until(driver, lambda d: by(d, "run").is_enabled())
+    assert "process died" in by(driver, "problem").text
+    run(driver)
+
+
+def test_a_sample_takes_the_place_of_files_and_files_of_a_sample(
+    address, browser, photos
+) -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    driver = browser()
+    visit(driver, address)
+
+    def names() -> list[str]:
+        return [e.text for e in driver.find_elements("css selector", ".drop small")]
+
+    choose(driver, photos)
+    ui.Select(by(driver, "sample")).select_by_value("brick")
+    assert names() == ["sample: Bricks, repetitive"] * 2
+    run(driver)
+    by(driver, "file0").send_keys(str(photos[0]))
+    assert names() == ["first.png", "drop it here, or click"]
+    assert by(driver, "sample").get_attribute("value") == ""
+    by(driver, "run").click()
+    assert "Image 2 is missing" in by(driver, "problem").text
 
 
 def test_two_users_at_once(address, browser, photos) -> None:

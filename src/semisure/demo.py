@@ -11,6 +11,7 @@ import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -24,11 +25,20 @@ from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
 from semisure.overlay import overlay
 from semisure.pipeline import PairResult, match_pair
-from semisure.plots import plot_bars, plot_matches, plot_reliability, png
+from semisure.plots import (
+    light_and_dark,
+    plot_bars,
+    plot_matches,
+    plot_reliability,
+    png,
+)
 from semisure.refit import refit_homography
 from semisure.report import Picture, Section, write_report
 from semisure.types import Calibration, FloatArray, Matcher
 from semisure.warps import random_pair
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PHOTOS = ("astronaut.png", "camera.png", "coffee.png", "rocket.jpg", "brick.png")
 VIEWS = 3  # of each photo
@@ -65,14 +75,16 @@ def run(
     folder = sample_folder()
     matcher, calibration = load_matcher("daisy"), load_calibration("daisy")
     result = DemoResult()
-    total = VIEWS * len(PHOTOS) + 1
-    for i in range(total - 1):
+    views = VIEWS * len(PHOTOS)
+    total = views + 2  # the stereo pair, and the page
+    for i in range(views):
         photo = read_image(folder / PHOTOS[i % len(PHOTOS)])
         _try_view(photo, matcher, calibration, np.random.default_rng([seed, i]), result)
         tick(i + 1, total)
     _try_stereo(folder, matcher, calibration, result)
-    tick(total, total)
+    tick(views + 1, total)
     _write_page(page, result)
+    tick(total, total)
     return result
 
 
@@ -112,7 +124,7 @@ def _view_pictures(image0: Image, image1: Image, pair: PairResult) -> list[Pictu
     laid = overlay(image0, image1, pair.refit.model)
     _, encoded = cv2.imencode(".png", laid[:, :, ::-1])
     return [
-        Picture(png(matched), "Two views of a photo.", wide=True),
+        _matches_picture(matched, "Two views of a photo."),
         Picture(encoded.tobytes(), "One view laid over the other, in tiles."),
     ]
 
@@ -134,8 +146,17 @@ def _try_stereo(
     result.stereo_observed_px = float(np.median(observed))
     matched = plot_matches(left, right, pair.matches, pair.expected_px)
     result.pictures.append(
-        Picture(png(matched), "A stereo pair with measured depth.", wide=True)
+        _matches_picture(matched, "A stereo pair with measured depth.")
     )
+
+
+def _matches_picture(figure: Figure, caption: str) -> Picture:
+    return Picture(png(figure, "none"), caption, wide=True, plate=False)
+
+
+def _chart(figure: Figure, caption: str) -> Picture:
+    light, dark = light_and_dark(figure)
+    return Picture(light, caption, dark=dark)
 
 
 def _write_page(page: Path, result: DemoResult) -> None:
@@ -163,7 +184,7 @@ def _write_page(page: Path, result: DemoResult) -> None:
                 f"{len(PHOTOS)} photos with known homographies: the robust estimator "
                 "alone, the paper's refit (core), ours (core+).",
                 table=[head, *rows],
-                pictures=[Picture(png(bars), "The same as bars.")],
+                pictures=[_chart(bars, "The same as bars.")],
             ),
             Section(
                 heading="Errors that can be believed",
@@ -171,11 +192,12 @@ def _write_page(page: Path, result: DemoResult) -> None:
                 "On the stereo pair, whose truth was measured, the median expected "
                 f"error is {result.stereo_expected_px:.2f} px and the median observed "
                 f"one {result.stereo_observed_px:.2f} px.",
-                pictures=[Picture(png(curve), "Reliability in bins of equal count.")],
+                pictures=[_chart(curve, "Reliability in bins of equal count.")],
             ),
             Section(
                 heading="Matches",
-                text="Each coloured by its expected error, from blue to red.",
+                text="Each coloured by its expected error.",
+                legend=True,
                 pictures=result.pictures,
             ),
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import tempfile
@@ -190,30 +191,31 @@ def arrays_of(matches: Matches) -> dict[str, Array]:
 def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> None:
     """Write matches, and further arrays beside them, to an NPZ or CSV file."""
     path = Path(path)
-    arrays = {name: getattr(matches, name) for name in (*_REQUIRED, *_SCALARS)}
     if path.suffix == ".npz":
-        sizes = {name: getattr(matches, name) for name in _SIZES}
-        write_atomically(
-            path,
-            lambda file: np.savez_compressed(file, **arrays, **sizes, **extra),  # type: ignore[arg-type]
-        )
+        arrays: dict[str, Any] = {**arrays_of(matches), **extra}
+        write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
     elif path.suffix == ".csv":
-        header: list[str] = []
-        columns: list[Array] = []
-        for name, array in {**arrays, **extra}.items():
-            header += _CSV_COLUMNS.get(name, (name,))
-            columns.append(array[:, None] if array.ndim == 1 else array)
-        both = np.array([*matches.source_size, *matches.target_size])
-        header += ["width0", "height0", "width1", "height1"]
-        columns.append(np.tile(both, (len(matches), 1)))
-        write_atomically(path, lambda file: _write_csv(file, header, columns))
+        text = csv_bytes(matches, **extra)
+        write_atomically(path, lambda file: file.write(text))
     else:
         raise FileError(f"Matches are written to .npz or .csv, not to {path}.")
 
 
-def _write_csv(file: IO[bytes], header: list[str], columns: list[Array]) -> None:
+def csv_bytes(matches: Matches, **extra: FloatArray) -> bytes:
+    """What a CSV file of these matches holds."""
+    header: list[str] = []
+    columns: list[Array] = []
+    arrays = {name: getattr(matches, name) for name in (*_REQUIRED, *_SCALARS)}
+    for name, array in {**arrays, **extra}.items():
+        header += _CSV_COLUMNS.get(name, (name,))
+        columns.append(array[:, None] if array.ndim == 1 else array)
+    both = np.array([*matches.source_size, *matches.target_size])
+    header += ["width0", "height0", "width1", "height1"]
+    columns.append(np.tile(both, (len(matches), 1)))
+    file = io.BytesIO()
     file.write((",".join(header) + "\n").encode())
     np.savetxt(file, np.hstack(columns), delimiter=",", fmt="%.17g")
+    return file.getvalue()
 
 
 # What NumPy and zipfile raise on damaged bytes, wherever the damage is.

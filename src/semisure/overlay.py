@@ -82,9 +82,17 @@ def _pixel_scale(image: Image, small: Image) -> FloatArray:
 
 
 def _difference(warped: Image, base: Image, covered: BoolArray) -> Image:
-    """Dark where the images agree; a plain grey where only one of them is."""
-    grey = cv2.absdiff(*(cv2.cvtColor(i, cv2.COLOR_RGB2GRAY) for i in (warped, base)))
-    bright = np.minimum(2 * grey.astype(np.uint16), 255).astype(np.uint8)
+    """Dark where the images agree; a plain grey where only one of them is.
+
+    Brightness and contrast are evened out first: what is left is mostly geometry.
+    """
+    greys = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (warped, base))
+    over, under = (grey.astype(np.float32) for grey in greys)
+    if covered.any():
+        there, here = over[covered], under[covered]
+        over = (over - there.mean()) * (here.std() / max(float(there.std()), 1.0))
+        under = under - here.mean()
+    bright = np.clip(2 * np.abs(over - under), 0, 255).astype(np.uint8)
     return _rgb(np.where(covered, bright, np.uint8(70)))
 
 

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-import platform
-import shlex
-import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semisure import mixture, results
-from semisure.__about__ import __version__
+from semisure.files import write_atomically
+from semisure.geometry.homography import residual
 from semisure.images import Image, jpeg
 from semisure.overlay import compare
 from semisure.pipeline import PairResult
-from semisure.plots import plot_ellipses, plot_matches, plot_weights, png
-from semisure.report import Picture, Section, Slider, write_report
+from semisure.plots import (
+    light_and_dark,
+    plot_ellipses,
+    plot_matches,
+    plot_reliability,
+    plot_weights,
+    png,
+)
+from semisure.report import (
+    Picture,
+    Section,
+    Slider,
+    command_line,
+    page_text,
+    versions,
+)
 from semisure.types import Calibration, FloatArray, IntArray
 from semisure.variants import error_law
 
@@ -29,15 +39,6 @@ SHOWN_SIDE = 1000  # px, of the pictures in the slider
 ELLIPSES = 120
 LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
 ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
-_PACKAGES = {
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "cv2": "opencv-python-headless",
-    "torch": "torch",
-    "kornia": "kornia",
-    "transformers": "transformers",
-    "poselib": "poselib",
-}
 _FLAGS = {"threshold_px": "threshold"}
 
 
@@ -51,14 +52,31 @@ def write_pair_page(
     settings: Mapping[str, Any],
 ) -> None:
     """Write everything about one pair as one HTML file."""
+    names, data = tuple(map(str, files)), [file.read_bytes() for file in files]
+    page = pair_page(
+        images, result, calibration, names=names, data=data, settings=settings
+    ).encode()
+    write_atomically(Path(path), lambda file: file.write(page))
+
+
+def pair_page(
+    images: tuple[Image, Image],
+    result: PairResult,
+    calibration: Calibration,
+    *,
+    names: Sequence[str],
+    data: Sequence[bytes] | None,
+    settings: Mapping[str, Any],
+) -> str:
+    """The same as text; `data` are the bytes of the two files, where there are any."""
     sections = [
         Section(heading="Numbers", table=_numbers(result)),
         *_homography(result.refit.model),
         *_pictures(images, result, calibration),
-        _again(images, calibration, files, settings),
+        _again(images, calibration, names, data, settings),
     ]
-    title = f"{files[0].name} and {files[1].name}"
-    write_report(path, title, result.summary(), sections)
+    title = " and ".join(Path(name).name for name in names)
+    return page_text(title, result.summary(), sections)
 
 
 def _numbers(result: PairResult) -> list[list[str]]:
@@ -101,23 +119,46 @@ def _pictures(
     images: tuple[Image, Image], result: PairResult, calibration: Calibration
 ) -> list[Section]:
     matched = plot_matches(*images, result.matches, result.expected_px)
+    all_of_them = Picture(
+        png(matched, "none"), "All matches; lines for some.", wide=True, plate=False
+    )
     sections = [
         Section(
             heading="Matches",
-            text="Each coloured by its expected error, from blue (sure) to red.",
-            pictures=[Picture(png(matched), "All matches; lines for some.", wide=True)],
+            text="Each coloured by its expected error.",
+            legend=True,
+            pictures=[all_of_them],
         )
     ]
     sliders = _sliders(images, result)
     if sliders:
         sections.append(Section(heading="One image over the other", sliders=sliders))
     if len(result.matches):
-        weights = Picture(png(plot_weights(result.refit.weight)), "Weights of matches.")
-        drawn = _ellipses(images, result, calibration)
-        sections.append(
-            Section(heading="Errors and weights", pictures=[drawn, weights])
-        )
+        sections += [
+            Section(
+                heading="Errors of single matches",
+                legend=True,
+                pictures=[_ellipses(images, result, calibration)],
+            ),
+            Section(heading="Errors and weights of all", pictures=_charts(result)),
+        ]
     return sections
+
+
+def _charts(result: PairResult) -> list[Picture]:
+    light, dark = light_and_dark(plot_weights(result.refit.weight))
+    charts = [Picture(light, "Weights of the matches in the refit.", dark=dark)]
+    if not result.related or result.refit.model is None:
+        return charts
+    away = np.abs(residual(result.refit.model, result.matches)).mean(axis=1)
+    seen = np.isfinite(away)
+    curve = plot_reliability(result.expected_px[seen], away[seen])
+    light, dark = light_and_dark(curve)
+    caption = (
+        "Expected errors against distances from the refitted homography, in bins of "
+        "equal count: a check where the scene is a plane, and only there."
+    )
+    return [Picture(light, caption, dark=dark), *charts]
 
 
 def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
@@ -166,7 +207,7 @@ def _ellipses(
         f"holds 68 % of the error along it, drawn {magnified:g} times too large. "
         f"{(~fits).sum()} more are too doubtful to be drawn."
     )
-    return Picture(png(figure), caption, wide=True)
+    return Picture(png(figure, "none"), caption, wide=True, plate=False)
 
 
 def _spread_out(points: FloatArray, candidates: IntArray) -> IntArray:
@@ -188,39 +229,27 @@ def _magnification(half: FloatArray, image: Image) -> float:
 def _again(
     images: tuple[Image, Image],
     calibration: Calibration,
-    files: tuple[Path, Path],
+    names: Sequence[str],
+    data: Sequence[bytes] | None,
     settings: Mapping[str, Any],
 ) -> Section:
     rows = [["", ""]]
-    for path, image in zip(files, images, strict=True):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        size = f"{image.shape[1]} × {image.shape[0]}"
-        rows.append([path.name, f"{size}, SHA-256 {digest[:16]}…"])
+    for k, (name, image) in enumerate(zip(names, images, strict=True)):
+        told = f"{image.shape[1]} × {image.shape[0]}"
+        if data is not None:
+            told += f", SHA-256 {hashlib.sha256(data[k]).hexdigest()[:16]}…"
+        rows.append([Path(name).name, told])
     rows += [[name, str(v)] for name, v in settings.items() if v is not None]
     symbols = calibration.paper_symbols().items()
     known = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
     rows.append([f"calibration of {calibration.matcher}", known])
-    rows += [["semisure", __version__], ["Python", platform.python_version()]]
-    rows += _versions()
+    flags = {_flag(name): value for name, value in settings.items()}
     return Section(
-        heading="To get it again", code=_command(files, settings), table=rows
+        heading="To get it again",
+        code=command_line("semisure match", names, flags),
+        table=[*rows, *versions()],
     )
 
 
-def _command(files: tuple[Path, Path], settings: Mapping[str, Any]) -> str:
-    lines = ["semisure match", *(shlex.quote(str(path)) for path in files)]
-    for name, value in settings.items():
-        if value is not None:
-            flag = _FLAGS.get(name, name).replace("_", "-")
-            lines.append(f"--{flag} {shlex.quote(str(value))}")
-    return " \\\n    ".join(lines)
-
-
-def _versions() -> list[list[str]]:
-    """Of the packages that had a part in it."""
-    rows = []
-    for module, package in _PACKAGES.items():
-        if module in sys.modules:
-            with suppress(metadata.PackageNotFoundError):
-                rows.append([package, metadata.version(package)])
-    return rows
+def _flag(name: str) -> str:
+    return "--" + _FLAGS.get(name, name).replace("_", "-")

@@ -10,17 +10,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from semisure.images import Image
 from semisure.metrics import reliability
 from semisure.types import FloatArray, Matches
 
 # Blue to red over pale yellow: told apart with any colour vision.
-ERROR_COLORS = LinearSegmentedColormap.from_list(
-    "error", ["#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c"]
-)
+COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
+ERROR_COLORS = LinearSegmentedColormap.from_list("error", COLOR_STOPS)
 _NORM = LogNorm(0.3, 30.0, clip=True)
 MAX_LINES = 250
+_LIGHT_INK = "#d5dbe0"
 
 
 def _figure(width: float, height: float) -> Figure:
@@ -29,11 +30,27 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG file's bytes."""
+def png(figure: Figure, ground: str = "white") -> bytes:
+    """The figure as a PNG file's bytes; ground "none" lets the page shine through."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
+    figure.savefig(buffer, format="png", facecolor=ground)
     return buffer.getvalue()
+
+
+def light_and_dark(figure: Figure) -> tuple[bytes, bytes]:
+    """Two PNGs without a ground: dark ink for a light page, light ink for a dark one.
+
+    The figure keeps the light ink.
+    """
+    for axes in figure.axes:
+        axes.set_facecolor("none")
+    light = png(figure, "none")
+    for text in figure.findobj(Text):
+        text.set_color(_LIGHT_INK)
+    for axes in figure.axes:
+        axes.tick_params(which="both", colors=_LIGHT_INK)
+        axes.spines[:].set_edgecolor(_LIGHT_INK)
+    return light, png(figure, "none")
 
 
 def plot_pair(
@@ -60,11 +77,18 @@ def plot_pair(
 def plot_matches(
     image0: Image, image1: Image, matches: Matches, expected_px: FloatArray
 ) -> Figure:
-    """Both images side by side, matches coloured by expected error."""
+    """Both images side by side, matches coloured by expected error; no legend."""
     width, height = _canvas_size(image0, image1)
-    figure = _figure(12.0, 12.0 * height / width + 0.4)
-    draw_matches(figure, figure.add_subplot(), image0, image1, matches, expected_px)
+    figure = _figure(12.0, 12.0 * height / width)
+    axes = _whole(figure)
+    _draw_pair(axes, image0, image1, matches, expected_px)
     return figure
+
+
+def _whole(figure: Figure) -> Any:
+    """Axes that fill the figure."""
+    figure.set_layout_engine("none")
+    return figure.add_axes((0.0, 0.0, 1.0, 1.0))
 
 
 def _canvas_size(image0: Image, image1: Image) -> tuple[int, int]:
@@ -84,7 +108,19 @@ def draw_matches(
     matches: Matches,
     expected_px: FloatArray,
 ) -> None:
-    """The same into given axes."""
+    """The same into given axes, with a legend."""
+    _draw_pair(axes, image0, image1, matches, expected_px)
+    if len(matches):
+        _add_bar(figure, axes)
+
+
+def _draw_pair(
+    axes: Any,
+    image0: Image,
+    image1: Image,
+    matches: Matches,
+    expected_px: FloatArray,
+) -> None:
     width, height = _canvas_size(image0, image1)
     left = image0.shape[1] + _gap(image0, image1)
     for image, at in ((image0, 0), (image1, left)):
@@ -95,7 +131,6 @@ def draw_matches(
     axes.axis("off")
     if len(matches):
         _draw_matches(axes, matches, left, expected_px)
-        _add_bar(figure, axes)
 
 
 def _add_bar(figure: Figure, axes: Any) -> None:
@@ -136,11 +171,10 @@ def plot_ellipses(
     expected_px: FloatArray,
     magnified: float,
 ) -> Figure:
-    """Ellipses about points of one image, larger than life."""
+    """Ellipses about points of one image, larger than life; no legend."""
     height, width = image.shape[:2]
-    figure = _figure(9.0, 9.0 * height / width + 0.2)
-    axes = figure.add_subplot()
-    draw_ellipses(figure, axes, image, points, half_axes, expected_px, magnified)
+    figure = _figure(9.0, 9.0 * height / width)
+    _draw_ellipses(_whole(figure), image, points, half_axes, expected_px, magnified)
     return figure
 
 
@@ -153,7 +187,19 @@ def draw_ellipses(
     expected_px: FloatArray,
     magnified: float,
 ) -> None:
-    """The same into given axes."""
+    """The same into given axes, with a legend."""
+    _draw_ellipses(axes, image, points, half_axes, expected_px, magnified)
+    _add_bar(figure, axes)
+
+
+def _draw_ellipses(
+    axes: Any,
+    image: Image,
+    points: FloatArray,
+    half_axes: FloatArray,
+    expected_px: FloatArray,
+    magnified: float,
+) -> None:
     height, width = image.shape[:2]
     axes.imshow(_backdrop(image), cmap="gray", vmin=0, vmax=255)
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
@@ -167,7 +213,6 @@ def draw_ellipses(
             linewidths=breadth,
         )  # fmt: skip
         axes.add_collection(drawn)
-    _add_bar(figure, axes)
 
 
 def plot_reliability(

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import platform
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from semisure.__about__ import __version__
 from semisure.files import write_atomically
@@ -26,16 +32,27 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem;
        padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.6rem; margin: 0 0 .3rem; }
 h2 { font-size: 1.15rem; margin-top: 2.4rem; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
-figure { margin: 1rem 0; } figcaption { font-size: .9rem; opacity: .8; }
-.row { display: flex; flex-wrap: wrap; gap: 1rem; } .row figure { flex: 1 1 20rem; }
+img { max-width: 100%; height: auto; border-radius: 6px; }
+img.plate { background: #fff; }
+figure { margin: 1rem 0; }
+figcaption { font-size: .9rem; opacity: .8; margin-top: .3rem; }
+.row { display: flex; flex-wrap: wrap; gap: 1rem; }
+.row figure { flex: 1 1 20rem; min-width: 0; }
 .row figure.wide { flex-basis: 100%; } figure.wide img { width: 100%; }
+.pan { overflow-x: auto; } .pan img { min-width: 40rem; max-width: none; }
+.legend { display: grid; grid-template-columns: auto minmax(8rem, 18rem) auto;
+  gap: 0 .6rem; align-items: center; justify-content: start; font-size: .85rem;
+  margin: .6rem 0; }
+.legend i { height: .8rem; border-radius: 4px; background: linear-gradient(90deg,
+  #2c7bb6, #8dc8e3, #fff6b2, #fdae61, #d7191c); }
+.legend b { font-weight: normal; font-variant-numeric: tabular-nums; }
+.legend span { grid-column: 2; display: flex; justify-content: space-between; }
 table { border-collapse: collapse; margin: .8rem 0; }
 th, td { text-align: right; padding: .3rem .8rem; font-variant-numeric: tabular-nums;
          border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; }
-.facts td { text-align: left; overflow-wrap: anywhere; vertical-align: top; }
-.facts td:first-child { min-width: 8rem; overflow-wrap: normal; }
+.facts td { text-align: left; overflow-wrap: break-word; vertical-align: top; }
+.facts td:first-child { min-width: 7rem; }
 .scroll { overflow-x: auto; } .lead { font-size: 1.05rem; }
 .compare { position: relative; overflow: hidden; border-radius: 6px; }
 .compare img { display: block; width: 100%; border-radius: 0; }
@@ -59,6 +76,22 @@ footer { margin-top: 3rem; font-size: .85rem; opacity: .7; }
 """
 
 
+_LEGEND = (
+    '<div class="legend">sure<i></i>doubtful'
+    "<span><b>0.3</b><b>1</b><b>3</b><b>10</b><b>30 px</b></span></div>"
+)
+
+_PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "cv2": "opencv-python-headless",
+    "torch": "torch",
+    "kornia": "kornia",
+    "transformers": "transformers",
+    "poselib": "poselib",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A PNG and what it shows."""
@@ -66,6 +99,8 @@ class Picture:
     png: bytes
     caption: str
     wide: bool = False  # takes the page's whole width
+    dark: bytes | None = None  # its twin for dark pages
+    plate: bool = True  # white behind it, where it has no twin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +119,7 @@ class Section:
 
     heading: str
     text: str = ""
+    legend: bool = False  # of expected errors by colour
     table: Sequence[Sequence[str]] = ()  # first row: the head, or blanks for none
     pictures: Sequence[Picture] = ()
     sliders: Sequence[Slider] = ()
@@ -94,8 +130,14 @@ def write_report(
     path: str | Path, title: str, lead: str, sections: Sequence[Section]
 ) -> None:
     """Write the page; whatever it holds is inside the one file."""
+    page = page_text(title, lead, sections).encode()
+    write_atomically(Path(path), lambda file: file.write(page))
+
+
+def page_text(title: str, lead: str, sections: Sequence[Section]) -> str:
+    """The page itself."""
     body = "\n".join(_section(section) for section in sections)
-    page = f"""<!doctype html>
+    return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
@@ -109,13 +151,44 @@ def write_report(
 <script>{_SCRIPT}</script>
 </html>
 """
-    write_atomically(Path(path), lambda file: file.write(page.encode()))
+
+
+def command_line(
+    command: str, arguments: Sequence[Any], flags: Mapping[str, Any]
+) -> str:
+    r"""What a shell takes to do it again, a flag a line.
+
+    >>> print(command_line("semisure match", ["a b.jpg"], {"--seed": 0, "-q": True}))
+    semisure match \
+        'a b.jpg' \
+        --seed 0 \
+        -q
+    """
+    lines = [command, *(shlex.quote(str(argument)) for argument in arguments)]
+    for flag, value in flags.items():
+        if value is True:
+            lines.append(flag)
+        elif value is not None and value is not False:
+            lines.append(f"{flag} {shlex.quote(str(value))}")
+    return " \\\n    ".join(lines)
+
+
+def versions() -> list[list[str]]:
+    """Ours, Python's, and those of the packages that had a part in it, as rows."""
+    rows = [["semisure", __version__], ["Python", platform.python_version()]]
+    for module, package in _PACKAGES.items():
+        if module in sys.modules:
+            with suppress(metadata.PackageNotFoundError):
+                rows.append([package, metadata.version(package)])
+    return rows
 
 
 def _section(section: Section) -> str:
     parts = [f"<h2>{escape(section.heading)}</h2>"]
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
+    if section.legend:
+        parts.append(_LEGEND)
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
     if section.table:
@@ -140,13 +213,20 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    data = base64.b64encode(picture.png).decode()
     caption = escape(picture.caption)
+    plate = ' class="plate"' if picture.plate and picture.dark is None else ""
+    shown = f'<img{plate} src="{_inside(picture.png)}" alt="{caption}">'
+    if picture.dark is not None:
+        dark = f'srcset="{_inside(picture.dark)}" media="(prefers-color-scheme: dark)"'
+        shown = f"<picture><source {dark}>{shown}</picture>"
+    if picture.wide:  # too fine for a phone: pushed to and fro there
+        shown = f'<div class="pan" tabindex="0">{shown}</div>'
     wide = ' class="wide"' if picture.wide else ""
-    return (
-        f'<figure{wide}><img src="data:image/png;base64,{data}" alt="{caption}">'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )
+    return f"<figure{wide}>{shown}<figcaption>{caption}</figcaption></figure>"
+
+
+def _inside(data: bytes, kind: str = "png") -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _slider(slider: Slider) -> str:
@@ -154,8 +234,7 @@ def _slider(slider: Slider) -> str:
     caption = escape(slider.caption)
     # The left picture lies on top and is cut off at the line.
     images = "".join(
-        f'<img src="data:image/jpeg;base64,{base64.b64encode(data).decode()}" '
-        f'alt="{name}">'
+        f'<img src="{_inside(data, "jpeg")}" alt="{name}">'
         for data, name in ((slider.right, right), (slider.left, left))
     )
     return (

@@ -90,6 +90,13 @@ class SelfCalibration:
     skipped: tuple[str, ...]  # photos that could not be used, with the reason
 
 
+Tick = Callable[[int, int], None]
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
 def self_calibrate(
     matcher: Matcher,
     photos: Sequence[Path],
@@ -97,21 +104,23 @@ def self_calibrate(
     *,
     name: str = "unknown",
     cache: Path | None = None,
-    tick: Callable[[int, int], None] = lambda done, total: None,
+    begin: Callable[[str], Tick] = lambda stage: _silent,
 ) -> SelfCalibration:
     """Fit the error law of `matcher` on random views of `photos`.
 
     With a `cache` folder, finished pairs are kept there: a run that was interrupted
-    goes on where it stopped. `tick` is told how many pairs are done, of how many.
+    goes on where it stopped. `begin` is told what begins, and gives what is told how
+    much of it is done, of how much.
     """
     settings = settings or SelfCalSettings()
-    usable, skipped = _usable(photos, settings.max_side)
+    usable, skipped = _usable(photos, settings.max_side, begin("Reading photos"))
     order = np.random.default_rng(settings.seed).permutation(len(usable))
     shuffled = [usable[i] for i in order][: settings.pairs]
     held_out = max(1, round(settings.held_out * len(shuffled)))
     tasks = [shuffled[i % len(shuffled)] for i in range(settings.pairs)]
     store = _Store(cache, name, settings, usable)
     pairs: dict[bool, list[Residuals]] = {False: [], True: []}
+    tick = begin("Matching views")
     for i, path in enumerate(tasks):
         made = store.load(i) or store.save(i, _pair(matcher, path, i, settings))
         if len(made[0]):
@@ -122,6 +131,7 @@ def self_calibrate(
             f"The matcher found matches on {len(pairs[False])} of the calibration and "
             f"{len(pairs[True])} of the held-out pairs; both need some. Use more."
         )
+    begin("Fitting")
     calibration, report = fit(
         pairs[False],
         location=settings.location,
@@ -181,10 +191,13 @@ def trial(observations: Observations, calibration: Calibration) -> Trust:
     )
 
 
-def _usable(photos: Sequence[Path], max_side: int) -> tuple[list[Path], list[str]]:
+def _usable(
+    photos: Sequence[Path], max_side: int, tick: Tick
+) -> tuple[list[Path], list[str]]:
     """The photos that can be read, are large enough and show something."""
     good, skipped = [], []
-    for path in photos:
+    for k, path in enumerate(photos):
+        tick(k, len(photos))
         try:
             photo = reduced(read_image(path), max_side)
         except FileError as error:
@@ -196,6 +209,7 @@ def _usable(photos: Sequence[Path], max_side: int) -> tuple[list[Path], list[str
             skipped.append(f"{path} is of one colour.")
         else:
             good.append(path)
+    tick(len(photos), len(photos))
     if len(good) < MIN_PHOTOS:
         first = f" First: {skipped[0]}" if skipped else ""
         raise InputError(

@@ -11,13 +11,15 @@ from semisure.cli.app import (
     FILES_HELP,
     AsJson,
     Device,
+    MatcherName,
     Quiet,
+    Report,
     Seed,
     Size,
     WeightsFile,
     app,
     parse_size,
-    progress,
+    stages,
 )
 from semisure.errors import FileError
 
@@ -31,6 +33,16 @@ Location = Annotated[
 ]
 
 
+def _laws(incomplete: str) -> list[str]:
+    from semisure.types import LAW_NAMES
+
+    return [name for name in LAW_NAMES if name.startswith(incomplete)]
+
+
+def _optimisers(incomplete: str) -> list[str]:
+    return [name for name in ("newton", "powell") if name.startswith(incomplete)]
+
+
 def fit(
     files: Annotated[
         list[Path], typer.Argument(help="One file of matches per image pair.")
@@ -38,10 +50,17 @@ def fit(
     output: Output,
     matcher: Annotated[str, typer.Option(help="Name to record.")] = "unknown",
     law: Annotated[
-        str, typer.Option(help="Error law; the paper's is mixture.")
+        str,
+        typer.Option(help="Error law; the paper's is mixture.", autocompletion=_laws),
     ] = "mixture",
     method: Annotated[
-        str, typer.Option(help="newton, or the paper's powell.")
+        str,
+        typer.Option(
+            "-m",
+            "--method",
+            help="newton, or the paper's powell.",
+            autocompletion=_optimisers,
+        ),
     ] = "newton",
     location: Location = False,
     size: Size = None,
@@ -57,15 +76,21 @@ def fit(
     from semisure.calibrate import fit as fit_calibration
     from semisure.files import save_calibration
 
-    pairs = [_with_truth(path, size) for path in files]
-    calibration, report = fit_calibration(
-        pairs,
-        law=law,  # type: ignore[arg-type]
-        method=method,  # type: ignore[arg-type]
-        location=location,
-        matcher=matcher,
-        provenance={"files": len(files)},
-    )
+    with stages(quiet or as_json) as begin:
+        tick = begin("Reading matches")
+        pairs = []
+        for path in files:
+            pairs.append(_with_truth(path, size))
+            tick(len(pairs), len(files))
+        begin("Fitting")
+        calibration, report = fit_calibration(
+            pairs,
+            law=law,  # type: ignore[arg-type]
+            method=method,  # type: ignore[arg-type]
+            location=location,
+            matcher=matcher,
+            provenance={"files": len(files)},
+        )
     save_calibration(calibration, output, report)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)
@@ -76,7 +101,10 @@ def fit(
 
 
 fit.__doc__ = f"{fit.__doc__}{FILES_HELP}"
-app.command(epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o t.json`")(fit)
+app.command(
+    epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o theta.json`; by the "
+    "paper's optimiser: `semisure fit pairs/*.csv --size 640x480 -m powell -o t.json`"
+)(fit)
 
 
 def _with_truth(path: Path, size: str | None) -> tuple[Matches, FloatArray]:
@@ -116,18 +144,20 @@ def _print_fit(report: FitReport) -> None:
 
 
 @app.command(
-    epilog="Example: `semisure calibrate --photos ~/Pictures/street -o theta.json`"
+    epilog="Example: `semisure calibrate --photos ~/Pictures/street -o theta.json`; a "
+    "network: `semisure calibrate --matcher loftr --photos ~/Pictures -o loftr.json`"
 )
 def calibrate(
     photos: Annotated[Path, typer.Option(help="Folder of photos, any content.")],
     output: Output,
-    matcher: Annotated[str, typer.Option(help="Whose errors to learn.")] = "daisy",
+    matcher: MatcherName = "daisy",
     pairs: Annotated[int, typer.Option(help="Views to match; the paper: 200.")] = 200,
     max_side: Annotated[int, typer.Option(help="Reduce photos to this, px.")] = 640,
     location: Location = False,
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
+    report: Report = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -149,20 +179,35 @@ def calibrate(
     )
     parts = output.with_name(output.name + ".parts")
     loaded = load_matcher(matcher, device=device, weights=weights)
-    with progress("Matching views", quiet) as tick:
+    with stages(quiet or as_json) as begin:
         result = self_calibrate(
             loaded,
             find_images(photos),
             settings,
             name=matcher,
             cache=parts,
-            tick=tick,
+            begin=begin,
         )
     save_calibration(result.calibration, output, result.report)
     trust = result.trust
     picture = output.with_name(output.stem + "_reliability.png")
     figure = plot_reliability(trust.expected, trust.observed, "Held-out reliability")
     write_atomically(picture, lambda file: file.write(png(figure)))
+    if report is not None:
+        from semisure.calibration_page import write_calibration_page
+
+        flags = {
+            "--matcher": matcher,
+            "--photos": photos,
+            "--pairs": pairs,
+            "--max-side": max_side,
+            "--location": location,
+            "--device": device,
+            "--weights": weights,
+            "--seed": seed,
+            "-o": output,
+        }
+        write_calibration_page(report, result, flags=flags)
     _remove(parts)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)

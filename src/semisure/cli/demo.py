@@ -11,7 +11,7 @@ import typer
 from semisure.cli.app import AsJson, Quiet, Seed, app, progress
 
 
-@app.command(epilog="Example: `semisure demo`")
+@app.command(epilog="Example: `semisure demo -o demo.html`")
 def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Page of pictures (HTML).")
@@ -27,7 +27,7 @@ def demo(
     """
     from semisure.demo import run
 
-    with progress("Matching photos", quiet) as tick:
+    with progress("Matching photos", quiet or as_json) as tick:
         result = run(output, seed, tick)
     if as_json:
         document = {

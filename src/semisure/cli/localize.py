@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from semisure.cli.app import (
+    AsJson,
+    CalibrationName,
     Device,
+    EstimatorName,
+    MatcherName,
+    MaxSide,
     MethodName,
     Quiet,
     Seed,
+    Threshold,
+    Tick,
     WeightsFile,
     app,
-    progress,
+    stages,
 )
 
 if TYPE_CHECKING:
     from semisure.localize import Localized, Source
-    from semisure.types import Matcher
+    from semisure.types import Matcher, Matches
 
 NOT_ALL = 3  # exit code
 
@@ -44,28 +53,22 @@ def localize(
         Path | None,
         typer.Option(help="HDF5 of matches: read, and written where a pair lacks."),
     ] = None,
-    matcher: Annotated[str, typer.Option(help="Matcher.")] = "daisy",
-    calibration: Annotated[
-        str | None,
-        typer.Option("-c", "--calibration", help="File; default: the shipped one."),
-    ] = None,
-    estimator: Annotated[
-        str, typer.Option("-e", "--estimator", help="Robust estimator for the start.")
-    ] = "lo-ransac",
+    matcher: MatcherName = "daisy",
+    calibration: CalibrationName = None,
+    estimator: EstimatorName = "lo-ransac",
     method: MethodName = "core+",
-    threshold_px: Annotated[float, typer.Option("--threshold", help="px.")] = 12.0,
+    threshold_px: Threshold = 12.0,
     radius_px: Annotated[
         float, typer.Option("--radius", help="From a match to a mapped keypoint, px.")
     ] = 2.0,
     max_pairs: Annotated[
         int | None, typer.Option(help="Mapped images per query at most.")
     ] = None,
-    max_side: Annotated[
-        int | None, typer.Option(help="Match at this size at most, px.")
-    ] = None,
+    max_side: MaxSide = None,
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Localise queries in a map: match, lift to 3D, estimate a pose, refit it.
@@ -98,21 +101,52 @@ def localize(
             matcher, max_side=max_side, device=device, weights=weights
         )
     source = _source(images, query_images, matches, loaded)
-    with progress(f"Localising {len(cameras)} queries", quiet) as tick:
+    made_of = _made_of(model, matcher, max_side, weights, images, query_images, matches)
+    with stages(quiet or as_json) as begin:
+        begin("Reading the map")
+        proposed, mapped = read_pairs(pairs), read_model(model)
+        counted = _Counted(
+            {name: len(proposed.get(name, ())[:max_pairs]) for name in cameras},
+            begin(f"Localising {len(cameras)} queries"),
+        )
         results = run(
             cameras,
-            read_pairs(pairs),
-            read_model(model),
-            source,
+            proposed,
+            mapped,
+            counted.source(source),
             known,
             output,
             settings,
-            made_of=_made_of(
-                model, matcher, max_side, weights, images, query_images, matches
-            ),
-            tick=tick,
+            made_of=made_of,
+            tick=counted.finish,
         )
-    _tell(results, output, quiet)
+    _tell(results, output, as_json, quiet)
+
+
+class _Counted:
+    """Progress by pairs of images: a query may have fifty, and take minutes."""
+
+    def __init__(self, pairs: dict[str, int], tick: Tick) -> None:
+        self._before = [0, *accumulate(pairs.values())]
+        self._tick = tick
+        self._done = 0
+
+    def source(self, source: Source) -> Source:
+        """The same matches, counted."""
+
+        def match(query: str, mapped: str) -> Matches:
+            try:
+                return source(query, mapped)
+            finally:
+                self._done += 1
+                self._tick(self._done, self._before[-1])
+
+        return match
+
+    def finish(self, done: int, total: int) -> None:
+        """Skip the pairs that a finished query did not need."""
+        self._done = self._before[done]
+        self._tick(self._done, self._before[-1])
 
 
 def _source(
@@ -139,12 +173,17 @@ def _made_of(model: Path, *others: Any) -> dict[str, Any]:
     return {"model": sizes, "given": [str(other) for other in others]}
 
 
-def _tell(results: list[Localized], output: Path, quiet: bool) -> None:
-    lost = [result for result in results if result.pose is None]
+def _tell(results: list[Localized], output: Path, as_json: bool, quiet: bool) -> None:
+    lost = {result.query: result.reason for result in results if result.pose is None}
     found = len(results) - len(lost)
-    lines = [f"{found} of {len(results)} queries localised: {output / 'poses.txt'}"]
-    lines += [f"  {result.query}: {result.reason}" for result in lost]
-    if not quiet:
-        typer.echo("\n".join(lines))
+    if as_json:
+        told = {"queries": len(results), "localized": found, "not_localized": lost}
+        typer.echo(json.dumps({**told, "poses": str(output / "poses.txt")}, indent=2))
+    elif not quiet:
+        typer.echo(
+            f"{found} of {len(results)} queries localised: {output / 'poses.txt'}"
+        )
+        for query, reason in lost.items():
+            typer.echo(f"  {query}: {reason}")
     if lost:
         raise typer.Exit(NOT_ALL)

@@ -9,7 +9,9 @@ import typer
 from semisure.cli.app import AsJson, app
 
 
-@app.command(epilog="Example: `semisure matchers`")
+@app.command(
+    epilog="Example: `semisure matchers`; for a program: `semisure matchers --json`"
+)
 def matchers(as_json: AsJson = False) -> None:
     """List the matchers with licence, size of weights, source and status."""
     from dataclasses import asdict

@@ -11,16 +11,22 @@ import typer
 from semisure.cli.app import (
     FILES_HELP,
     AsJson,
+    CalibrationName,
     Device,
     EstimatorName,
+    MatcherName,
+    MaxSide,
     MethodName,
     Quiet,
+    Report,
     Seed,
     Size,
     Threshold,
     WeightsFile,
     app,
+    complete_calibrations,
     parse_size,
+    stages,
 )
 from semisure.errors import FileError
 
@@ -38,22 +44,18 @@ Outputs = Annotated[
 
 
 @app.command(
-    epilog="Example: `semisure match a.jpg b.jpg --report page.html -o matches.csv`"
+    epilog="Example: `semisure match a.jpg b.jpg --report page.html -o matches.csv`; "
+    "with a network: `semisure match a.jpg b.jpg --matcher xfeat-star --json`"
 )
 def match(
     image0: Annotated[Path, typer.Argument(help="First image.")],
     image1: Annotated[Path, typer.Argument(help="Second image.")],
-    matcher: Annotated[str, typer.Option(help="Matcher.")] = "daisy",
-    calibration: Annotated[
-        str | None,
-        typer.Option("-c", "--calibration", help="File; default: the shipped one."),
-    ] = None,
+    matcher: MatcherName = "daisy",
+    calibration: CalibrationName = None,
     estimator: EstimatorName = "magsac++",
     method: MethodName = "core+",
     threshold_px: Threshold = 3.0,
-    max_side: Annotated[
-        int | None, typer.Option(help="Match at this size at most, px.")
-    ] = None,
+    max_side: MaxSide = None,
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
@@ -61,9 +63,7 @@ def match(
     picture: Annotated[
         Path | None, typer.Option(help="PNG: matches by expected error, overlay.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="HTML: all of it on one page, in one file.")
-    ] = None,
+    report: Report = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -82,37 +82,41 @@ def match(
     images = read_image(image0), read_image(image1)
     check_name(matcher)
     known = load_calibration(calibration or matcher)
-    result = match_pair(
-        *images,
-        load_matcher(matcher, max_side=max_side, device=device, weights=weights),
-        known,
-        estimator=estimator,
-        method=method,  # type: ignore[arg-type]
-        settings=RansacSettings(threshold_px=threshold_px, seed=seed),
-    )
-    document = results.document(result)
-    told = results.columns(result)
-    for path in output or []:
-        results.write_result(path, document, result.matches, result.refit, told)
-    if picture is not None:
-        _draw(picture, images, result)
-    if report is not None:
-        from semisure.pair_page import write_pair_page
-
-        made_by = {
-            "matcher": matcher,
-            "calibration": calibration or matcher,
-            "estimator": estimator,
-            "method": method,
-            "threshold_px": threshold_px,
-            "max_side": max_side,
-            "device": device,
-            "weights": weights,
-            "seed": seed,
-        }
-        write_pair_page(
-            report, images, result, known, files=(image0, image1), settings=made_by
+    loaded = load_matcher(matcher, max_side=max_side, device=device, weights=weights)
+    with stages(quiet or as_json) as begin:
+        begin("Matching")
+        result = match_pair(
+            *images,
+            loaded,
+            known,
+            estimator=estimator,
+            method=method,  # type: ignore[arg-type]
+            settings=RansacSettings(threshold_px=threshold_px, seed=seed),
         )
+        begin("Writing")
+        document = results.document(result)
+        told = results.columns(result)
+        for path in output or []:
+            results.write_result(path, document, result.matches, result.refit, told)
+        if picture is not None:
+            _draw(picture, images, result)
+        if report is not None:
+            from semisure.pair_page import write_pair_page
+
+            made_by = {
+                "matcher": matcher,
+                "calibration": calibration or matcher,
+                "estimator": estimator,
+                "method": method,
+                "threshold_px": threshold_px,
+                "max_side": max_side,
+                "device": device,
+                "weights": weights,
+                "seed": seed,
+            }
+            write_pair_page(
+                report, images, result, known, files=(image0, image1), settings=made_by
+            )
     if as_json:
         typer.echo(_as_text(document))
     elif not quiet:
@@ -148,7 +152,13 @@ def _as_text(document: dict[str, Any]) -> str:
 def refit(
     file: Annotated[Path, typer.Argument(help="Matches of one image pair.")],
     calibration: Annotated[
-        str, typer.Option("-c", "--calibration", help="From `semisure fit`.")
+        str,
+        typer.Option(
+            "-c",
+            "--calibration",
+            help="File, or the name of a shipped one.",
+            autocompletion=complete_calibrations,
+        ),
     ],
     estimator: EstimatorName = "magsac++",
     initial: Annotated[
@@ -160,11 +170,12 @@ def refit(
     seed: Seed = 0,
     output: Outputs = None,
     size: Size = None,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Estimate a homography from matches, then refit it with calibrated weights.
 
-    Prints the model as JSON. Exit code 3: no homography was found.
+    Exit code 3: no homography was found.
     """
     from semisure.estimators import estimate_homography
     from semisure.estimators.settings import RansacSettings
@@ -192,16 +203,36 @@ def refit(
     }
     for path in output or []:
         write_result(path, document, matches, result, told)
-    if not quiet:
+    if as_json:
         typer.echo(_as_text(document))
+    elif not quiet:
+        typer.echo(_sentence(document))
+        if result.model is not None:
+            typer.echo(_matrix(result.model))
     if result.model is None:
         raise typer.Exit(NO_MODEL)
 
 
 refit.__doc__ = f"{refit.__doc__}{FILES_HELP}"
-app.command(epilog="Example: `semisure refit pair.npz -c theta.json -o better.json`")(
-    refit
-)
+app.command(
+    epilog="Example: `semisure refit pair.npz -c theta.json -o better.json`; from a "
+    "homography of your own: `semisure refit pair.csv --size 640x480 -c daisy "
+    "--initial H.txt --json`"
+)(refit)
+
+
+def _sentence(document: dict[str, Any]) -> str:
+    """What a refit came to."""
+    why = document["kept_initial_because"]
+    if document["H_01"] is None:
+        return f"No homography: {why}."
+    told = (
+        f"{document['matches']:,} matches; the homography rests on "
+        f"{document['effective_matches']:,.0f} of them"
+    )
+    corner = document["expected_corner_error_px"]
+    told += "." if corner is None else f", expected corner error {corner:.2f} px."
+    return f"{told} The initial model was kept: {why}." if why else told
 
 
 def _read_homography(path: Path) -> FloatArray:

@@ -22,7 +22,10 @@ NEEDED = {
 }
 
 
-@app.command(epilog="Example: `semisure serve --port 8080`")
+@app.command(
+    epilog="Example: `semisure serve --port 8080`; with a calibration of your own: "
+    "`semisure serve -c theta.json --time-limit 60`"
+)
 def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen at; the default is this machine's.")
@@ -36,6 +39,9 @@ def serve(
         list[Path] | None,
         typer.Option("-c", "--calibration", help="To offer too; may be repeated."),
     ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds a job may run before it is stopped.", min=1)
+    ] = 300.0,
 ) -> None:
     """Serve a page to drop two images on, in your browser, on this machine.
 
@@ -49,7 +55,7 @@ def serve(
     from semisure.web.app import serve as run
     from semisure.web.limits import Limits
 
-    limits = Limits()
+    limits = Limits(seconds=time_limit)
     listener = listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     web = make_app(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,16 +13,18 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 from starlette.datastructures import FormData, UploadFile
+from starlette.requests import ClientDisconnect
 
 from semisure.errors import FileError, InputError
 from semisure.types import Calibration
-from semisure.web import work
 from semisure.web.guard import LOOPBACK, Guard
 from semisure.web.jobs import FullError, Job, Queue
 from semisure.web.limits import Limits
+from semisure.web.menu import FIELDS, STAGES, Order, check_order, shipped_calibrations
+from semisure.web.menu import menu as whole_menu
 from semisure.web.uploads import check_upload
+from semisure.web.workers import Worker
 
 STATIC = Path(__file__).with_name("static")
 FILES = {
@@ -31,7 +33,11 @@ FILES = {
     "app.js": ("app.js", "text/javascript; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
-FIELDS = ("sample", "matcher", "estimator", "method", "calibration")
+DOWNLOADS = {
+    "semisure.json": "application/json",
+    "semisure.csv": "text/csv",
+    "semisure.html": "text/html; charset=utf-8",
+}
 
 
 def make_app(
@@ -42,13 +48,14 @@ def make_app(
 ) -> FastAPI:
     """The application; it answers to loopback names and `hosts`."""
     limits = limits or Limits()
-    known = {**work.shipped_calibrations(), **(calibrations or {})}
-    queue: Queue[work.Shown] = Queue(limits)
+    known = {**shipped_calibrations(), **(calibrations or {})}
+    queue = Queue(limits, partial(Worker, known, limits))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        queue.open()
         yield
-        queue.close()
+        await run_in_threadpool(queue.close)
 
     app = FastAPI(
         title="semisure", docs_url=None, redoc_url=None, openapi_url=None,
@@ -70,29 +77,28 @@ def _constant(answer: partial[Response]) -> Any:
 
 
 def _add_api(
-    app: FastAPI,
-    limits: Limits,
-    known: Mapping[str, Calibration],
-    queue: Queue[work.Shown],
+    app: FastAPI, limits: Limits, known: Mapping[str, Calibration], queue: Queue
 ) -> None:
     in_memory = asyncio.Semaphore(limits.workers)
 
-    def found(name: str) -> Job[work.Shown]:
+    def found(name: str) -> Job:
         job = queue.get(name)
         if job is None:
             raise HTTPException(404, "This result is no longer kept. Run it again.")
         return job
 
-    def finished(name: str) -> work.Shown:
+    def file(name: str, which: str) -> bytes:
         job = found(name)
-        if job.result is None:
+        if job.state != "done":
             raise HTTPException(409, job.message or "The result is not ready yet.")
-        return job.result
+        if which not in job.files:
+            raise HTTPException(404, "There is no such file.")
+        return job.files[which]
 
     @app.get("/api/menu")
     def menu() -> dict[str, Any]:
         accepted = {"file_bytes": limits.file_bytes, "pixels": limits.pixels}
-        return {**work.menu(known), "limits": accepted}
+        return {**whole_menu(known), "limits": accepted}
 
     @app.post("/api/jobs", status_code=202)
     async def start(request: Request) -> dict[str, str]:
@@ -104,54 +110,62 @@ def _add_api(
                 in_memory,
             ):
                 order = await _order(form, limits)
-                await run_in_threadpool(work.check_order, order, known)
-                job = queue.add(partial(work.run, order, known, limits))
+                await run_in_threadpool(check_order, order, known)
+                job = queue.add(order)
         except FullError as error:
             raise HTTPException(503, str(error)) from None
         except InputError as error:
             raise HTTPException(422, str(error)) from None
+        except ClientDisconnect:
+            raise HTTPException(400, "The upload broke off.") from None
         return {"id": job.id}
 
     @app.get("/api/jobs/{name}")
     def poll(name: str) -> dict[str, Any]:
         job = found(name)
-        asked = ("state", "stage", "step", "message")
-        told = {key: getattr(job, key) for key in asked}
-        return {**told, "steps": len(work.STAGES), "ahead": queue.ahead(job)}
+        return {
+            **{k: getattr(job, k) for k in ("state", "stage", "step", "message")},
+            "steps": max(len(STAGES), job.step + 1),
+            "ahead": queue.ahead(job),
+            "seconds": job.seconds(),
+            "usual_seconds": queue.usual_seconds(job),
+        }
+
+    @app.delete("/api/jobs/{name}", status_code=204)
+    def cancel(name: str) -> None:
+        queue.cancel(found(name))
 
     @app.get("/api/jobs/{name}/page")
-    def page(name: str) -> JSONResponse:
-        return JSONResponse(work.page_document(finished(name)))
+    def page(name: str) -> Response:
+        return Response(file(name, "page.json"), media_type="application/json")
 
     @app.get("/api/jobs/{name}/picture/{which}")
     def picture(name: str, which: str) -> Response:
-        pictures = finished(name).pictures
-        if which not in pictures:
-            raise HTTPException(404, "There is no such picture.")
-        return Response(pictures[which], media_type="image/jpeg")
+        return Response(file(name, f"{which}.jpg"), media_type="image/jpeg")
 
-    @app.get("/api/jobs/{name}/semisure.json")
-    def as_json(name: str) -> Response:
-        return _download(work.as_json(finished(name)), "application/json", "json")
-
-    @app.get("/api/jobs/{name}/semisure.csv")
-    def as_csv(name: str) -> Response:
-        return _download(work.as_csv(finished(name)), "text/csv", "csv")
+    for saved_as, kind in DOWNLOADS.items():
+        app.add_api_route(
+            f"/api/jobs/{{name}}/{saved_as}", _download(file, saved_as, kind)
+        )
 
 
-def _download(data: bytes, kind: str, suffix: str) -> Response:
-    saved_as = f'attachment; filename="semisure.{suffix}"'
-    return Response(data, media_type=kind, headers={"Content-Disposition": saved_as})
+def _download(file: Callable[[str, str], bytes], saved_as: str, kind: str) -> Any:
+    head = {"Content-Disposition": f'attachment; filename="{saved_as}"'}
+
+    def give(name: str) -> Response:
+        return Response(file(name, saved_as), media_type=kind, headers=head)
+
+    return give
 
 
-async def _order(form: FormData, limits: Limits) -> work.Order:
+async def _order(form: FormData, limits: Limits) -> Order:
     """The order in a form; files count only under their two names."""
     chosen: dict[str, Any] = {
         key: v for key in FIELDS if isinstance(v := form.get(key), str)
     }
     files = [form.get(name) for name in ("image0", "image1")]
     if not any(isinstance(file, UploadFile) for file in files):
-        return work.Order(**chosen)
+        return Order(**chosen)
     uploads = []
     for file, name in zip(files, ("Image 1", "Image 2"), strict=True):
         if not isinstance(file, UploadFile):
@@ -163,7 +177,7 @@ async def _order(form: FormData, limits: Limits) -> work.Order:
             status = 413 if len(data) > limits.file_bytes else 422
             raise HTTPException(status, str(error)) from None
         uploads.append(data)
-    return work.Order(files=(uploads[0], uploads[1]), **chosen)
+    return Order(files=(uploads[0], uploads[1]), **chosen)
 
 
 def listen(host: str, port: int) -> socket.socket:

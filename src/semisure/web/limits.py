@@ -11,7 +11,8 @@ class Limits:
 
     file_bytes: int = 20_000_000  # of each image
     pixels: int = 24_000_000  # of each image; 16-bit ones count four times
-    workers: int = 2  # jobs at once
+    workers: int = 2  # jobs at once, each in a process
+    seconds: float = 300.0  # that a job may run
     waiting: int = 8  # jobs in the queue; more are told to come back
     kept: int = 24  # finished jobs, the oldest go first
     connections: int = 64

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import numpy as np
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from semisure.demo import STEREO, sample_folder
-from semisure.errors import InputError, MissingExtraError
-from semisure.images import Image, read_image
-from semisure.warps import random_pair
+from semisure.errors import InputError
 
+if TYPE_CHECKING:
+    from semisure.images import Image
+
+_STEREO = ("motorcycle_left.png", "motorcycle_right.png")
 # name: (what it is, files); one file means two random views of it
 SAMPLES = {
     "coffee": ("Coffee, two views", ("coffee.png",)),
     "brick": ("Bricks, repetitive", ("brick.png",)),
     "rocket": ("Rocket, plain sky", ("rocket.jpg",)),
-    "motorcycle": ("Motorcycle, stereo", STEREO[:2]),
+    "motorcycle": ("Motorcycle, stereo", _STEREO),
     "unrelated": ("Unrelated photos", ("coffee.png", "astronaut.png")),
 }
 
 
 def available() -> dict[str, str]:
     """What each sample is, by name; none where scikit-image is not installed."""
-    try:
-        sample_folder()
-    except MissingExtraError:
+    if find_spec("skimage") is None:
         return {}
     return {name: title for name, (title, _) in SAMPLES.items()}
 
@@ -32,6 +32,12 @@ def load_sample(name: str) -> tuple[Image, Image]:
     """The two images of a sample."""
     if name not in SAMPLES:
         raise InputError(f"sample must be one of {', '.join(SAMPLES)}.")
+    import numpy as np
+
+    from semisure.demo import sample_folder
+    from semisure.images import read_image
+    from semisure.warps import random_pair
+
     folder = sample_folder()
     images = [read_image(folder / file) for file in SAMPLES[name][1]]
     if len(images) == 2:

@@ -12,6 +12,7 @@ let menu = null;
 let chosen = [null, null]; // files
 let shown = null; // the result on the page
 let running = false;
+let current = null; // the id of the job under way
 
 async function ask(address, options) {
   let answer;
@@ -59,18 +60,27 @@ function offerCalibrations() {
 }
 
 function choose(slot, file) {
-  const drop = document.querySelector(`.drop[data-slot="${slot}"]`);
-  const picture = drop.querySelector("img");
+  const picture = document.querySelector(`.drop[data-slot="${slot}"] img`);
   if (picture.src) URL.revokeObjectURL(picture.src);
   chosen[slot] = file;
   picture.hidden = true;
   picture.removeAttribute("src");
-  drop.querySelector("small").textContent = file ? file.name : "drop it here, or click";
-  if (!file) return;
-  complain("");
-  $("sample").value = "";
-  picture.onload = () => { picture.hidden = false; };
-  picture.src = URL.createObjectURL(file);
+  if (file) {
+    complain("");
+    $("sample").value = "";
+    picture.onload = () => { picture.hidden = false; };
+    picture.src = URL.createObjectURL(file);
+  }
+  nameFields();
+}
+
+function nameFields() {
+  const sample = $("sample").value;
+  for (const drop of document.querySelectorAll(".drop")) {
+    const file = chosen[drop.dataset.slot];
+    const name = sample ? `sample: ${menu.samples[sample]}` : "drop it here, or click";
+    drop.querySelector("small").textContent = file ? file.name : name;
+  }
 }
 
 function takeFiles(slot, files) {
@@ -96,11 +106,10 @@ for (const drop of document.querySelectorAll(".drop")) {
 for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
 $("matcher").addEventListener("change", offerCalibrations);
 $("sample").addEventListener("change", () => {
-  if (!$("sample").value) return;
   const name = $("sample").value;
-  [0, 1].forEach((slot) => choose(slot, null));
-  $("sample").value = name;
+  if (name) [0, 1].forEach((slot) => choose(slot, null));
   complain("");
+  nameFields();
 });
 
 /* ---- running ----------------------------------------------------------------- */
@@ -124,39 +133,67 @@ function form() {
 
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
+/* Matching is one call that tells nothing of itself: the bar moves by stages, or by the
+   clock where an earlier job of the same matcher says how long it takes. */
+function tellProgress(job) {
+  const usual = job.usual_seconds;
+  const byStage = (job.step + 0.3) / job.steps;
+  $("progress").value = job.state === "waiting" ? 0 : usual ? Math.min(job.seconds / usual, 0.97) : byStage;
+  const stage = job.state === "waiting" ? `Waiting, ${job.ahead} before you` : job.stage || "Starting";
+  if ($("stage").textContent !== stage) $("stage").textContent = stage; // read aloud once
+  const clock = `${Math.floor(job.seconds)} s${usual ? ` of about ${Math.ceil(usual)} s` : ""}`;
+  $("clock").textContent = job.seconds < 2 ? "" : clock;
+}
+
 async function follow(id) {
   for (;;) {
     const job = await ask(`api/jobs/${id}`);
-    $("progress").max = job.steps;
-    $("progress").value = job.state === "done" ? job.steps : job.step + 0.3;
-    $("stage").textContent = job.state === "waiting" ? `Waiting, ${job.ahead} before you` : job.stage;
+    if (job.state === "done") return true;
+    if (job.state === "cancelled") return false;
     if (job.state === "failed") throw new Error(job.message);
-    if (job.state === "done") return;
+    tellProgress(job);
     await pause(POLL_MS);
   }
+}
+
+async function cancel() {
+  if (!current) return;
+  $("cancel").disabled = true;
+  await fetch(`api/jobs/${current}`, { method: "DELETE", keepalive: true }).catch(() => {});
+}
+
+$("cancel").addEventListener("click", cancel);
+window.addEventListener("pagehide", cancel); // nobody waits for it any more
+
+function busy(yes) {
+  running = yes;
+  $("run").disabled = yes;
+  $("report").disabled = yes;
+  $("busy").hidden = !yes;
+  $("cancel").disabled = yes; // until there is a job
+  if (!yes) current = null;
 }
 
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   if (running) return;
   complain("");
-  running = true;
+  $("note").hidden = true;
   try {
     const data = form();
-    $("run").disabled = true;
     $("progress").value = 0;
     $("stage").textContent = "Sending";
-    $("busy").hidden = false;
-    const { id } = await ask("api/jobs", { method: "POST", body: data });
-    await follow(id);
-    await show(id);
+    $("clock").textContent = "";
+    busy(true);
+    current = (await ask("api/jobs", { method: "POST", body: data })).id;
+    $("cancel").disabled = false;
+    if (await follow(current)) await show(current, data);
+    else $("note").hidden = false;
   } catch (error) {
     complain(error.message);
     $("result").hidden = true;
   } finally {
-    running = false;
-    $("run").disabled = false;
-    $("busy").hidden = true;
+    busy(false);
   }
 });
 
@@ -171,12 +208,12 @@ function picture(address) {
   });
 }
 
-async function show(id) {
+async function show(id, data) {
   const page = await ask(`api/jobs/${id}/page`);
   const images = await Promise.all(["image0", "image1"].map((n) => picture(`api/jobs/${id}/picture/${n}`)));
   const order = page.columns.expected.map((_, k) => k);
   order.sort((a, b) => page.columns.expected[a] - page.columns.expected[b]);
-  shown = { id, page, images, order, at: -1 };
+  shown = { id, data, page, images, order, at: -1 };
   $("summary").textContent = page.summary;
   numbers(page);
   $("json").href = `api/jobs/${id}/semisure.json`;
@@ -191,6 +228,33 @@ async function show(id) {
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   $("result").scrollIntoView({ behavior: still ? "auto" : "smooth", block: "start" });
 }
+
+/* The same order again, with a report; drawing it takes longer than matching does. */
+async function makeReport() {
+  if (running) return;
+  const { data } = shown;
+  data.set("report", "yes");
+  busy(true);
+  $("report").textContent = "Making the report…";
+  complain("");
+  try {
+    current = (await ask("api/jobs", { method: "POST", body: data })).id;
+    $("cancel").disabled = false;
+    if (!await follow(current)) return;
+    const link = document.createElement("a");
+    link.href = `api/jobs/${current}/semisure.html`;
+    link.download = "semisure.html";
+    link.click();
+  } catch (error) {
+    complain(error.message);
+    $("problem").scrollIntoView({ block: "center" });
+  } finally {
+    $("report").textContent = "Report (HTML)";
+    busy(false);
+  }
+}
+
+$("report").addEventListener("click", makeReport);
 
 function numbers(page) {
   const px = (value) => (value === null ? "–" : `${value.toFixed(2)} px`);

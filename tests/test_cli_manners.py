@@ -1,0 +1,238 @@
+"""The command line's manners: help that teaches, completion, bars, consistent flags."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from semisure.cli import app
+from semisure.files import save_calibration, save_matches
+from semisure.images import write_png
+from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+
+KNOWN = typer.main.get_command(app)
+NAMES = sorted(KNOWN.commands)
+MAIN = "import sys; sys.argv[0] = 'semisure'; from semisure.cli import main; main()"
+
+
+def examples(command: str) -> list[list[str]]:
+    """The command lines in the last paragraph of a command's help."""
+    epilog = KNOWN.commands[command].epilog or ""
+    return [shlex.split(line) for line in re.findall(r"`(semisure [^`]+)`", epilog)]
+
+
+def test_all_commands_are_there() -> None:
+    assert set(NAMES) == {
+        "bench", "calibrate", "demo", "fit", "localize", "match", "matchers", "refit",
+        "serve",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_teaches_with_examples_that_parse(name: str) -> None:
+    done = CliRunner().invoke(app, [name, "--help"])
+    assert done.exit_code == 0
+    assert f"Example: semisure {name}" in " ".join(done.stdout.split())
+    assert examples(name)
+    for line in examples(name):
+        assert line[:2] == ["semisure", name]
+        KNOWN.commands[name].make_context(name, line[2:])  # raises on a wrong flag
+
+
+def test_a_wrong_example_would_be_noticed() -> None:
+    with pytest.raises(Exception, match="No such option"):
+        KNOWN.commands["match"].make_context("match", ["a", "b", "--no-such-flag"])
+
+
+def test_the_first_help_has_an_example_and_the_exit_codes() -> None:
+    text = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
+    assert "Example: semisure match" in text
+    assert "Exit codes: 0 done; 1 an error" in text
+    assert "coarse_std_x" in CliRunner().invoke(app, ["fit", "--help"]).stdout
+    assert CliRunner().invoke(app, ["--version"]).stdout.startswith("semisure 0.")
+
+
+def test_a_flag_means_the_same_everywhere() -> None:
+    """One short form, one metavar and one type for each long name."""
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    for command in KNOWN.commands.values():
+        for parameter in command.params:
+            long = [o for o in parameter.opts if o.startswith("--")]
+            short = [o for o in parameter.opts if not o.startswith("--")]
+            for name in long:
+                seen.setdefault(name, set()).add(tuple(short))
+    assert {name: forms for name, forms in seen.items() if len(forms) > 1} == {}
+    # What prints for people can print for machines, and can be quiet.
+    for name in ("calibrate", "demo", "fit", "localize", "match", "refit"):
+        flags = {o for p in KNOWN.commands[name].params for o in p.opts}
+        assert {"--json", "--quiet", "-q", "-o", "--output"} <= flags, name
+
+
+# ---- completion ----------------------------------------------------------------------
+
+
+def completed(line: str, tmp_path: Path) -> list[str]:
+    """What a real bash offers at the end of `line`."""
+    shim = tmp_path / "bin" / "semisure"
+    if not shim.exists():
+        shim.parent.mkdir()
+        shim.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{MAIN}" "$@"\n')
+        shim.chmod(0o755)
+    words = shlex.split(line) + ([""] if line.endswith(" ") else [])
+    script = (
+        'eval "$(_SEMISURE_COMPLETE=source_bash semisure)"\n'
+        f"COMP_WORDS=({shlex.join(words)})\nCOMP_CWORD={len(words) - 1}\n"
+        '_semisure_completion semisure\nprintf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    path = f"{shim.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("semisure ma", ["match", "matchers"]),
+        ("semisure match --matcher xf", ["xfeat-star"]),
+        ("semisure calibrate --matcher loftr-", ["loftr-indoor", "loftr-indoor-new"]),
+        ("semisure match a.jpg b.jpg -e m", ["magsac++"]),
+        ("semisure localize --estimator pose", ["poselib"]),
+        ("semisure refit --method core", ["core", "core+"]),
+        ("semisure match --device c", ["cpu", "cuda"]),
+        ("semisure match -c dai", ["daisy"]),
+        ("semisure refit -c mine", ["mine/", "mine.json"]),
+        ("semisure fit --law fine", ["fine_only"]),
+        ("semisure fit --method p", ["powell"]),
+        ("semisure match --matcher nothing", []),
+    ],
+)
+def test_bash_completes_commands_and_values(line, offered, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine.json").touch()
+    (tmp_path / "mine.txt").touch()
+    assert sorted(completed(line, tmp_path)) == sorted(offered)
+
+
+def test_each_shell_has_a_script_to_install() -> None:
+    for shell in ("bash", "zsh", "fish"):
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "_SEMISURE_COMPLETE": f"source_{shell}"},
+        )
+        assert "_SEMISURE_COMPLETE=complete_" + shell in done.stdout
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).stdout
+
+
+# ---- bars ----------------------------------------------------------------------------
+
+
+def on_a_terminal(*arguments: object) -> tuple[int, str, str]:
+    """Exit code, standard output, and what a terminal on standard error shows."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", MAIN, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+    ) as running:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # Linux says so that the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        assert running.stdout is not None
+        printed = running.stdout.read()
+    os.close(ours)
+    return running.returncode, printed, shown.decode(errors="replace")
+
+
+def long_commands(folder: Path) -> dict[str, tuple[list[object], list[str]]]:
+    """Whatever may take more than two seconds, small, and the stages it must name."""
+    blobs = np.random.default_rng(0).integers(0, 256, (40, 50), np.uint8)
+    (folder / "photos").mkdir()
+    for k in range(6):
+        photo = np.roll(blobs, 7 * k).repeat(5, 0).repeat(5, 1)
+        write_png(folder / "photos" / f"{k}.png", photo)
+    save_calibration(EXAMPLE_CALIBRATION, folder / "theta.json")
+    matches, residual = SyntheticMatcher().match(np.eye(3), count=400)
+    save_matches(matches, folder / "pair.npz", residual=residual)
+    pictures = [folder / "photos" / "0.png", folder / "photos" / "0.png"]
+    return {
+        "match": ([*pictures, "--report", folder / "page.html"], ["Matching"]),
+        "fit": ([folder / "pair.npz", "-o", folder / "t.json"], ["Reading", "Fitting"]),
+        "calibrate": (
+            ["--photos", folder / "photos", "-o", folder / "c.json", "--pairs", "8"],
+            ["Reading photos", "Matching views", "left", "Fitting"],
+        ),
+    }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("name", ["match", "fit", "calibrate"])
+def test_what_takes_long_shows_a_bar_that_can_be_silenced(name, tmp_path: Path) -> None:
+    asked, stages = long_commands(tmp_path)[name]
+    code, printed, shown = on_a_terminal(name, *asked)
+    assert code == 0, shown
+    assert printed
+    for words in stages:
+        assert words in shown
+    for flag in ("--quiet", "--json"):
+        code, printed, shown = on_a_terminal(name, *asked, flag)
+        assert (code, shown) == (0, "")
+        assert bool(printed) == (flag == "--json")
+
+
+def test_a_query_of_many_pairs_moves_the_bar_pair_by_pair() -> None:
+    from semisure.cli.localize import _Counted
+
+    told = []
+    counted = _Counted({"a": 2, "b": 3, "c": 1}, lambda *t: told.append(t))
+    source = counted.source(
+        lambda query, mapped: SyntheticMatcher().match(np.eye(3))[0]
+    )
+    source("a", "x")
+    source("a", "y")
+    counted.finish(1, 3)
+    counted.finish(2, 3)  # b was done before: its pairs are skipped
+    source("c", "x")
+    assert told == [(1, 6), (2, 6), (2, 6), (5, 6), (6, 6)]
+
+
+def test_no_bar_is_written_into_a_file(tmp_path: Path) -> None:
+    asked, _ = long_commands(tmp_path)["fit"]
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "fit", *map(str, asked)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""

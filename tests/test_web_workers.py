@@ -1,0 +1,294 @@
+"""Jobs run in processes: one that hangs, dies or is no longer wanted ends alone.
+
+Workers are stopped and killed by real signals; nothing here waits for a race.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from web_client import (
+    ADDRESS,
+    ENDED,
+    SMALL,
+    finish,
+    picture,
+    post,
+    status,
+    workers_of,
+)
+
+if sys.platform == "win32":
+    pytest.skip("there are no signals to stop a process", allow_module_level=True)
+
+from fastapi.testclient import TestClient
+
+from semisure.web.app import make_app
+from semisure.web.jobs import FullError, Job, Queue
+from semisure.web.limits import Limits
+from semisure.web.menu import Order, shipped_calibrations
+from semisure.web.workers import BUG, Worker
+
+ONE = Limits(workers=1, waiting=2, kept=3, seconds=60)
+PAIR = Order(files=(picture(), picture(9)))
+
+
+def workers() -> list[int]:
+    """Process ids of the workers of this process."""
+    named = [p for p in multiprocessing.active_children() if "semisure" in p.name]
+    return [p.pid for p in named if p.pid is not None]
+
+
+def until(true: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+    return found
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    with TestClient(make_app(limits=ONE), base_url=ADDRESS) as client:
+        yield client
+    assert workers() == []
+
+
+def held(
+    client: TestClient, files: tuple[bytes, bytes] | None = None
+) -> tuple[int, str]:
+    """The worker's process, stopped with a job in hand, and the job's name."""
+    assert finish(client, post(client, *PAIR.files))["state"] == "done"
+    (pid,) = workers()
+    os.kill(pid, signal.SIGSTOP)
+    name = post(client, *(files or PAIR.files)).json()["id"]
+    until(lambda: client.get(f"/api/jobs/{name}").json()["state"] == "running")
+    return pid, name
+
+
+def ended(client: TestClient, name: str) -> dict[str, Any]:
+    def poll() -> dict[str, Any] | None:
+        job = client.get(f"/api/jobs/{name}").json()
+        return job if job["state"] in ENDED else None
+
+    return until(poll)
+
+
+def test_jobs_run_outside_the_server(client: TestClient) -> None:
+    assert finish(client, post(client, *PAIR.files))["state"] == "done"
+    (pid,) = workers()
+    assert pid != os.getpid()
+    finish(client, post(client, *PAIR.files))
+    assert workers() == [pid]  # and are not paid for each time
+
+
+@pytest.mark.parametrize("more", [0, 3_000_000])  # the pipe does not hold the second
+def test_a_job_over_its_limit_is_stopped_and_says_so(more: int) -> None:
+    limits = Limits(workers=1, seconds=4)
+    padded = picture() + bytes(more), picture(9)
+    with TestClient(make_app(limits=limits), base_url=ADDRESS) as client:
+        pid, name = held(client, padded)
+        job = ended(client, name)
+        assert job["state"] == "failed"
+        assert "stopped after 4 s" in job["message"]
+        assert "--time-limit" in job["message"]
+        assert finish(client, post(client, *PAIR.files))["state"] == "done"
+        assert workers() != [pid]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_crash_ends_its_job_alone_and_the_next_one_works(
+    client: TestClient, how: signal.Signals
+) -> None:
+    pid, name = held(client)
+    os.kill(pid, how)
+    os.kill(pid, signal.SIGCONT)
+    job = ended(client, name)
+    assert job["state"] == "failed"
+    assert "process died" in job["message"]
+    assert client.get(f"/api/jobs/{name}/page").status_code == 409
+    assert finish(client, post(client, *PAIR.files))["state"] == "done"
+    assert workers() != [pid]
+
+
+def test_a_worker_killed_between_jobs_costs_nobody_a_job(client: TestClient) -> None:
+    finish(client, post(client, *PAIR.files))
+    (pid,) = workers()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: pid not in workers())  # a signal takes its time
+    assert finish(client, post(client, *PAIR.files))["state"] == "done"
+    assert workers() != [pid]
+
+
+def test_cancel_ends_a_job_that_runs_and_one_that_waits(client: TestClient) -> None:
+    _, name = held(client)
+    waits = post(client, *PAIR.files).json()["id"]
+    for each in (waits, name):
+        assert client.delete(f"/api/jobs/{each}").status_code == 204
+        job = ended(client, each)
+        assert (job["state"], job["message"]) == ("cancelled", "Cancelled.")
+        assert client.get(f"/api/jobs/{each}/page").status_code == 409
+    done = finish(client, post(client, *PAIR.files))
+    assert done["state"] == "done"
+    assert client.delete(f"/api/jobs/{done['id']}").status_code == 204
+    assert client.get(f"/api/jobs/{done['id']}/page").status_code == 200
+    assert client.delete("/api/jobs/none").status_code == 404
+    foreign = {"origin": "http://evil.example"}
+    answer = client.delete(f"/api/jobs/{done['id']}", headers=foreign)
+    assert answer.status_code == 403
+
+
+def test_progress_tells_the_stage_the_clock_and_how_long_it_took_before(
+    client: TestClient,
+) -> None:
+    pid, name = held(client)
+    first = client.get(f"/api/jobs/{name}").json()
+    later = until(lambda: client.get(f"/api/jobs/{name}").json())
+    assert later["seconds"] >= first["seconds"] >= 0
+    assert later["usual_seconds"] > 0
+    os.kill(pid, signal.SIGCONT)
+    job = ended(client, name)
+    assert (job["stage"], job["step"], job["steps"]) == ("Drawing", 4, 5)
+
+
+@pytest.fixture
+def queue() -> Iterator[Callable[[Limits], Queue]]:
+    opened = []
+
+    def make(limits: Limits) -> Queue:
+        made = Queue(limits, partial(Worker, shipped_calibrations(), limits))
+        made.open()
+        opened.append(made)
+        until(lambda: len(workers()) == limits.workers)
+        return made
+
+    yield make
+    for made in opened:
+        made.close()
+    assert workers() == []
+
+
+def test_the_queue_refuses_more_than_it_holds_and_forgets_the_oldest(queue) -> None:
+    line = queue(SMALL)
+    (pid,) = workers()
+    os.kill(pid, signal.SIGSTOP)
+    jobs = [line.add(PAIR) for _ in range(2)]
+    with pytest.raises(FullError, match="2 jobs are under way"):
+        line.add(PAIR)
+    os.kill(pid, signal.SIGCONT)
+    for _ in range(3):
+        until(lambda: jobs[-1].state == "done")
+        assert jobs[-1].order is None  # the images are forgotten at once
+        jobs.append(line.add(PAIR))
+    known = [line.get(job.id) is not None for job in jobs]
+    assert known == [False, False, False, True, True]
+    assert len({job.id for job in jobs}) == 5
+
+
+def test_a_bug_in_a_job_is_told_without_its_insides(queue, capfd) -> None:
+    line = queue(SMALL)
+    job = line.add(Order(files=PAIR.files, calibration="none of these"))
+    until(lambda: job.state == "failed")
+    assert job.message == BUG
+    until(lambda: "KeyError: 'none of these'" in capfd.readouterr().err)
+
+
+def test_networks_share_one_worker_and_hold_nobody_else_up(queue) -> None:
+    line = queue(Limits(workers=2, seconds=60))
+    for pid in workers():
+        os.kill(pid, signal.SIGSTOP)
+
+    def states(jobs: list[Job]) -> list[str]:
+        return [job.state for job in jobs]
+
+    network = Order(files=PAIR.files, matcher="xfeat-star", calibration="xfeat-star")
+    jobs = [line.add(network), line.add(network), line.add(PAIR)]
+    until(lambda: states(jobs) == ["running", "waiting", "running"])
+    line.cancel(jobs[1])
+    assert states(jobs)[1] == "cancelled"
+
+
+def test_a_machine_without_room_for_a_process_is_told(caplog) -> None:
+    def hire() -> Worker:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    line = Queue(SMALL, hire)
+    line.open()
+    job = line.add(PAIR)
+    until(lambda: job.state == "failed")
+    assert "cannot start a process" in job.message
+    line.close()
+    assert "Resource temporarily unavailable" in caplog.text
+
+
+def test_a_worker_that_dies_before_it_begins_is_told_apart(queue) -> None:
+    line = queue(SMALL)
+    (pid,) = workers()
+    os.kill(pid, signal.SIGSTOP)  # before it is ready: nothing was imported yet
+    job = line.add(PAIR)
+    until(lambda: job.state == "running")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: job.state == "failed")
+    assert "died before it began" in job.message
+
+
+def test_closing_ends_jobs_under_way(queue) -> None:
+    line = queue(SMALL)
+    (pid,) = workers()
+    os.kill(pid, signal.SIGSTOP)
+    job = line.add(PAIR)
+    until(lambda: job.state == "running")
+    line.close()
+    assert job.state in ("failed", "cancelled")
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
+def test_a_server_that_is_killed_leaves_no_worker_behind() -> None:
+    command = "from semisure.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        assert "Open http" in server.stdout.readline()
+        mine = until(lambda: len(found := workers_of(server.pid)) == 2 and found)
+        server.kill()
+    until(lambda: not any(runs(pid) for pid in mine))
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
+def test_ctrl_c_ends_the_server_and_its_workers_without_a_word(tmp_path) -> None:
+    command = "from semisure.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a terminal's Ctrl-C goes to the whole group
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as server:
+        assert server.stdout is not None
+        assert "Open http" in server.stdout.readline()
+        mine = until(lambda: len(found := workers_of(server.pid)) == 2 and found)
+        os.killpg(server.pid, signal.SIGINT)
+        _, told = server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert told == ""
+    until(lambda: not any(runs(pid) for pid in mine))
+
+
+def runs(pid: int) -> bool:
+    row = status(pid)
+    return bool(row) and row[0] not in "ZX"

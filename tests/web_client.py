@@ -1,0 +1,79 @@
+"""What the tests of the page's server share; skips where its packages are missing."""
+
+from __future__ import annotations
+
+import struct
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra web")
+pytest.importorskip("uvicorn", reason="needs the extra web")
+pytest.importorskip("python_multipart", reason="needs the extra web")
+pytest.importorskip("httpx", reason="FastAPI's test client needs it")
+
+from semisure.web.limits import Limits
+
+ADDRESS = "http://127.0.0.1:8321"
+ENDED = ("done", "failed", "cancelled")
+SMALL = Limits(file_bytes=300_000, pixels=500_000, workers=1, waiting=1, kept=2)
+
+
+def picture(shift: int = 0, side: int = 200, suffix: str = ".png") -> bytes:
+    blobs = np.random.default_rng(0).normal(size=(25, 40)).repeat(8, 0).repeat(8, 1)
+    pixels = np.uint8(128 + 40 * np.clip(np.roll(blobs, shift, axis=(0, 1)), -3, 3))
+    return cv2.imencode(suffix, pixels[:side])[1].tobytes()
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    body = kind + data
+    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def png_of_size(width: int, height: int, bits: int = 8) -> bytes:
+    """A valid-looking PNG that claims a size and holds next to nothing."""
+    head = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
+    body = zlib.compress(bytes(1000))
+    chunks = chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
+
+
+def post(client: Any, *files: bytes, **fields: Any) -> Any:
+    named = {f"image{k}": ("x", data) for k, data in enumerate(files)}
+    return client.post("/api/jobs", files=named or None, data=fields)
+
+
+def finish(client: Any, answer: Any) -> dict[str, Any]:
+    assert answer.status_code == 202, answer.text
+    name = answer.json()["id"]
+    for _ in range(600):
+        job = client.get(f"/api/jobs/{name}").json()
+        if job["state"] in ENDED:
+            return {**job, "id": name}
+        time.sleep(0.05)
+    raise AssertionError("the job did not end")
+
+
+def workers_of(server: int) -> list[int]:
+    """The worker processes of a server, by /proc."""
+    found = []
+    for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")):
+        row = status(pid)
+        if row and int(row[1]) == server and row[0] not in "ZX":
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            found += [pid] if b"spawn_main" in command else []
+    return found
+
+
+def status(pid: int) -> list[str]:
+    """State, parent and more of a process; nothing once it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text.rpartition(")")[2].split()
