@@ -304,6 +304,14 @@ def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "daisy" in done.stdout
     assert (tmp_path / "homography_rows.csv").is_file()
+    quiet = runner.invoke(app, [*arguments, "--limit", "2", "-q", "-o", str(tmp_path)])
+    assert (quiet.exit_code, quiet.stdout) == (0, "")
+    printed = runner.invoke(
+        app, [*arguments, "--limit", "2", "--json", "-o", str(tmp_path)]
+    )
+    assert json.loads(printed.stdout) == json.loads(
+        (tmp_path / "homography.json").read_text()
+    )
     with pytest.raises(InputError, match="The bench must be one of homography"):
         runner.invoke(app, ["bench", "nonsense"], catch_exceptions=False)
     assert runner.invoke(app, ["bench", "homography"]).exit_code == 2

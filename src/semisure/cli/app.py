@@ -34,7 +34,8 @@ coarse_std_y [, width0, height0, width1, height1, side].
 """
 
 
-def _matchers(incomplete: str) -> list[str]:
+def complete_matchers(incomplete: str) -> list[str]:
+    """Names of matchers."""
     from semisure.matchers import MATCHER_NAMES
 
     return _beginning(MATCHER_NAMES, incomplete)
@@ -78,7 +79,7 @@ Size = Annotated[
     typer.Option(help="Image size WxH, for files that do not hold it.", metavar="WxH"),
 ]
 MatcherName = Annotated[
-    str, typer.Option(help="See `semisure matchers`.", autocompletion=_matchers)
+    str, typer.Option(help="See `semisure matchers`.", autocompletion=complete_matchers)
 ]
 CalibrationName = Annotated[
     str | None,

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from semisure.cli.app import (
+    AsJson,
+    CalibrationName,
     Device,
+    EstimatorName,
+    Quiet,
     Seed,
     WeightsFile,
     app,
+    complete_matchers,
     parse_size,
     stages,
 )
@@ -22,12 +27,20 @@ if TYPE_CHECKING:
 ALL = "all"
 
 
+def _benches(incomplete: str) -> list[str]:
+    from semisure.bench import BENCHES
+
+    return [name for name in (*BENCHES, ALL) if name.startswith(incomplete)]
+
+
 @app.command(
     epilog="Example: `semisure bench homography --data hpatches-sequences-release "
     "--matcher xfeat-star --workers 4 -o results`"
 )
 def bench(
-    name: Annotated[str | None, typer.Argument(help="See --list.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="See --list.", autocompletion=_benches)
+    ] = None,
     data: Annotated[
         list[Path] | None,
         typer.Option(help="A data set, or a folder of such; repeatable."),
@@ -36,7 +49,10 @@ def bench(
         Path, typer.Option("-o", "--output", help="Folder of results.")
     ] = Path("bench"),
     matcher: Annotated[
-        list[str] | None, typer.Option(help="Matcher; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Default: daisy; may be repeated.", autocompletion=complete_matchers
+        ),
     ] = None,
     protocol: Annotated[
         str | None,
@@ -51,17 +67,12 @@ def bench(
     max_side: Annotated[
         int | None, typer.Option(help="The matcher looks at this at most, px.")
     ] = None,
-    estimator: Annotated[
-        str, typer.Option("-e", "--estimator", help="Robust estimator for the start.")
-    ] = "ransac",
+    estimator: EstimatorName = "ransac",
     threshold_px: Annotated[
         float | None,
         typer.Option("--threshold", help="Of inliers, px; default: the bench's own."),
     ] = None,
-    calibration: Annotated[
-        str | None,
-        typer.Option("-c", "--calibration", help="File; default: shipped, or fitted."),
-    ] = None,
+    calibration: CalibrationName = None,
     calibrate_on: Annotated[
         Path | None,
         typer.Option(help="Fit to 200 pairs of this folder, as the paper does."),
@@ -89,6 +100,8 @@ def bench(
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
     listed: Annotated[
         bool, typer.Option("--list", help="Name the benches and their needs.")
     ] = False,
@@ -114,7 +127,7 @@ def bench(
     if not data:
         raise typer.BadParameter("say where the data are: --data FOLDER")
     from semisure.bench.options import Options
-    from semisure.bench.run import run_bench, text_of, write_outcome
+    from semisure.bench.run import document, run_bench, text_of, write_outcome
     from semisure.datasets.finding import find_sets
 
     options = Options(
@@ -136,14 +149,24 @@ def bench(
         limit=limit,
         seed=seed,
     )
+    quiet = quiet or as_json
     if name == ALL:
-        _run_all(options, workers, output)
+        _run_all(options, workers, output, as_json, quiet)
         return
-    with stages() as tick:
+    with stages(quiet) as tick:
         outcome = run_bench(name, options, count=workers, tick=tick)
     write_outcome(name, options, outcome, output)
-    typer.echo(text_of(outcome))
-    typer.echo(f"Wrote {output / name}.txt, CSV, JSON and figures.")
+    if as_json:
+        _print_json(document(name, options, outcome))
+    if not quiet:
+        typer.echo(text_of(outcome))
+        typer.echo(f"Wrote {output / name}.txt, CSV, JSON and figures.")
+
+
+def _print_json(content: Any) -> None:
+    from semisure.files import as_json
+
+    typer.echo(as_json(content).decode(), nl=False)
 
 
 def _named_folders(given: list[str]) -> dict[str, Path]:
@@ -162,13 +185,20 @@ def _named_folders(given: list[str]) -> dict[str, Path]:
     return folders
 
 
-def _run_all(options: Options, workers: int, output: Path) -> None:
+def _run_all(
+    options: Options, workers: int, output: Path, as_json: bool, quiet: bool
+) -> None:
     from semisure.bench.everything import run_all, write_all
-    from semisure.bench.run import text_of
+    from semisure.bench.run import document, text_of
 
-    with stages() as tick:
+    with stages(quiet) as tick:
         done = run_all(options, count=workers, tick=tick)
     page = write_all(options, done, output)
+    if as_json:
+        made = {n: document(n, options, found) for n, found in done.outcomes.items()}
+        _print_json({"page": str(page), "benches": made, "skipped": done.skipped})
+    if quiet:
+        return
     for outcome in done.outcomes.values():
         typer.echo(text_of(outcome))
     for name, reason in done.skipped.items():
