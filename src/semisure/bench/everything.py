@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from semisure.bench.options import Options
 from semisure.bench.parallel import Tick, workers
 from semisure.bench.run import made_with, of_study, write_outcome
 from semisure.bench.study import Study
-from semisure.bench.tables import Outcome
+from semisure.bench.tables import AnyPanel, Outcome, Panel, Radar
 from semisure.errors import SemisureError
+from semisure.plots import light_and_dark
 from semisure.report import Picture, Section, write_report
 
 
@@ -67,11 +68,7 @@ def _sections(name: str, outcome: Outcome) -> list[Section]:
     """The first table with the remarks, others below it, the pictures at the end."""
     entry = BENCHES[name]
     pictures = [
-        Picture(
-            rendered(draw(panels, outcome.columns.get(title)), "png"),
-            f"{title}: {entry.what}",
-            wide=True,
-        )
+        _picture(f"{title}: {entry.what}", panels, outcome.columns.get(title))
         for title, panels in outcome.figures.items()
         if panels
     ]
@@ -85,3 +82,12 @@ def _sections(name: str, outcome: Outcome) -> list[Section]:
         )
         for k, table in enumerate(tables)
     ]
+
+
+def _picture(caption: str, panels: Sequence[AnyPanel], columns: int | None) -> Picture:
+    """Charts with a twin for dark pages; photos as they are."""
+    figure, wide = draw(panels, columns), len(panels) > 1
+    if not all(isinstance(panel, Panel | Radar) for panel in panels):
+        return Picture(rendered(figure, "png"), caption, wide)
+    light, dark = light_and_dark(figure)
+    return Picture(light, caption, wide, dark)
