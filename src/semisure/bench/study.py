@@ -83,17 +83,17 @@ class Study:
         return fit
 
     def _unfit(self, root: Path, entry: Entry) -> str:
-        planar, posed = is_planar(root) or is_photos(root), is_posed(root)
-        if entry.truth == "homography" and not planar:
-            return "no homographies"
-        known = planar or (posed and has_depth(read_pairs(root)))
-        if entry.truth == "errors" and not known:
-            return "no depth, so the matches' true errors are unknown"
-        if entry.truth == "pose" and not posed:
-            return "no cameras"
-        if entry.truth == "map" and not is_map(root):
-            return "no map to localise in"
-        return ""
+        """Why a folder cannot be used; "" if it can."""
+        planar = is_planar(root) or is_photos(root)
+        if entry.truth == "homography":
+            return "" if planar else "no homographies"
+        if entry.truth == "pose":
+            return "" if is_posed(root) else "no cameras"
+        if entry.truth == "map":
+            return "" if is_map(root) else "no map to localise in"
+        if planar or (is_posed(root) and has_depth(read_pairs(root))):
+            return ""
+        return "no depth, so the matches' true errors are unknown"
 
     def by_protocol(self) -> dict[str, Study]:
         """The folders of each protocol, HPatches' first."""
