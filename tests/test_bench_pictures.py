@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,22 @@ def test_other_matchers_uncertainties_by_hand(
     (folder / "v_b_2.npz").unlink()
     with pytest.raises(FileError, match=r"There is no .*v_b_2\.npz: expected an NPZ"):
         of_study("native", Study(options, pool))
+
+
+def test_the_example_of_another_matcher_is_judged(
+    tree: Path, pool: Workers, tmp_path: Path
+) -> None:
+    example = Path(__file__).parents[1] / "examples" / "native_uncertainty.py"
+    asked = [sys.executable, str(example), str(tree), str(tmp_path / "sift")]
+    subprocess.run(asked, check=True)
+    options = Options(
+        data=[tree], size=SIZE, cache=tmp_path / "c", native={"S": tmp_path / "sift"}
+    )
+    outcome = of_study("native", Study(options, pool))
+    (row,) = [row for row in outcome.tables[0].rows if row[:2] == ["S", "its own"]]
+    # The two best distances tell a wrong match from a right one.
+    assert row[2] > 80
+    assert row[-1] > 100
 
 
 @pytest.mark.parametrize(

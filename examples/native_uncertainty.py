@@ -1,0 +1,61 @@
+"""Another matcher's own uncertainty for `semisure bench native`: SIFT and its ratio.
+
+    python examples/native_uncertainty.py DATA sift
+    semisure bench native --data DATA --native "SIFT, ratio=sift" -o results
+
+SIFT stands for any matcher that states how sure it is. Each pair becomes one file with
+its points, an uncertainty for each (larger is less certain, in any unit), and the sizes
+of the images that the points belong to.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from semisure import read_image
+from semisure.datasets.finding import read_pairs
+
+FEATURES = 4000
+
+
+def match(image0: np.ndarray, image1: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Points of image 0 and image 1 (n × 2 px), and the ratio of the best distances.
+
+    OpenCV's keypoints have pixel centres at integers, as ours.
+    """
+    sift = cv2.SIFT_create(FEATURES)
+    (points0, words0), (points1, words1) = (
+        sift.detectAndCompute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None)
+        for image in (image0, image1)
+    )
+    if words0 is None or words1 is None or len(words1) < 2:
+        return np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0)
+    found = cv2.BFMatcher().knnMatch(words0, words1, k=2)
+    source = np.array([points0[a.queryIdx].pt for a, _ in found])
+    target = np.array([points1[a.trainIdx].pt for a, _ in found])
+    ratio = np.array([a.distance / max(b.distance, 1e-9) for a, b in found])
+    return source, target, ratio
+
+
+def main(data: Path, folder: Path) -> None:
+    """A file for each pair with a homography."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for pair in read_pairs(data):
+        images = read_image(pair.image0), read_image(pair.image1)
+        source, target, uncertainty = match(*images)
+        np.savez(
+            folder / f"{pair.name}.npz",
+            source=source,
+            target=target,
+            uncertainty=uncertainty,
+            source_size=images[0].shape[1::-1],
+            target_size=images[1].shape[1::-1],
+        )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
