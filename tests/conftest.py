@@ -23,6 +23,7 @@ settings.load_profile("quiet")
 def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test fetches weights; those of downloads serve themselves."""
     monkeypatch.setenv("SEMISURE_OFFLINE", "1")
+    monkeypatch.setenv("SEMISURE_QUIET", "")  # which --quiet sets, for one test only
 
 
 @pytest.fixture

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from semisure.cli import app
 from semisure.errors import FileError
 from semisure.matchers import _weights as w
 
@@ -186,3 +191,28 @@ def test_order_is_path_cache_package(server: str, tmp_path: Path) -> None:
     cached.parent.mkdir(parents=True)
     cached.write_bytes(CONTENT)
     assert w.locate(packaged) == (cached, "cache")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("quiet", ["", "1"])
+def test_a_terminal_sees_a_bar_unless_quiet_is_asked(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: str
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv(w.QUIET_VARIABLE, quiet)
+    w.obtain(replace(GOOD, url=f"{server}/net.pt"))
+    assert (terminal.getvalue() == "") == bool(quiet)
+
+
+def test_quiet_and_json_are_told_to_the_download(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for flag in ("--quiet", "--json"):
+        monkeypatch.setenv(w.QUIET_VARIABLE, "")
+        CliRunner().invoke(app, ["refit", "nowhere.npz", flag])
+        assert os.environ[w.QUIET_VARIABLE] == "1", flag

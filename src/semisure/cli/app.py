@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,8 +124,20 @@ WeightsFile = Annotated[
 Report = Annotated[
     Path | None, typer.Option(help="HTML: all of it on one page, in one file.")
 ]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _hush(wanted: bool) -> bool:
+    """Told to whatever may draw a bar of its own, in this process and its children."""
+    if wanted:
+        os.environ["SEMISURE_QUIET"] = "1"
+    return wanted
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", help="Print nothing but errors.", callback=_hush),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_hush)]
 
 
 def _show_version(wanted: bool) -> None:

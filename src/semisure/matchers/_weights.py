@@ -25,6 +25,7 @@ from semisure.errors import FileError
 
 CACHE_VARIABLE = "SEMISURE_CACHE"
 OFFLINE_VARIABLE = "SEMISURE_OFFLINE"
+QUIET_VARIABLE = "SEMISURE_QUIET"  # set by --quiet and --json
 HUB_VARIABLE = "HF_ENDPOINT"  # a mirror of the hub, as its own client takes it
 _HUB = "https://huggingface.co"
 _CHUNK = 1 << 20
@@ -223,7 +224,8 @@ def _ask_hub(weights: Weights) -> Weights:
 @contextmanager
 def _shown(weights: Weights, tick: Tick | None) -> Iterator[Tick]:
     """The tick given, or a bar with source and terms where a terminal watches."""
-    if tick is not None or not sys.stderr.isatty():
+    watched = sys.stderr.isatty() and not os.environ.get(QUIET_VARIABLE)
+    if tick is not None or not watched:
         yield tick or (lambda done, total: None)
         return
     from rich.console import Console
