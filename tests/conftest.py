@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from semisure.bench.parallel import Workers, workers
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Calibration, FloatArray, Matches
 
@@ -45,3 +48,10 @@ def planted(truth: FloatArray) -> tuple[Matches, FloatArray]:
 @pytest.fixture
 def matches(planted: tuple[Matches, FloatArray]) -> Matches:
     return planted[0]
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[Workers]:
+    """The worker process that all benches share."""
+    with workers(1) as made:
+        yield made

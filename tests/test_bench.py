@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from bench_trees import texture
 from semisure.bench import BENCHES, export, paper
 from semisure.bench.depth import depth_residual
 from semisure.bench.export import Job, Setup, resizing
@@ -30,16 +30,10 @@ from semisure.datasets.posed import Camera, PosedPair
 from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.images import write_png
 from semisure.synthetic import SyntheticMatcher
-from semisure.types import FloatArray, Matches, Pair
+from semisure.types import Matches, Pair
 
 SIZE = (160, 120)
 SCENES = ("fountain-P11", "redkitchen")
-
-
-def texture(seed: int) -> FloatArray:
-    noise = np.random.default_rng(seed).normal(size=(240, 320))
-    smooth = cv2.GaussianBlur(noise, (0, 0), 2.0)
-    return 128 + 90 * smooth / np.abs(smooth).max()
 
 
 @pytest.fixture(scope="session")
@@ -57,12 +51,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write_png(folder / f"{k}.png", view.astype(np.uint8))
             np.savetxt(folder / f"H_1_{k}", H)
     return root
-
-
-@pytest.fixture(scope="session")
-def pool() -> Iterator[Workers]:
-    with workers(1) as made:
-        yield made
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from semisure.bench.blur import AXES, SIGMA_PX, blurred, easiest, refined_side
 from semisure.bench.figures import draw, rendered
 from semisure.bench.native import read_native
 from semisure.bench.options import Options
-from semisure.bench.parallel import Workers, workers
+from semisure.bench.parallel import Workers
 from semisure.bench.qualitative import chosen
 from semisure.bench.run import of_study, write_outcome
 from semisure.bench.study import Study
@@ -27,12 +26,6 @@ from semisure.images import write_png
 from semisure.synthetic import SyntheticMatcher
 
 SIZE = (160, 120)
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Workers]:
-    with workers(1) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from semisure.bench import BENCHES, paper
 from semisure.bench.options import Options
-from semisure.bench.parallel import Workers, workers
+from semisure.bench.parallel import Workers
 from semisure.bench.relative import (
     ARMS,
     ERROR,
@@ -72,12 +71,6 @@ def write_phototourism(root: Path) -> Path:
             file["K"], file["R"], file["T"] = corner @ K, pose[:, :3], pose[:, 3]
     np.save(root / "new-vis-pairs" / "keys-th-0.1.npy", np.array(["b-a"]))
     return root
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Workers]:
-    with workers(1) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from bench_trees import texture
 from semisure.bench import BENCHES
 from semisure.bench.options import Options
-from semisure.bench.parallel import Workers, workers
+from semisure.bench.parallel import Workers
 from semisure.bench.remember import Call, described, remembered
 from semisure.bench.run import of_study, write_outcome
 from semisure.bench.study import LIST_PAIRS, Study, with_truth
@@ -26,15 +26,9 @@ from semisure.errors import FileError, FitError, InputError
 from semisure.files import load_calibration
 from semisure.geometry.homography import project
 from semisure.images import read_image, write_png
-from semisure.types import FloatArray, Pair
+from semisure.types import Pair
 
 SIZE = (160, 120)
-
-
-def texture(seed: int) -> FloatArray:
-    noise = np.random.default_rng(seed).normal(size=(240, 320))
-    smooth = cv2.GaussianBlur(noise, (0, 0), 2.0)
-    return 128 + 90 * smooth / np.abs(smooth).max()
 
 
 def add_sequence(folder: Path, seed: int) -> None:
@@ -55,12 +49,6 @@ def root(tmp_path: Path) -> Path:
         add_sequence(tmp_path / "data" / name, k)
     (tmp_path / "data" / "photos" / "one" / "H_1_2").unlink()
     return tmp_path / "data"
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Workers]:
-    with workers(1) as made:
-        yield made
 
 
 def study_of(pool: Workers, cache: Path, *roots: Path, **changed: Any) -> Study:

@@ -7,8 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ import cv2
 import numpy as np
 import pytest
 
-from web_client import workers_of
+from web_client import serving, workers_of
 
 for package in ("fastapi", "uvicorn", "python_multipart"):
     pytest.importorskip(package, reason="needs the extra web")
@@ -42,19 +40,8 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[int, str]]:
-    command = "from semisure.cli import main; main()"
-    server = subprocess.Popen(
-        [sys.executable, "-c", command, "serve", "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdout is not None
-    found = re.search(r"http\S+", server.stdout.readline())
-    assert found
-    yield server.pid, found[0]
-    server.terminate()
-    server.wait(20)
-    server.stdout.close()
+    with serving() as (process, address):
+        yield process.pid, address
 
 
 @pytest.fixture
@@ -220,6 +207,16 @@ def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
     assert not by(driver, "overlay").is_displayed()
 
 
+def hold_a_job(driver: Any, server: int) -> list[int]:
+    """Ask for one more while no worker moves; the page tells that it takes long."""
+    held = workers_of(server)
+    for worker in held:
+        os.kill(worker, signal.SIGSTOP)
+    by(driver, "run").click()
+    until(driver, lambda d: by(d, "clock").text)
+    return held
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
 def test_cancel_frees_the_page_and_the_server(server, browser, photos) -> None:
     pid, address = server
@@ -227,12 +224,8 @@ def test_cancel_frees_the_page_and_the_server(server, browser, photos) -> None:
     visit(driver, address)
     choose(driver, photos)
     run(driver)
-    held = workers_of(pid)
-    for worker in held:
-        os.kill(worker, signal.SIGSTOP)
+    held = hold_a_job(driver, pid)
     try:
-        by(driver, "run").click()
-        until(driver, lambda d: by(d, "clock").text)  # it is told that it takes long
         assert not by(driver, "run").is_enabled()
         by(driver, "cancel").click()
         until(driver, lambda d: by(d, "run").is_enabled())
@@ -254,12 +247,7 @@ def test_a_job_whose_process_dies_gets_one_sentence(server, browser, photos) -> 
     visit(driver, address)
     choose(driver, photos)
     run(driver)
-    held = workers_of(pid)
-    for worker in held:
-        os.kill(worker, signal.SIGSTOP)
-    by(driver, "run").click()
-    until(driver, lambda d: by(d, "clock").text)
-    for worker in held:
+    for worker in hold_a_job(driver, pid):
         os.kill(worker, signal.SIGKILL)
     until(driver, lambda d: by(d, "run").is_enabled())
     assert "process died" in by(driver, "problem").text
@@ -321,17 +309,9 @@ def test_it_fits_a_phone_in_light_and_dark(address, browser, photos, scheme) -> 
 
 
 def test_a_stopped_server_is_told(browser, photos) -> None:
-    command = "from semisure.cli import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", command, "serve", "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        found = re.search(r"http\S+", server.stdout.readline())
-        assert found
+    with serving() as (server, address):
         driver = browser()
-        visit(driver, found[0])
+        visit(driver, address)
         choose(driver, photos)
         server.terminate()
         server.wait(20)

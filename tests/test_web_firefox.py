@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from web_client import picture
+from web_client import picture, serving
 
 websocket = pytest.importorskip("websocket", reason="needs websocket-client")
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
@@ -130,17 +129,8 @@ def firefox(tmp_path: Path) -> Iterator[Firefox]:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    command = "from semisure.cli import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", command, "serve", "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        found = re.search(r"http\S+", server.stdout.readline())
-        assert found
-        yield found[0]
-        server.terminate()
+    with serving() as (_, found):
+        yield found
 
 
 def test_choose_run_point_slide_and_go_wrong(firefox, address, tmp_path) -> None:

@@ -25,6 +25,7 @@ from web_client import (
     finish,
     picture,
     post,
+    serving,
     status,
     workers_of,
 )
@@ -255,14 +256,7 @@ def test_closing_ends_jobs_under_way(queue) -> None:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
 def test_a_server_that_is_killed_leaves_no_worker_behind() -> None:
-    command = "from semisure.cli import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", command, "serve", "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        assert "Open http" in server.stdout.readline()
+    with serving() as (server, _):
         mine = until(lambda: len(found := workers_of(server.pid)) == 2 and found)
         server.kill()
     until(lambda: not any(runs(pid) for pid in mine))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import struct
+import subprocess
+import sys
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +82,21 @@ def status(pid: int) -> list[str]:
     except (FileNotFoundError, ProcessLookupError):
         return []
     return text.rpartition(")")[2].split()
+
+
+@contextmanager
+def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`semisure serve` in a process of its own, and its address."""
+    command = "from semisure.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        found = re.search(r"http\S+", server.stdout.readline())
+        assert found
+        try:
+            yield server, found[0]
+        finally:
+            server.terminate()

@@ -60,6 +60,26 @@ class FitReport:
     standard_error_kind: str
     std_floor_px: float = STD_FLOOR_PX
 
+    def summary(self) -> str:
+        """What was fitted to how much, and whether it went well."""
+        state = "converged" if self.converged else "did NOT converge"
+        told = (
+            f"{self.law} by {self.method} on {self.pairs} pairs: {state} after "
+            f"{self.iterations} iterations ({self.message})."
+        )
+        if self.at_bounds:
+            told += f" At a bound: {', '.join(self.at_bounds)}."
+        return told
+
+    def rows(self) -> list[list[str]]:
+        """A table: error, matches and NLL, of all and by stratum."""
+        table = [["error", "matches", "NLL per axis (nats)"]]
+        table.append(["all", f"{self.matches:,}", f"{self.nll:.4f}"])
+        for name, nll in self.nll_by_stratum.items():
+            count = self.matches_by_stratum[name]
+            table.append([f"{name} px", f"{count:,}", f"{nll:.4f}" if count else "–"])
+        return table
+
 
 def fit(
     pairs: Iterable[tuple[Matches, FloatArray]] | Observations,

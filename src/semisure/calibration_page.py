@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from semisure.calibrate import FitReport
 from semisure.plots import light_and_dark, plot_reliability
 from semisure.report import Picture, Section, command_line, versions, write_report
 from semisure.selfcal import TAIL_PX, SelfCalibration, Trust
@@ -30,8 +29,8 @@ def write_calibration_page(
         ),
         Section(
             heading="The fit",
-            text=_outcome(result.report),
-            table=_strata(result.report),
+            text=result.report.summary(),
+            table=result.report.rows(),
         ),
         Section(
             heading="The error law",
@@ -59,26 +58,6 @@ def _trial(trust: Trust) -> list[list[str]]:
         ["calibration error (ECE)", "", f"{trust.ece_px:.2f} px"],
         ["held-out pairs, matches", "", f"{trust.pairs:,}, {trust.matches:,}"],
     ]
-
-
-def _outcome(report: FitReport) -> str:
-    state = "converged" if report.converged else "did NOT converge"
-    told = (
-        f"{report.law} by {report.method} on {report.pairs} pairs: {state} after "
-        f"{report.iterations} iterations ({report.message})."
-    )
-    if report.at_bounds:
-        told += f" At a bound: {', '.join(report.at_bounds)}."
-    return told
-
-
-def _strata(report: FitReport) -> list[list[str]]:
-    rows = [["error", "matches", "NLL per axis (nats)"]]
-    rows.append(["all", f"{report.matches:,}", f"{report.nll:.4f}"])
-    for name, nll in report.nll_by_stratum.items():
-        count = report.matches_by_stratum[name]
-        rows.append([f"{name} px", f"{count:,}", f"{nll:.4f}" if count else "–"])
-    return rows
 
 
 def _parameters(result: SelfCalibration) -> list[list[str]]:

@@ -17,12 +17,14 @@ from semisure.images import Image, jpeg
 from semisure.overlay import compare
 from semisure.pipeline import PairResult
 from semisure.plots import (
+    ONE_SIGMA,
     light_and_dark,
     plot_ellipses,
     plot_matches,
     plot_reliability,
     plot_weights,
     png,
+    spread_out,
 )
 from semisure.report import (
     Picture,
@@ -32,13 +34,12 @@ from semisure.report import (
     page_text,
     versions,
 )
-from semisure.types import Calibration, FloatArray, IntArray
+from semisure.types import Calibration, FloatArray
 from semisure.variants import error_law
 
 SHOWN_SIDE = 1000  # px, of the pictures in the slider
 ELLIPSES = 120
 LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
-ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
 _FLAGS = {"threshold_px": "threshold"}
 
 
@@ -192,7 +193,7 @@ def _ellipses(
     matches = result.matches
     side = int(np.bincount(matches.side).argmax())
     points = matches.target if side else matches.source
-    some = _spread_out(points, np.flatnonzero(matches.side == side))
+    some = spread_out(points, np.flatnonzero(matches.side == side), ELLIPSES)
     # The matches are without their shift already.
     law = error_law(matches.take(some), replace(calibration, location=None))
     half = mixture.quantile(law, ONE_SIGMA)
@@ -208,16 +209,6 @@ def _ellipses(
         f"{(~fits).sum()} more are too doubtful to be drawn."
     )
     return Picture(png(figure, "none"), caption, wide=True, plate=False)
-
-
-def _spread_out(points: FloatArray, candidates: IntArray) -> IntArray:
-    """About as many as are drawn, one in each cell of a grid."""
-    place = points[candidates]
-    low, high = place.min(axis=0), place.max(axis=0)
-    cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / ELLIPSES)
-    column, row = ((place - low) // cell).astype(np.int64).T
-    _, first = np.unique(row * 10_000 + column, return_index=True)
-    return candidates[first]
 
 
 def _magnification(half: FloatArray, image: Image) -> float:

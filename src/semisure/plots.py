@@ -14,13 +14,14 @@ from matplotlib.text import Text
 
 from semisure.images import Image
 from semisure.metrics import reliability
-from semisure.types import FloatArray, Matches
+from semisure.types import FloatArray, IntArray, Matches
 
 # Blue to red over pale yellow: told apart with any colour vision.
 COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
 ERROR_COLORS = LinearSegmentedColormap.from_list("error", COLOR_STOPS)
 _NORM = LogNorm(0.3, 30.0, clip=True)
 MAX_LINES = 250
+ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
 _LIGHT_INK = "#d5dbe0"
 
 
@@ -162,6 +163,16 @@ def _draw_matches(
     )
     for points in (matches.source, target):
         axes.scatter(*points[order].T, s=5, c=colors[order], linewidths=0, alpha=0.9)
+
+
+def spread_out(points: FloatArray, candidates: IntArray, count: int) -> IntArray:
+    """About `count` of the candidates, the first in each cell of a grid."""
+    place = points[candidates]
+    low, high = place.min(axis=0), place.max(axis=0)
+    cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / count)
+    column, row = ((place - low) // cell).astype(np.int64).T
+    _, first = np.unique(row * 10_000 + column, return_index=True)
+    return candidates[first]
 
 
 def plot_ellipses(

@@ -89,6 +89,7 @@ _PACKAGES = {
     "kornia": "kornia",
     "transformers": "transformers",
     "poselib": "poselib",
+    "pycolmap": "pycolmap",
 }
 
 
@@ -173,11 +174,14 @@ def command_line(
     return " \\\n    ".join(lines)
 
 
-def versions() -> list[list[str]]:
-    """Ours, Python's, and those of the packages that had a part in it, as rows."""
+def versions(*, loaded_only: bool = True) -> list[list[str]]:
+    """Ours, Python's, and those of the packages that had a part in it, as rows.
+
+    What is done in other processes has its packages loaded there: then all count.
+    """
     rows = [["semisure", __version__], ["Python", platform.python_version()]]
     for module, package in _PACKAGES.items():
-        if module in sys.modules:
+        if module in sys.modules or not loaded_only:
             with suppress(metadata.PackageNotFoundError):
                 rows.append([package, metadata.version(package)])
     return rows

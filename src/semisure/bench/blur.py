@@ -23,7 +23,8 @@ from semisure.bench.export import Exported
 from semisure.bench.study import Study, with_truth
 from semisure.bench.tables import Cell, EllipsePanel, Outcome, Table
 from semisure.images import Image, read_image, resized, write_png
-from semisure.types import Calibration, FloatArray, IntArray, Pair
+from semisure.plots import ONE_SIGMA, spread_out
+from semisure.types import Calibration, FloatArray, Pair
 from semisure.variants import error_law
 
 SIGMA_PX = 6.0
@@ -33,10 +34,9 @@ AXES: dict[str, tuple[float, float]] = {  # sigma along x and y
     "vertical": (0.0, SIGMA_PX),
 }
 PAIRS = 8  # one of a sequence
-GRID = 14  # ellipses along the longer side
+ELLIPSES = 150
 _DRAWN = 0.03  # median half-axis as drawn, in image sides
 _LARGEST = 3.0  # times that: the rest is left out, it would hide the others
-_ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,19 +203,12 @@ def _drawn(task: Task) -> tuple[Image, FloatArray, FloatArray, FloatArray]:
     matches = matches.take(matches.side == side)
     points = matches.target if side else matches.source
     image = read_image(task.exported.images[side])
-    some = _thinned(points, matches.confidence, max(image.shape[:2]) / GRID)
+    surest = np.argsort(-matches.confidence, kind="stable")
+    some = spread_out(points, surest, ELLIPSES)
     law = error_law(matches.take(some), replace(task.calibration, location=None))
     return (
         image,
         points[some],
-        mixture.quantile(law, _ONE_SIGMA),
+        mixture.quantile(law, ONE_SIGMA),
         mixture.expected_abs_error(law),
     )
-
-
-def _thinned(points: FloatArray, confidence: FloatArray, cell: float) -> IntArray:
-    """The most confident match of each cell of a grid."""
-    order = np.argsort(-confidence, kind="stable")
-    cells = np.floor(points[order] / cell).astype(np.int64)
-    _, first = np.unique(cells, axis=0, return_index=True)
-    return np.sort(order[first])

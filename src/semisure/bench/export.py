@@ -20,14 +20,13 @@ import numpy as np
 from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError
 from semisure.files import arrays_of, load_arrays, matches_from, write_atomically
+from semisure.geometry.homography import project
 from semisure.images import read_image, resized
-from semisure.matchers import load_matcher
+from semisure.matchers import load_matcher, refines_source
 from semisure.matchers._stopwatch import seconds_on_cues
 from semisure.types import Array, FloatArray, Matcher, Matches, Pair
 
 _DIGEST = "digest"
-# Matchers that refine image 0, or either image match by match; the others image 1.
-_REFINE_SOURCE = ("xfeat-star", "edm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +158,7 @@ def _match(job: Job) -> dict[str, Array]:
 
 
 def _turned(setup: Setup) -> bool:
-    return setup.query_first and setup.matcher not in _REFINE_SOURCE
+    return setup.query_first and not refines_source(setup.matcher)
 
 
 @lru_cache(maxsize=1)
@@ -182,6 +181,13 @@ def resizing(before: FloatArray, after: FloatArray) -> FloatArray:
     H = np.diag([s[0], s[1], 1.0])
     H[:2, 2] = 0.5 * s - 0.5
     return H
+
+
+def moved(
+    points: FloatArray, before: tuple[int, int], after: tuple[int, int]
+) -> FloatArray:
+    """Points of an image of one size, in pixels of the same at another."""
+    return project(resizing(np.array(before), np.array(after)), points)
 
 
 def _file(job: Job) -> Path:

@@ -23,12 +23,11 @@ import numpy as np
 
 from semisure import mixture
 from semisure.bench import paper
-from semisure.bench.export import Exported, resizing
+from semisure.bench.export import Exported, moved
 from semisure.bench.study import Calibrations, Study, residual_of, with_truth
 from semisure.bench.tables import Cell, Outcome, Panel, Table
 from semisure.errors import FileError, InputError
 from semisure.files import load_arrays
-from semisure.geometry.homography import project
 from semisure.metrics import auroc
 from semisure.types import Array, FloatArray, Matches
 from semisure.variants import error_law
@@ -113,18 +112,12 @@ def read_native(
         raise FileError(f"{file} cannot be used: {error}") from None
     matches = replace(
         given,
-        source=_moved(given.source, given.source_size, sizes[0]),
-        target=_moved(given.target, given.target_size, sizes[1]),
+        source=moved(given.source, given.source_size, sizes[0]),
+        target=moved(given.target, given.target_size, sizes[1]),
         source_size=sizes[0],
         target_size=sizes[1],
     )
     return matches, _numbers(arrays["uncertainty"], n, file)
-
-
-def _moved(
-    points: FloatArray, before: tuple[int, int], after: tuple[int, int]
-) -> FloatArray:
-    return project(resizing(np.array(before), np.array(after)), points)
 
 
 def _numbers(values: Array, n: int, file: Path) -> FloatArray:

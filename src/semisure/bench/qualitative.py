@@ -16,12 +16,11 @@ import numpy as np
 
 from semisure import mixture
 from semisure.bench.arms import CORE_ARMS, rows_of
-from semisure.bench.export import Exported, resizing
+from semisure.bench.export import Exported, moved
 from semisure.bench.study import Study
 from semisure.bench.tables import Cell, MatchPanel, Outcome, Table
-from semisure.geometry.homography import project
 from semisure.images import Image, read_image, reduced, resized
-from semisure.types import Calibration, FloatArray, Matches
+from semisure.types import Calibration, Matches
 from semisure.variants import error_law
 
 SHARES = (0.25, 0.5, 1.0)  # of the pairs that have a model, from easy to hard
@@ -121,13 +120,9 @@ def _shown(path: Path, size: tuple[int, int] | None) -> Image:
 
 def _smaller(matches: Matches, image0: Image, image1: Image) -> Matches:
     """The matches in the pixels of the images as they are shown."""
+    sizes = [(image.shape[1], image.shape[0]) for image in (image0, image1)]
     return replace(
         matches,
-        source=_moved(matches.source, matches.source_size, image0),
-        target=_moved(matches.target, matches.target_size, image1),
+        source=moved(matches.source, matches.source_size, sizes[0]),
+        target=moved(matches.target, matches.target_size, sizes[1]),
     )
-
-
-def _moved(points: FloatArray, size: tuple[int, int], image: Image) -> FloatArray:
-    after = np.array([image.shape[1], image.shape[0]])
-    return project(resizing(np.array(size), after), points)

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-from semisure.__about__ import __version__
 from semisure.bench import BENCHES, check_name
 from semisure.bench.options import Options
 from semisure.bench.parallel import Tick, workers
 from semisure.bench.study import Study
 from semisure.bench.tables import Outcome, as_csv, plain, rows_as_csv
 from semisure.files import write_atomically, write_json
-
-_PACKAGES = (
-    "numpy",
-    "scipy",
-    "opencv-python-headless",
-    "poselib",
-    "pycolmap",
-    "torch",
-    "kornia",
-    "transformers",
-)
+from semisure.report import versions
 
 
 def run_bench(
@@ -83,7 +70,7 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
 
 def made_with(options: Options) -> str:
     """What is needed to get the same numbers, in a sentence."""
-    listed = ", ".join(f"{name} {version}" for name, version in versions().items())
+    listed = ", ".join(" ".join(row) for row in versions(loaded_only=False))
     sets = ", ".join(
         "{} ({} × {})".format(root.name, *options.size_of(root))
         for root in options.data
@@ -120,20 +107,9 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
             "bench": name,
             "paper": BENCHES[name].paper,
             "settings": settings,
-            "versions": versions(),
+            "versions": dict(versions(loaded_only=False)),
             "notes": list(outcome.notes),
             "tables": [asdict(table) for table in outcome.tables],
             "rows": list(outcome.rows),
         }
     )
-
-
-def versions() -> dict[str, str]:
-    """Of everything that may change a number."""
-    found = {"semisure": __version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

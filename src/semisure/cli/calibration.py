@@ -127,20 +127,13 @@ def _print_fit(report: FitReport) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("error", "matches", "NLL per axis (nats)", title="Fit")
-    table.add_row("all", f"{report.matches:,}", f"{report.nll:.4f}")
-    for name, nll in report.nll_by_stratum.items():
-        count = report.matches_by_stratum[name]
-        table.add_row(f"{name} px", f"{count:,}", f"{nll:.4f}" if count else "–")
+    head, *rows = report.rows()
+    table = Table(*head, title="Fit")
+    for row in rows:
+        table.add_row(*row)
     console = Console()
     console.print(table)
-    state = "converged" if report.converged else "did NOT converge"
-    console.print(
-        f"{report.law} by {report.method} on {report.pairs} pairs: {state} after "
-        f"{report.iterations} iterations ({report.message})."
-    )
-    if report.at_bounds:
-        console.print(f"At a bound: {', '.join(report.at_bounds)}.", style="yellow")
+    console.print(report.summary())
 
 
 @app.command(

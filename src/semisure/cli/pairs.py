@@ -28,7 +28,6 @@ from semisure.cli.app import (
     parse_size,
     stages,
 )
-from semisure.errors import FileError
 
 if TYPE_CHECKING:
     from semisure.images import Image
@@ -236,12 +235,7 @@ def _sentence(document: dict[str, Any]) -> str:
 
 
 def _read_homography(path: Path) -> FloatArray:
-    import numpy as np
-
+    from semisure.datasets.sequences import read_homography
     from semisure.geometry.homography import checked
 
-    try:
-        values = np.loadtxt(path)
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} is not a 3 × 3 text file: {error}") from None
-    return checked(values, str(path))
+    return checked(read_homography(path), str(path))

@@ -41,6 +41,7 @@ class _Entry:
     factory: str
     packages: tuple[str, ...] = ()
     variant: str = ""
+    refines_source: bool = False  # of every match, or of some
 
     def weights(self) -> Weights | None:
         if not self.packages:
@@ -52,14 +53,14 @@ class _Entry:
 _KORNIA = ("torch", "kornia")
 _ENTRIES = {
     "daisy": _Entry("daisy", "Daisy"),
-    "xfeat-star": _Entry("xfeat", "XFeatStar", _KORNIA),
+    "xfeat-star": _Entry("xfeat", "XFeatStar", _KORNIA, refines_source=True),
     "loftr": _Entry("loftr", "LoFTR", _KORNIA, "outdoor"),
     "loftr-indoor": _Entry("loftr", "LoFTR", _KORNIA, "indoor"),
     "loftr-indoor-new": _Entry("loftr", "LoFTR", _KORNIA, "indoor-new"),
     "eloftr": _Entry("eloftr", "EfficientLoFTR", ("torch", "transformers")),
     "gim-loftr": _Entry("gim", "GimLoFTR", ("torch",)),
     "comatch": _Entry("comatch", "CoMatch", ("torch",)),
-    "edm": _Entry("edm", "Edm", ("torch",)),
+    "edm": _Entry("edm", "Edm", ("torch",), refines_source=True),
 }
 
 MATCHER_NAMES: tuple[str, ...] = tuple(_ENTRIES)
@@ -71,6 +72,12 @@ def check_name(name: str) -> None:
         raise InputError(
             f"matcher must be one of {', '.join(MATCHER_NAMES)}, but is {name!r}."
         )
+
+
+def refines_source(name: str) -> bool:
+    """True of matchers that refine points of image 0, not of image 1 alone."""
+    check_name(name)
+    return _ENTRIES[name].refines_source
 
 
 def load_matcher(
