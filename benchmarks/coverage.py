@@ -17,24 +17,28 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.covariance import expected_corner_error, mahalanobis2
-from semisure.datasets.located import RETRIEVAL, read_located, read_located_map
+from semisure.datasets.query_maps import RETRIEVAL, read_located, read_located_map
 from semisure.datasets.sequences import read_sequences
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
-from semisure.files import load_calibration
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
-from semisure.images import find_images, read_image, reduced
-from semisure.lifting import lift
+from semisure.io.files import load_calibration
+from semisure.io.images import find_images, read_image, reduced
 from semisure.localize import Source, from_images, stored
+from semisure.maps.lifting import lift
 from semisure.matchers import load_matcher
-from semisure.posefit import refit_pose
-from semisure.refit import RefitMethod, refit_homography, without_bias
-from semisure.shared_error import fit_shared_error
-from semisure.types import FloatArray, Matcher, Matches
-from semisure.warps import random_pair
-from semisure.world import WorldMatches
+from semisure.refit import (
+    RefitMethod,
+    expected_corner_error,
+    refit_homography,
+    refit_pose,
+    without_bias,
+)
+from semisure.refit.covariance import mahalanobis2
+from semisure.selfcal.random_views import random_pair
+from semisure.selfcal.shared_error import fit_shared_error
+from semisure.types import FloatArray, Matcher, Matches, WorldMatches
 
 MATCHERS = ("xfeat-star", "daisy")
 SEED = 777

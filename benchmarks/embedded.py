@@ -21,8 +21,8 @@ import numpy as np
 from semisure.datasets.sequences import read_sequences
 from semisure.errors import SemisureError
 from semisure.estimators import PAPER_ESTIMATORS, estimate_homography
-from semisure.files import load_calibration
-from semisure.images import Image, read_image, reduced
+from semisure.io.files import load_calibration
+from semisure.io.images import Image, read_image, reduced
 from semisure.matchers import load_matcher
 from semisure.matchers.xfeat import XFeatStar
 from semisure.metrics import auc, corner_error

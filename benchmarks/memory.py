@@ -39,7 +39,7 @@ def main() -> None:
 def measure(photos: Path, width: int, height: int) -> None:
     import cv2
 
-    from semisure.images import find_images, read_image
+    from semisure.io.images import find_images, read_image
     from semisure.matchers import load_matcher
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

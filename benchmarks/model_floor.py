@@ -1,8 +1,9 @@
 """What core+'s floor on the fine scale costs where the homography is exact.
 
-`refit.MODEL_FLOOR` was chosen on real pairs whose truth is off by about a pixel. Random
-views of photos obey their homography to rounding, so there the best floor is none; the
-price of the one in use is what this prints, beside the base estimator and `core`.
+`core_plus.MODEL_FLOOR` was chosen on real pairs whose truth is off by about a pixel.
+Random views of photos obey their homography to rounding, so there the best floor is
+none; the price of the one in use is what this prints, beside the base estimator and
+`core`.
 
     python benchmarks/model_floor.py PHOTOS
 """
@@ -15,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure import refit
 from semisure.estimators import estimate_homography
-from semisure.files import load_calibration
-from semisure.images import find_images, read_image, reduced
+from semisure.io.files import load_calibration
+from semisure.io.images import find_images, read_image, reduced
 from semisure.matchers import load_matcher
 from semisure.metrics import auc, corner_error
+from semisure.refit import core_plus, refit_homography
+from semisure.selfcal.random_views import random_pair
 from semisure.types import FloatArray, Matches
-from semisure.warps import random_pair
 
 FLOORS = (0.0, 1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
 THRESHOLDS = (0.5, 1, 3, 5, 10)
@@ -42,14 +43,14 @@ def main() -> None:
         both = list(zip(starts, pairs, strict=True))
         show(f"{name} base", [start.model for start in starts], pairs)
         core = [
-            refit.refit_homography(matches, calibration, start, method="core").model
+            refit_homography(matches, calibration, start, method="core").model
             for start, (matches, _) in both
         ]
         show(f"{name} core", core, pairs)
         for floor in FLOORS:
-            refit.MODEL_FLOOR = floor
+            core_plus.MODEL_FLOOR = floor
             plus = [
-                refit.refit_homography(matches, calibration, start).model
+                refit_homography(matches, calibration, start).model
                 for start, (matches, _) in both
             ]
             show(f"{name} core+ {floor:g}", plus, pairs)

@@ -71,7 +71,7 @@ def measure(photos: Path, name: str, arm: str, width: int, height: int) -> None:
     import cv2
     import numpy as np
 
-    from semisure.images import find_images, read_image
+    from semisure.io.images import find_images, read_image
 
     images = [
         np.asarray(cv2.resize(read_image(path), (width, height)), np.uint8)

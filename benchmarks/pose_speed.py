@@ -16,7 +16,8 @@ import numpy as np
 import pycolmap
 
 from semisure.geometry import pose as se3
-from semisure.posefit import refit_pose, residuals
+from semisure.refit import refit_pose
+from semisure.refit.pose import residuals
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     EXAMPLE_CAMERA,

@@ -20,11 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from embedded import load_pair
-from semisure.calibrate import fit
+from semisure.calibration import fit, observe
 from semisure.datasets.sequences import read_sequences
-from semisure.files import load_calibration
 from semisure.geometry.homography import residual
-from semisure.likelihood import observe
+from semisure.io.files import load_calibration
 from semisure.matchers import load_matcher
 from semisure.metrics import (
     corner_error,

@@ -17,9 +17,8 @@ import cv2
 import numpy as np
 
 import semisure
-from semisure.calibrate import fit
+from semisure.calibration import fit, observe
 from semisure.geometry.homography import project
-from semisure.likelihood import observe
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Calibration, FloatArray, Matches
 

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 
 from semisure import read_image
-from semisure.datasets.finding import read_pairs
+from semisure.datasets.layouts import read_pairs
 
 FEATURES = 4000
 

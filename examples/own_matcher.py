@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 import semisure
-from semisure.images import find_images
+from semisure.io.images import find_images
 from semisure.selfcal import SelfCalSettings
 
 CELL, TEMPERATURE = 8, 0.05

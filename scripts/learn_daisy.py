@@ -19,9 +19,9 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
-from semisure.files import write_atomically
 from semisure.geometry.homography import project as project_points
-from semisure.images import find_images, read_image, reduced
+from semisure.io.atomic import write_atomically
+from semisure.io.images import find_images, read_image, reduced
 from semisure.matchers.daisy_cells import (
     CELL,
     MIN_CONTRAST,
@@ -31,7 +31,7 @@ from semisure.matchers.daisy_cells import (
     describe,
     project,
 )
-from semisure.warps import WarpSettings, random_pair
+from semisure.selfcal.random_views import WarpSettings, random_pair
 
 WARPS = WarpSettings(max_occluders=0)
 MIN_SIDE_PX = 12 * CELL

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 import semisure
-from semisure.demo import sample_folder
-from semisure.files import write_atomically
-from semisure.images import decode_image, jpeg, reduced
-from semisure.plots import plot_matches, png
-from semisure.warps import random_pair
+from semisure.datasets.samples import sample_folder
+from semisure.io.atomic import write_atomically
+from semisure.io.images import decode_image, jpeg, reduced
+from semisure.report.plots import plot_matches, png
+from semisure.selfcal.random_views import random_pair
 
 WIDTH = 1100  # px
 

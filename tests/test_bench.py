@@ -13,22 +13,22 @@ import pytest
 from typer.testing import CliRunner
 
 from bench_trees import texture
-from semisure.bench import BENCHES, export, paper
+from semisure.bench import BENCHES, match_cache, paper
 from semisure.bench.depth import depth_residual
-from semisure.bench.export import Job, Setup, resizing
 from semisure.bench.figures import draw
-from semisure.bench.initial import binned
-from semisure.bench.laws import Judged
+from semisure.bench.match_cache import Job, Setup, resizing
 from semisure.bench.options import Options
+from semisure.bench.outcome import Outcome, Panel, Table, plain, rows_as_csv
 from semisure.bench.parallel import Workers, workers
-from semisure.bench.posterior import curves
 from semisure.bench.run import document, run_bench, text_of, write_outcome
+from semisure.bench.studies.initial import binned
+from semisure.bench.studies.laws import Judged
+from semisure.bench.studies.posterior import curves
 from semisure.bench.study import Study, folds
-from semisure.bench.tables import Outcome, Panel, Table, plain, rows_as_csv
 from semisure.cli import app
 from semisure.datasets.posed import Camera, PosedPair
 from semisure.errors import FileError, InputError, MissingExtraError
-from semisure.images import write_png
+from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Matches, Pair
 
@@ -86,7 +86,7 @@ def test_resizing_maps_pixel_centres() -> None:
 
 
 def test_truth_follows_the_images_to_their_size(tree: Path, tmp_path: Path) -> None:
-    done = export.export(job_for(tree, tmp_path))
+    done = match_cache.export(job_for(tree, tmp_path))
     np.testing.assert_allclose(done.truth, np.eye(3), atol=1e-12)
     assert done.matches().source_size == SIZE
     assert done.group == "i_a/1.png"
@@ -96,15 +96,15 @@ def test_second_export_runs_no_matcher(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_for(tree, tmp_path)
-    first = export.export(job)
-    monkeypatch.setattr(export, "_match", lambda job: pytest.fail("matched again"))
-    assert export.export(job).seconds == first.seconds
+    first = match_cache.export(job)
+    monkeypatch.setattr(match_cache, "_match", lambda job: pytest.fail("matched again"))
+    assert match_cache.export(job).seconds == first.seconds
 
 
 @pytest.mark.parametrize("how", ["cut", "flip", "empty", "foreign"])
 def test_damaged_cache_is_made_again(tree: Path, tmp_path: Path, how: str) -> None:
     job = job_for(tree, tmp_path)
-    file = export.export(job).file
+    file = match_cache.export(job).file
     good = file.read_bytes()
     middle = len(good) // 2
     damaged = {
@@ -114,20 +114,20 @@ def test_damaged_cache_is_made_again(tree: Path, tmp_path: Path, how: str) -> No
         "foreign": b"not a zip file",
     }[how]
     file.write_bytes(damaged)
-    assert len(export.export(job).matches()) > 20
+    assert len(match_cache.export(job).matches()) > 20
 
 
 def test_arrays_changed_inside_a_sound_file_are_noticed(
     tree: Path, tmp_path: Path
 ) -> None:
     job = job_for(tree, tmp_path)
-    file = export.export(job).file
+    file = match_cache.export(job).file
     with np.load(file) as stored:
         arrays = dict(stored)
     arrays["confidence"] = arrays["confidence"] * 0.5
     np.savez(file, **arrays)
     before = arrays["confidence"].max()
-    assert export.export(job).matches().confidence.max() > before
+    assert match_cache.export(job).matches().confidence.max() > before
 
 
 def test_a_changed_setting_never_reuses_a_file(tree: Path, tmp_path: Path) -> None:
@@ -140,18 +140,18 @@ def test_a_changed_setting_never_reuses_a_file(tree: Path, tmp_path: Path) -> No
         replace(job, fingerprint="y"),
         replace(job, pair=turned),
     ]
-    files = {export._file(one) for one in [job, *changed]}
+    files = {match_cache._file(one) for one in [job, *changed]}
     assert len(files) == 6
     # The truth is no part of the matches: a mended homography costs no matching.
     mended = replace(job, pair=replace(job.pair, H_01=2 * np.eye(3)))
-    assert export._file(mended) == export._file(job)
+    assert match_cache._file(mended) == match_cache._file(job)
 
 
 def test_missing_image_is_named(tree: Path, tmp_path: Path) -> None:
     job = job_for(tree, tmp_path)
     lost = replace(job.pair, image1=tree / "i_a" / "9.png")
     with pytest.raises(FileError, match=r"There is no image .*9\.png"):
-        export.export(replace(job, pair=lost))
+        match_cache.export(replace(job, pair=lost))
 
 
 def test_results_do_not_depend_on_the_number_of_workers(
@@ -179,7 +179,7 @@ def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Workers) -
 def test_errors_of_workers_come_back_as_sentences(tmp_path: Path) -> None:
     job = job_for(tmp_path, tmp_path)
     with workers(1) as pool, pytest.raises(FileError, match="There is no image"):
-        pool.map(export.export, [job])
+        pool.map(match_cache.export, [job])
     with pytest.raises(InputError, match="at least 1, but is 0"), workers(0):
         pass
 
@@ -233,7 +233,7 @@ def test_the_papers_tables_are_whole() -> None:
 
 
 def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -> None:
-    from semisure.bench.arms import homography
+    from semisure.bench.studies.arms import homography
 
     outcome = homography(study)
     assert len(outcome.rows) == 6
@@ -252,7 +252,7 @@ def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -
 
 
 def test_estimators_and_weights_print_the_paper_beside_ours(study: Study) -> None:
-    from semisure.bench.arms import estimators, weights
+    from semisure.bench.studies.arms import estimators, weights
 
     table = estimators(study).tables[0]
     assert len(table.rows) == 5 * (2 + 3)
@@ -329,7 +329,7 @@ def test_narrow_logarithmic_axes_have_ticks_that_can_be_read() -> None:
 
 
 def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
-    from semisure.bench.laws import laws
+    from semisure.bench.studies.laws import laws
 
     outcome = laws(study)
     ours = {row["law"]: row for row in outcome.rows}
@@ -376,8 +376,8 @@ def test_roc_and_precision_by_hand() -> None:
 
 
 def test_initial_and_posterior_benches_run(study: Study, tmp_path: Path) -> None:
-    from semisure.bench.initial import initial
-    from semisure.bench.posterior import posterior
+    from semisure.bench.studies.initial import initial
+    from semisure.bench.studies.posterior import posterior
 
     outcome = initial(study)
     counts = [row[3] for row in outcome.tables[0].rows if row[:2] == ["daisy", "core"]]
@@ -392,7 +392,7 @@ def test_initial_and_posterior_benches_run(study: Study, tmp_path: Path) -> None
 
 
 def test_quantity_fits_subsets_of_one_half_only(study: Study) -> None:
-    from semisure.bench.quantity import DRAWS, quantity
+    from semisure.bench.studies.quantity import DRAWS, quantity
 
     rows = quantity(study).rows
     # Three sequences of two pairs: halves of four and two pairs, so N = 2 in both.
@@ -404,7 +404,7 @@ def test_quantity_fits_subsets_of_one_half_only(study: Study) -> None:
 def test_resolution_is_judged_where_it_was_not_fitted(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from semisure.bench import resolution
+    from semisure.bench.studies import resolution
 
     monkeypatch.setattr(resolution, "SIZES", (SIZE, (200, 150)))
     monkeypatch.setattr(resolution, "FITTED_AT", SIZE)
@@ -420,8 +420,8 @@ def test_resolution_is_judged_where_it_was_not_fitted(
 
 
 def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
-    from semisure.bench.runtime import STAGES, runtime
-    from semisure.bench.tail import tail
+    from semisure.bench.studies.runtime import STAGES, runtime
+    from semisure.bench.studies.tail import tail
 
     outcome = tail(study)
     predicted, observed, pairs = outcome.tables[0].rows[0][2:5]
@@ -523,7 +523,7 @@ def test_laws_on_posed_scenes(cache: Path, pool: Workers) -> None:
     roots = [Path(__file__).parents[2] / "shared/data/posed" / name for name in SCENES]
     if not all(root.is_dir() for root in roots):
         pytest.skip("needs ../shared/data/posed")
-    from semisure.bench.laws import laws
+    from semisure.bench.studies.laws import laws
 
     options = Options(data=roots, size=(320, 240), cache=cache, limit=2)
     rows = laws(Study(options, pool)).rows

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from semisure.bench import BENCHES, export, paper
-from semisure.bench.export import Job, Setup
-from semisure.bench.localisation import (
+from semisure.bench import BENCHES, match_cache, paper
+from semisure.bench.match_cache import Job, Setup
+from semisure.bench.options import Options
+from semisure.bench.parallel import Workers
+from semisure.bench.query import observed
+from semisure.bench.run import document, text_of, write_outcome
+from semisure.bench.studies.localisation import (
     JUDGE,
     aachen_table,
     localisation,
@@ -20,17 +24,13 @@ from semisure.bench.localisation import (
     lost,
     submissions,
 )
-from semisure.bench.options import Options
-from semisure.bench.parallel import Workers
-from semisure.bench.query import observed
-from semisure.bench.run import document, text_of, write_outcome
 from semisure.bench.study import Study
 from semisure.cli import app
-from semisure.colmap import MapImage, MapModel
 from semisure.datasets.aachen import RETRIEVAL
-from semisure.datasets.finding import find_sets
+from semisure.datasets.layouts import find_sets
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
+from semisure.maps.colmap import MapImage, MapModel
 from semisure.matchers import refines_source
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Pair
@@ -127,7 +127,7 @@ def test_the_query_is_the_refined_side(
         found, _ = SyntheticMatcher().match(np.eye(3), count=20)
         return found if name == "daisy" else found.swapped()  # as each refines
 
-    monkeypatch.setattr(export, "_matcher", lambda setup: matcher)
+    monkeypatch.setattr(match_cache, "_matcher", lambda setup: matcher)
     images = place / "images"
     pair = Pair(name="p", image0=images / "q.png", image1=images / "a.png")
     setup = Setup(matcher=name, size=None)
@@ -135,7 +135,7 @@ def test_the_query_is_the_refined_side(
         Job(pair=pair, setup=replace(setup, query_first=first), cache=tmp_path,
             fingerprint="x") for first in (False, True)
     )  # fmt: skip
-    done = [export.export(job) for job in (plain, query)]
+    done = [match_cache.export(job) for job in (plain, query)]
     assert (done[1].matches().side == 0).all()
     assert done[1].truth is None
     assert done[1].sizes == ((320, 240), (320, 240))
@@ -186,7 +186,7 @@ def test_cameras_and_map_follow_a_size(study: Study) -> None:
 
 
 def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) -> None:
-    from semisure.files import load_calibration, save_calibration
+    from semisure.io.files import load_calibration, save_calibration
 
     path = tmp_path / "shifted.json"
     shifted = replace(load_calibration("daisy"), location=(0.05, 0.0))

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from semisure.bench import paper
-from semisure.bench.blur import AXES, SIGMA_PX, blurred, easiest, refined_side
 from semisure.bench.figures import draw, rendered
-from semisure.bench.native import read_native
 from semisure.bench.options import Options
+from semisure.bench.outcome import EllipsePanel, MatchPanel, Panel, Radar
 from semisure.bench.parallel import Workers
-from semisure.bench.qualitative import chosen
 from semisure.bench.run import of_study, write_outcome
+from semisure.bench.studies.blur import AXES, SIGMA_PX, blurred, easiest, refined_side
+from semisure.bench.studies.native import read_native
+from semisure.bench.studies.qualitative import chosen
 from semisure.bench.study import Study
-from semisure.bench.tables import EllipsePanel, MatchPanel, Panel, Radar
 from semisure.errors import FileError
-from semisure.images import write_png
+from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
 
 SIZE = (160, 120)

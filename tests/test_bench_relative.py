@@ -13,7 +13,8 @@ import pytest
 from semisure.bench import BENCHES, paper
 from semisure.bench.options import Options
 from semisure.bench.parallel import Workers
-from semisure.bench.relative import (
+from semisure.bench.run import document, write_outcome
+from semisure.bench.studies.relative import (
     ARMS,
     ERROR,
     GAIN,
@@ -22,11 +23,10 @@ from semisure.bench.relative import (
     block,
     relative,
 )
-from semisure.bench.run import document, write_outcome
 from semisure.bench.study import Study
-from semisure.datasets.finding import has_depth, is_posed, read_pairs, read_posed_pairs
+from semisure.datasets.layouts import has_depth, is_posed, read_pairs, read_posed_pairs
 from semisure.errors import FileError, InputError
-from semisure.images import write_png
+from semisure.io.images import write_png
 from semisure.types import FloatArray, Matches
 from test_bench import posed_pair
 from test_layouts import write_index

@@ -15,17 +15,17 @@ from bench_trees import texture
 from semisure.bench import BENCHES
 from semisure.bench.options import Options
 from semisure.bench.parallel import Workers
-from semisure.bench.remember import Call, described, remembered
+from semisure.bench.row_cache import Call, described, remembered
 from semisure.bench.run import of_study, write_outcome
 from semisure.bench.study import LIST_PAIRS, Study, with_truth
 from semisure.bench.views import with_views
 from semisure.cli import app
-from semisure.datasets.finding import find_sets, has_depth, read_pairs
+from semisure.datasets.layouts import find_sets, has_depth, read_pairs
 from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError, FitError, InputError
-from semisure.files import load_calibration
 from semisure.geometry.homography import project
-from semisure.images import read_image, write_png
+from semisure.io.files import load_calibration
+from semisure.io.images import read_image, write_png
 from semisure.types import Pair
 
 SIZE = (160, 120)
@@ -253,7 +253,7 @@ def test_calibrations_fitted_to_data_are_files_that_commands_take(
     study = study_of(pool, tmp_path / "c", root / "planar")
     with pytest.raises(FitError, match=r"at least 1,000 matches, but daisy found \d+"):
         of_study("calibration", study)
-    monkeypatch.setattr("semisure.bench.calibration.LEAST", 100)
+    monkeypatch.setattr("semisure.bench.studies.calibration.LEAST", 100)
     outcome = of_study("calibration", study)
     write_outcome("calibration", study.options, outcome, tmp_path / "out")
     ours = load_calibration(tmp_path / "out" / "daisy.json")

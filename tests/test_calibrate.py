@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semisure.calibrate import fit, nll_per_match
+from semisure.calibration import Observations, fit, nll_per_match, observe
+from semisure.calibration.likelihood import BLOCK_ROWS, Likelihood
+from semisure.calibration.newton import minimise
+from semisure.calibration.optimisers import pack, unpack, weighted_median
+from semisure.error_laws import error_law
 from semisure.errors import FitError, InputError
-from semisure.fitting import pack, unpack, weighted_median
-from semisure.likelihood import BLOCK_ROWS, Likelihood, Observations, observe
 from semisure.mixture import sample
-from semisure.newton import minimise
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import LAW_NAMES, Calibration
-from semisure.variants import error_law
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.files import save_calibration, save_matches
+from semisure.io.files import save_calibration, save_matches
 from semisure.metrics import corner_error
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 
@@ -44,7 +44,7 @@ def test_fit_then_refit(pair_files: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "better.json"
     done = semisure("refit", pair_files[1], "-c", theta, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("500 matches; the homography rests on ")
+    assert done.stdout.startswith("500 matches, median expected error ")
     done = semisure("refit", pair_files[1], "-c", theta, "--json")
     printed = json.loads(done.stdout)
     stored = json.loads(out.read_text())
@@ -183,7 +183,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
     import signal
     import time
 
-    from semisure.images import write_png
+    from semisure.io.images import write_png
 
     blobs = np.random.default_rng(0).integers(0, 256, (60, 80), np.uint8)
     (tmp_path / "photos").mkdir()
@@ -218,7 +218,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> list[Path]:
-    from semisure.images import write_png
+    from semisure.io.images import write_png
 
     blobs = np.random.default_rng(0).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
     pixels = np.uint8(128 + 40 * np.clip(blobs, -3, 3))
@@ -244,7 +244,7 @@ def test_the_report_of_a_pair_is_one_file(photos: list[Path], tmp_path: Path) ->
 
 
 def test_the_report_of_nothing_says_so(photos: list[Path], tmp_path: Path) -> None:
-    from semisure.images import write_png
+    from semisure.io.images import write_png
 
     write_png(photos[1], np.zeros((100, 100), np.uint8))
     page = tmp_path / "page.html"
@@ -256,7 +256,7 @@ def test_the_report_of_nothing_says_so(photos: list[Path], tmp_path: Path) -> No
 def test_the_report_of_unrelated_images_shows_no_overlay(
     photos: list[Path], tmp_path: Path
 ) -> None:
-    from semisure.images import write_png
+    from semisure.io.images import write_png
 
     blobs = np.random.default_rng(5).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
     write_png(photos[1], np.uint8(128 + 40 * np.clip(blobs, -3, 3)))
@@ -267,12 +267,12 @@ def test_the_report_of_unrelated_images_shows_no_overlay(
 
 
 def test_demo_without_its_photos_names_the_extra(monkeypatch) -> None:
-    from semisure import demo
+    from semisure.datasets import samples
     from semisure.errors import MissingExtraError
 
-    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(samples, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"semisure\[demo\]"):
-        demo.sample_folder()
+        samples.sample_folder()
 
 
 def test_matchers_without_torch_names_the_pip_line(monkeypatch) -> None:

@@ -16,8 +16,8 @@ import typer
 from typer.testing import CliRunner
 
 from semisure.cli import app
-from semisure.files import save_calibration, save_matches
-from semisure.images import write_png
+from semisure.io.files import save_calibration, save_matches
+from semisure.io.images import write_png
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 
 KNOWN = typer.main.get_command(app)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure import hloc
-from semisure.colmap import read_model
 from semisure.errors import FileError, InputError, MissingExtraError
+from semisure.maps import hloc
+from semisure.maps.colmap import read_model
 from semisure.synthetic import SyntheticMatcher
 
 CAMERAS = (

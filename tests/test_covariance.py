@@ -8,16 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure import covariance
+from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.estimators import estimate_homography
-from semisure.files import load_calibration, save_calibration
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
+from semisure.io.files import load_calibration, save_calibration
 from semisure.metrics import corner_error
-from semisure.posefit import refit_pose
-from semisure.refit import refit_homography
-from semisure.shared_error import fit_shared_error
+from semisure.refit import covariance, refit_homography, refit_pose
+from semisure.selfcal.shared_error import fit_shared_error
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     SyntheticMatcher,
@@ -25,9 +24,7 @@ from semisure.synthetic import (
     random_pose,
 )
 from semisure.synthetic import EXAMPLE_CAMERA as CAMERA
-from semisure.types import FloatArray, Matches
-from semisure.variants import error_law
-from semisure.world import WorldMatches
+from semisure.types import FloatArray, Matches, WorldMatches
 
 MEDIAN = {6: 5.348, 8: 7.344}  # of χ², from tables
 NINETY = {6: 10.645, 8: 13.362}

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")
 
 from semisure.errors import FileError, InputError  # noqa: E402
-from semisure.images import Image  # noqa: E402
+from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import eloftr as e  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
 from semisure.types import Matcher  # noqa: E402

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from semisure import linelaw
 from semisure.errors import InputError
 from semisure.geometry import epipolar
+from semisure.geometry.rotations import rotation
 from semisure.mixture import GAUSSIAN, ErrorLaw, sample
+from semisure.refit import line_law
 from semisure.types import FloatArray, Matches
 
 K0 = np.array([[500.0, 0, 320], [0, 510, 240], [0, 0, 1]])
@@ -23,7 +24,7 @@ K1 = np.array([[620.0, 0, 310], [0, 600, 250], [0, 0, 1]])
 def a_pose(seed: int = 0) -> FloatArray:
     rng = np.random.default_rng(seed)
     t = rng.normal(size=3)
-    R = epipolar.rotation(rng.normal(0, 0.2, 3))
+    R = rotation(rng.normal(0, 0.2, 3))
     return np.column_stack([R, t / np.linalg.norm(t)])
 
 
@@ -113,9 +114,9 @@ def test_reprojection_has_the_derivatives_of_finite_differences(seed: int) -> No
 
 
 def test_rotation_by_a_right_angle_turns_x_to_y() -> None:
-    R = epipolar.rotation(np.array([0.0, 0.0, np.pi / 2]))
+    R = rotation(np.array([0.0, 0.0, np.pi / 2]))
     assert np.allclose(R, [[0, -1, 0], [1, 0, 0], [0, 0, 1]])
-    assert np.array_equal(epipolar.rotation(np.zeros(3)), np.eye(3))
+    assert np.array_equal(rotation(np.zeros(3)), np.eye(3))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -161,10 +162,10 @@ def a_law(n: int = 1, tail_logit: float = 0.0) -> ErrorLaw:
     )
 
 
-def across(law: ErrorLaw, angle: float) -> linelaw.LineLaw:
+def across(law: ErrorLaw, angle: float) -> line_law.LineLaw:
     n = len(law)
     normal = np.tile([np.cos(angle), np.sin(angle)], (n, 1))
-    return linelaw.across(law, normal, np.zeros(n) + 1e-9, np.full(n, 800.0))
+    return line_law.across(law, normal, np.zeros(n) + 1e-9, np.full(n, 800.0))
 
 
 def test_golden_density_of_two_laplace_variables() -> None:
@@ -172,8 +173,8 @@ def test_golden_density_of_two_laplace_variables() -> None:
     # At d = 0: 1/6. At d = 2 ln 2: (1 − 1/4)/6 = 1/8.
     # Equal scales a = b = 1: (1 + d) e^{−d} / 4; at d = 0: 1/4, at 1: 1/(2e).
     def density(a: float, b: float, d: float) -> float:
-        law = linelaw.LineLaw(*(np.array([v]) for v in (a, b, 1.0, 0.0, 0.0)))
-        return float(np.exp(linelaw.log_density(law, np.array([d])))[0])
+        law = line_law.LineLaw(*(np.array([v]) for v in (a, b, 1.0, 0.0, 0.0)))
+        return float(np.exp(line_law.log_density(law, np.array([d])))[0])
 
     assert density(2, 1, 0) == pytest.approx(1 / 6, rel=1e-12)
     assert density(2, 1, 2 * np.log(2)) == pytest.approx(1 / 8, rel=1e-12)
@@ -185,8 +186,8 @@ def test_golden_density_of_two_laplace_variables() -> None:
 
 def test_pull_at_the_line_is_the_inverse_product_of_the_scales() -> None:
     # A single component: −p'/(d p) → 1/(a b) at d = 0; a = 2, b = ½: 1.
-    law = linelaw.LineLaw(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.0, 0.0)))
-    assert linelaw.pull(law, np.zeros(1))[0] == pytest.approx(1.0, rel=1e-12)
+    law = line_law.LineLaw(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.0, 0.0)))
+    assert line_law.pull(law, np.zeros(1))[0] == pytest.approx(1.0, rel=1e-12)
 
 
 @given(angle=st.floats(0, 6.3), tail=st.floats(-6, 6), d=st.floats(-60, 60).map(float))
@@ -197,11 +198,13 @@ def test_pull_is_the_slope_and_falls_with_distance(
     at, h = law.shift + d, 1e-5 * max(1.0, abs(d))
     if abs(d) < 0.1:  # a line along an axis leaves one Laplace: a kink at 0
         return
-    slope = (linelaw.log_density(law, at + h) - linelaw.log_density(law, at - h)) / (
+    slope = (line_law.log_density(law, at + h) - line_law.log_density(law, at - h)) / (
         2 * h
     )
-    assert np.allclose(-slope / d, linelaw.pull(law, at), rtol=1e-3, atol=1e-9)
-    assert linelaw.pull(law, law.shift + 1.1 * d) <= linelaw.pull(law, at) * (1 + 1e-9)
+    assert np.allclose(-slope / d, line_law.pull(law, at), rtol=1e-3, atol=1e-9)
+    assert line_law.pull(law, law.shift + 1.1 * d) <= line_law.pull(law, at) * (
+        1 + 1e-9
+    )
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.4, 1.2, np.pi / 2, 2.5])
@@ -211,8 +214,8 @@ def test_law_across_a_line_is_the_law_of_the_projected_residual(angle: float) ->
     one = across(a_law(1, -np.inf), angle)
 
     def density(d: float) -> float:
-        p = np.exp(linelaw.log_density(one, np.array([d])))[0]
-        return float(p - one.background[0]) / (1.0 - linelaw.BACKGROUND)
+        p = np.exp(line_law.log_density(one, np.array([d])))[0]
+        return float(p - one.background[0]) / (1.0 - line_law.BACKGROUND)
 
     middle = float(one.shift[0])
     for lo, hi in ((middle - 1, middle), (middle, middle + 2), (middle + 2, 20)):
@@ -226,11 +229,11 @@ def test_a_doubtful_match_and_a_distant_one_weigh_nothing() -> None:
     # Prior ½ per axis: the peak has 0.98/4. At the line, scales a = 1, b → 0, its
     # density is 0.245/2; the rest is 0.755/800.
     law = across(a_law(tail_logit=0.0), np.pi / 2)
-    success = linelaw.coarse_success(law, law.shift)
+    success = line_law.coarse_success(law, law.shift)
     assert success[0] == pytest.approx(0.1225 / (0.1225 + 0.755 / 800), rel=1e-6)
-    assert linelaw.coarse_success(law, law.shift + 50)[0] < 1e-12
+    assert line_law.coarse_success(law, law.shift + 50)[0] < 1e-12
     never = across(a_law(tail_logit=np.inf), 0.3)
-    assert linelaw.pull(never, never.shift)[0] == 0.0
+    assert line_law.pull(never, never.shift)[0] == 0.0
 
 
 def test_gaussian_laws_are_refused_with_a_reason() -> None:

@@ -12,7 +12,7 @@ from semisure.estimators import (
     estimate_homography,
     load_estimator,
 )
-from semisure.estimators.poselib import _options
+from semisure.estimators.poselib_options import ransac_options
 from semisure.estimators.settings import RansacSettings
 from semisure.metrics import corner_error
 from semisure.types import FloatArray, Matches, RobustEstimator
@@ -117,9 +117,11 @@ def test_poselib_options_are_checked_against_the_installed_names() -> None:
     known = dict.fromkeys(
         ("max_error", "max_iterations", "min_iterations", "success_prob", "seed")
     )
-    assert _options(known, RansacSettings())["max_error"] == 3.0
+    options = ransac_options(known, RansacSettings(), "max_reproj_error")
+    assert options["max_error"] == 3.0
+    without = {k: v for k, v in known.items() if k != "seed"}
     with pytest.raises(MissingExtraError, match="seed"):
-        _options({k: v for k, v in known.items() if k != "seed"}, RansacSettings())
+        ransac_options(without, RansacSettings(), "max_reproj_error")
 
 
 def test_missing_extra_names_its_pip_line(monkeypatch, matches: Matches) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.calibrate import fit
+from semisure.calibration import fit
 from semisure.errors import FileError
-from semisure.files import (
+from semisure.io.atomic import write_atomically
+from semisure.io.files import (
     load_arrays,
     load_calibration,
     load_matches,
     save_calibration,
     save_matches,
-    write_atomically,
 )
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Calibration, Matches

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from semisure.errors import FileError
-from semisure.images import decode_image, find_images, read_image, reduced, write_png
+from semisure.io.images import decode_image, find_images, read_image, reduced, write_png
 
 RNG = np.random.default_rng(0)
 PICTURE = cv2.GaussianBlur(RNG.integers(0, 256, (60, 90, 3), np.uint8), (0, 0), 2)
@@ -102,7 +102,7 @@ def test_missing_files_and_folders_get_one_sentence(tmp_path: Path) -> None:
 
 
 def test_oversized_images_are_refused(monkeypatch) -> None:
-    monkeypatch.setattr("semisure.images.MAX_PIXELS", 1000)
+    monkeypatch.setattr("semisure.io.images.MAX_PIXELS", 1000)
     with pytest.raises(FileError, match="90 × 60 pixels, more than the 1,000"):
         decode_image(encoded(".png"))
 

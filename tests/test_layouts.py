@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.datasets.folders import read_homographies
 from semisure.datasets.megadepth import read_index, read_megadepth
+from semisure.datasets.pair_lists import read_homographies
 from semisure.datasets.sequences import HPATCHES_EXCLUDED, read_sequences
 from semisure.errors import FileError
 

@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure import hloc
-from semisure.colmap import MapImage, MapModel, RawCamera, read_model
+from semisure.error_laws import error_law
 from semisure.errors import FileError
-from semisure.files import load_calibration, save_calibration
 from semisure.geometry import pose as se3
-from semisure.lifting import lift, towards_source
+from semisure.io.files import load_calibration, save_calibration
 from semisure.localize import (
     LocalizeSettings,
     QueryFirst,
@@ -24,11 +22,13 @@ from semisure.localize import (
     localize,
     localize_query,
 )
+from semisure.maps import hloc
+from semisure.maps.colmap import MapImage, MapModel, RawCamera, read_model
+from semisure.maps.lifting import lift, towards_source
 from semisure.matchers import load_matcher
 from semisure.mixture import sample
 from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from semisure.types import FloatArray, Matches
-from semisure.variants import error_law
 
 CAMERA = EXAMPLE_CAMERA
 NAMES = ("db/0.jpg", "db/1.jpg", "db/2.jpg")
@@ -128,11 +128,15 @@ def test_no_matches_and_no_keypoints_lift_to_nothing() -> None:
 
 
 def test_cues_of_the_other_side_are_transported() -> None:
-    moved = towards_source(grid(zoom=2.0, side=1))
+    moved, shift_map = towards_source(grid(zoom=2.0, side=1))
     assert (moved.side == 0).all()
     assert np.allclose(moved.fine_std, 2.0)
     assert np.allclose(moved.fine_window, 16.0)
-    assert towards_source(grid(side=0)).fine_std.max() == 1.0
+    # One window to the right in image 1 is 16 px to the left in image 0.
+    assert np.allclose(moved.fine_window[0] * shift_map[0] @ [1.0, 0.0], [-16.0, 0.0])
+    same, identity = towards_source(grid(side=0))
+    assert same.fine_std.max() == 1.0
+    assert np.allclose(identity, np.eye(2))
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -291,7 +295,7 @@ def write_text_model(model: MapModel, folder: Path) -> None:
     )
     lines = []
     for i, image in enumerate(model.images.values(), start=1):
-        pose = [*se3.quaternion(image.pose[:, :3]), *image.pose[:, 3]]
+        pose = se3.seven_numbers(image.pose)
         lines.append(f"{i} {' '.join(map(repr, map(float, pose)))} 1 {image.name}")
         rows = zip(image.points + 0.5, image.point_ids, strict=True)
         lines.append(" ".join(f"{x!r} {y!r} {k}" for (x, y), k in

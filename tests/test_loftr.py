@@ -14,7 +14,7 @@ kornia = pytest.importorskip(
 )
 
 from semisure.errors import FileError, InputError  # noqa: E402
-from semisure.images import Image  # noqa: E402
+from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
 from semisure.matchers.loftr import LoFTR  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
@@ -101,7 +101,7 @@ def test_cues_are_those_of_the_whole_matrices(weights: Path) -> None:
     w1 = seen["data"]["hw1_c"][1]
     k = np.arange(c1.shape[0])
     coarse = np.stack([std(rows[i], 8 * (k % w1)), std(rows[i], 8 * (k // w1))], 1)
-    assert matches.coarse_std == pytest.approx(coarse, rel=1e-5, abs=1e-5)
+    assert matches.coarse_std == pytest.approx(coarse, rel=1e-4, abs=1e-5)
     heat = np.einsum("mc,mrc->mr", f0[:, 12], f1) / 128**0.5
     heat = np.exp(heat - heat.max(axis=1, keepdims=True))
     heat /= heat.sum(axis=1, keepdims=True)

@@ -15,7 +15,7 @@ from semisure.datasets.aachen import (
     read_aachen,
     read_aachen_map,
 )
-from semisure.datasets.located import (
+from semisure.datasets.query_maps import (
     MAP_NAME,
     is_located,
     read_located,
@@ -24,7 +24,7 @@ from semisure.datasets.located import (
 from semisure.errors import FileError
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX
-from semisure.images import write_png
+from semisure.io.images import write_png
 from semisure.types import Array, FloatArray
 from two_planes import CAMERA, SIZE, K, posed, render
 
@@ -96,7 +96,7 @@ def write_bin_model(folder: Path) -> None:
     cameras = struct.pack("<QiiQQ4d", 1, 1, 2, *SIZE, f, cx, cy, 0.0)
     images = struct.pack("<Q", len(MAPPED))
     for k, (name, pose) in enumerate(MAPPED.items(), start=1):
-        numbers = [*se3.quaternion(pose[:, :3]), *pose[:, 3]]
+        numbers = se3.seven_numbers(pose)
         images += struct.pack("<i7di", k, *numbers, 1) + f"db/{name}\0".encode()
         xy, ids = LANDMARKS.seen[name]
         images += struct.pack("<Q", len(ids))

@@ -10,7 +10,7 @@ from semisure.demo import sample_folder
 from semisure.errors import InputError
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import residual
-from semisure.images import Image, read_image, reduced
+from semisure.io.images import Image, read_image, reduced
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy, heat_covariance, heat_map, peak_offset
 from semisure.matchers.daisy_cells import (
@@ -23,8 +23,8 @@ from semisure.matchers.daisy_cells import (
     turn,
 )
 from semisure.metrics import corner_error, spearman
+from semisure.selfcal.random_views import WarpSettings, random_pair
 from semisure.types import Matcher, Matches
-from semisure.warps import WarpSettings, random_pair
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
 

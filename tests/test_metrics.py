@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semisure import metrics, mixture
+from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.synthetic import SyntheticMatcher
-from semisure.variants import error_law
 
 
 def test_corner_error_of_a_shift_and_of_nothing() -> None:

@@ -12,10 +12,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 
 from semisure import mixture
+from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX, ErrorLaw
 from semisure.types import LAW_NAMES, Calibration, Matches
-from semisure.variants import error_law
 
 scale = st.floats(1e-2, 1e3)
 gate = st.floats(-30, 30)

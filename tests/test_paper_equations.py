@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from semisure import mixture, refit, weighting
-from semisure.calibrate import fit, nll_per_match
-from semisure.fitting import pack
+from semisure import mixture
+from semisure.calibration import fit, nll_per_match, observe
+from semisure.calibration.likelihood import Likelihood
+from semisure.calibration.optimisers import pack
 from semisure.geometry.homography import project, residual, weighted_dlt
-from semisure.likelihood import Likelihood, observe
 from semisure.mixture import ErrorLaw
+from semisure.refit import homography as refit
+from semisure.refit import weights
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Calibration, Matches
 
@@ -128,14 +130,14 @@ def test_eq_weight_approx_is_bayes_with_the_calibrated_components() -> None:
         good = (1 - alpha) * laplace(r[0, axis], law.fine_scale[0, axis])
         bad = alpha * laplace(r[0, axis], law.coarse_scale[0, axis])
         expected *= good / (good + bad)
-    assert weighting.core(law, r)[0] == pytest.approx(expected)
+    assert weights.core(law, r)[0] == pytest.approx(expected)
 
 
 def test_weight_is_the_product_of_the_axis_posteriors() -> None:
     # At r = (0.3, 6) with scales 1 and 4 and tail 0.2: 16/(16 + e^{0.75|r|}) each.
     law = one_law(1, 4, 0.2)
     by_hand = 16 / (16 + math.exp(0.225)) * 16 / (16 + math.exp(4.5))
-    assert weighting.core(law, np.array([[0.3, 6.0]]))[0] == pytest.approx(by_hand)
+    assert weights.core(law, np.array([[0.3, 6.0]]))[0] == pytest.approx(by_hand)
     assert by_hand == pytest.approx(0.14, abs=0.005)
 
 

@@ -9,8 +9,9 @@ import cv2
 import numpy as np
 import pytest
 
-from semisure.overlay import compare
-from semisure.plots import (
+from semisure.report.html import Picture, Section, write_report
+from semisure.report.overlay import compare
+from semisure.report.plots import (
     COLOR_STOPS,
     light_and_dark,
     plot_bars,
@@ -18,7 +19,6 @@ from semisure.plots import (
     plot_weights,
     png,
 )
-from semisure.report import Picture, Section, write_report
 
 SOURCE = Path(__file__).parents[1] / "src" / "semisure"
 
@@ -61,7 +61,7 @@ def test_a_twin_is_shown_on_dark_pages_and_a_lone_picture_on_white(tmp_path) -> 
 
 
 def test_the_colours_of_errors_are_the_same_everywhere() -> None:
-    style = (SOURCE / "report.py").read_text()
+    style = (SOURCE / "report/html.py").read_text()
     assert ", ".join(COLOR_STOPS) in style
     script = (SOURCE / "web" / "static" / "app.js").read_text()
     stops = re.search(r"STOPS = (\[.*\]);", script)

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from semisure.datasets.sequences import read_sequences
+from semisure.error_laws import error_law
 from semisure.estimators import PAPER_ESTIMATORS, estimate_homography
-from semisure.files import load_calibration
 from semisure.geometry.homography import residual
-from semisure.images import read_image
+from semisure.io.files import load_calibration
+from semisure.io.images import read_image
 from semisure.matchers import load_matcher
 from semisure.metrics import auc, corner_error
 from semisure.mixture import cdf, expected_abs_error
 from semisure.refit import refit_homography
 from semisure.types import FloatArray, Matches
-from semisure.variants import error_law
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "homography"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure import weighting
+from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import inverse, project
@@ -17,11 +17,11 @@ from semisure.refit import (
     REFIT_METHODS,
     refit_homography,
     refit_points,
+    weights,
     without_bias,
 )
 from semisure.synthetic import SyntheticMatcher, random_homography
 from semisure.types import Calibration, Estimate, FloatArray, Matches
-from semisure.variants import error_law
 
 FAILING = Calibration(  # about 30 % coarse failures
     coarse_var_gain=(1.5, 1.2),
@@ -281,11 +281,11 @@ class TestWeights:
     r = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0]])
 
     def test_uniform_and_binary(self) -> None:
-        assert weighting.uniform(3).tolist() == [1, 1, 1]
-        assert weighting.binary(np.array([True, False])).tolist() == [1, 0]
+        assert weights.uniform(3).tolist() == [1, 1, 1]
+        assert weights.binary(np.array([True, False])).tolist() == [1, 0]
 
     def test_huber_at_two_pixels(self) -> None:
-        assert weighting.huber(self.r).tolist() == pytest.approx([1, 0.4, 1])
+        assert weights.huber(self.r).tolist() == pytest.approx([1, 0.4, 1])
 
     def test_laplace_laplace_from_residuals_alone(self) -> None:
         r = np.array([[1.0, 1], [-1, -1], [8, 8], [1, -1]])
@@ -293,12 +293,12 @@ class TestWeights:
         # scales 1 and 8, prior 3/4: per axis 24 e^{−7|r|/8} : 1 as odds.
         odds = 24 * np.exp(-7 / 8)
         expected = (odds / (1 + odds)) ** 2
-        assert weighting.laplace_laplace(r, inliers)[0] == pytest.approx(expected)
+        assert weights.laplace_laplace(r, inliers)[0] == pytest.approx(expected)
         everything = np.ones(4, bool)
-        assert weighting.laplace_laplace(r, everything).tolist() == [1, 1, 1, 1]
+        assert weights.laplace_laplace(r, everything).tolist() == [1, 1, 1, 1]
 
     def test_confidence_and_fine_std(self) -> None:
         m = np.array([0.2, 0.9])
-        assert weighting.coarse_confidence(m) is m
+        assert weights.coarse_confidence(m) is m
         std = np.array([[1.0, 3.0], [0.0, 0.0]])
-        assert weighting.raw_fine_std(std).tolist() == pytest.approx([0.2, 1e4])
+        assert weights.raw_fine_std(std).tolist() == pytest.approx([0.2, 1e4])

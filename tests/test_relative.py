@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from semisure.datasets.posed import depth_at, read_posed
+from semisure.error_laws import error_law
 from semisure.errors import FileError, InputError
 from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry import epipolar
+from semisure.geometry.rotations import rotation
 from semisure.metrics import pose_error_deg
 from semisure.mixture import coarse_failure
-from semisure.relative import RELATIVE_METHODS, refit_relative
+from semisure.refit import RELATIVE_METHODS, refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Estimate, FloatArray, Matches
-from semisure.variants import error_law
 
 K = np.array([[520.0, 0, 320], [0, 520, 240], [0, 0, 1]])
 DATA = Path(__file__).parents[2] / "shared" / "data" / "posed"
@@ -28,7 +29,7 @@ needs_data = pytest.mark.skipif(
 
 
 def pose(turn: tuple[float, float, float], t: tuple[float, float, float]) -> FloatArray:
-    return np.column_stack([epipolar.rotation(np.array(turn)), np.array(t)])
+    return np.column_stack([rotation(np.array(turn)), np.array(t)])
 
 
 TRUTH = pose((0.02, -0.15, 0.03), (0.9, 0.1, 0.2))
@@ -309,8 +310,8 @@ def test_posed_sets_are_read_with_their_conventions() -> None:
 
 @needs_data
 def test_ours_gains_on_real_images_from_plain_ransac() -> None:
-    from semisure.files import load_calibration
-    from semisure.images import read_image
+    from semisure.io.files import load_calibration
+    from semisure.io.images import read_image
     from semisure.matchers import load_matcher
 
     daisy, known = load_matcher("daisy"), load_calibration("daisy")

@@ -9,16 +9,16 @@ import cv2
 import numpy as np
 import pytest
 
+from semisure.calibration.optimisers import pack
 from semisure.demo import PHOTOS, sample_folder
 from semisure.errors import FileError, InputError
-from semisure.files import load_calibration
-from semisure.fitting import pack
-from semisure.images import read_image, reduced, write_png
+from semisure.io.files import load_calibration
+from semisure.io.images import read_image, reduced, write_png
 from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
 from semisure.pipeline import match_pair
 from semisure.selfcal import SelfCalSettings, self_calibrate
-from semisure.warps import random_pair
+from semisure.selfcal.random_views import random_pair
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
 

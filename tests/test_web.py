@@ -22,9 +22,9 @@ from semisure.matchers import describe_matchers
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.web import samples, work
 from semisure.web.app import make_app
+from semisure.web.image_headers import check_upload, image_size
 from semisure.web.limits import Limits
-from semisure.web.menu import Order
-from semisure.web.uploads import check_upload, image_size
+from semisure.web.orders import Order
 from web_client import ADDRESS, SMALL, finish, picture, png_of_size, post
 
 

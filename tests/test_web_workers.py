@@ -36,9 +36,9 @@ if sys.platform == "win32":
 from fastapi.testclient import TestClient
 
 from semisure.web.app import make_app
-from semisure.web.jobs import FullError, Job, Queue
 from semisure.web.limits import Limits
-from semisure.web.menu import Order, shipped_calibrations
+from semisure.web.orders import Order, shipped_calibrations
+from semisure.web.queue import FullError, Job, Queue
 from semisure.web.workers import BUG, Worker
 
 ONE = Limits(workers=1, waiting=2, kept=3, seconds=60)

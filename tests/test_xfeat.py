@@ -15,12 +15,12 @@ pytest.importorskip("skimage", reason="scikit-image carries the photos")
 
 from semisure.demo import sample_folder  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
-from semisure.images import Image, read_image, reduced  # noqa: E402
+from semisure.io.images import Image, read_image, reduced  # noqa: E402
 from semisure.matchers import describe_matchers, load_matcher  # noqa: E402
 from semisure.matchers._weights import locate  # noqa: E402
 from semisure.matchers.xfeat import WEIGHTS, XFeatStar  # noqa: E402
+from semisure.selfcal.random_views import random_pair  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
-from semisure.warps import random_pair  # noqa: E402
 
 needs_weights = pytest.mark.skipif(
     locate(WEIGHTS) is None, reason="XFeat's weights are not on this machine"
@@ -124,7 +124,7 @@ def test_reduced_images_are_mapped_back_to_their_own_pixels() -> None:
 
 @needs_weights
 def test_shipped_calibrations_know_the_shift() -> None:
-    from semisure.files import load_calibration
+    from semisure.io.files import load_calibration
 
     ours, faithful = (
         load_calibration(name) for name in ("xfeat-star", "xfeat-star-faithful")

@@ -3,59 +3,68 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from semisure import _moved
 from semisure.__about__ import __version__
 
 if TYPE_CHECKING:
-    from semisure.calibrate import FitReport, fit
-    from semisure.covariance import expected_corner_error
+    from semisure.calibration import FitReport, fit
+    from semisure.error_laws import error_law
     from semisure.errors import InputError, SemisureError
-    from semisure.estimators import estimate_homography, load_estimator
-    from semisure.estimators.pose import estimate_pose
-    from semisure.estimators.relative import estimate_relative
-    from semisure.estimators.settings import RansacSettings
-    from semisure.files import (
+    from semisure.estimators import (
+        RansacSettings,
+        estimate_homography,
+        estimate_pose,
+        estimate_relative,
+        load_estimator,
+    )
+    from semisure.geometry.camera import Camera
+    from semisure.geometry.homography import residual
+    from semisure.io.files import (
         load_calibration,
         load_matches,
         save_calibration,
         save_matches,
     )
-    from semisure.geometry.camera import Camera
-    from semisure.geometry.homography import residual
-    from semisure.images import read_image
+    from semisure.io.images import read_image
     from semisure.matchers import load_matcher
     from semisure.mixture import coarse_failure, coarse_success, expected_abs_error
     from semisure.pipeline import match_pair
-    from semisure.posefit import refit_pose
-    from semisure.refit import refit_homography, refit_points, without_bias
-    from semisure.relative import refit_relative
+    from semisure.refit import (
+        expected_corner_error,
+        refit_homography,
+        refit_points,
+        refit_pose,
+        refit_relative,
+        without_bias,
+    )
     from semisure.selfcal import self_calibrate
-    from semisure.types import Calibration, Estimate, Matches, Pair, Refit
-    from semisure.variants import error_law
-    from semisure.world import WorldMatches
+    from semisure.types import (
+        Calibration,
+        Estimate,
+        Matches,
+        Pair,
+        Refit,
+        WorldMatches,
+    )
 
 # Each is loaded when it is first asked for: `semisure --help` needs none of them.
 _ROOMS = {
-    "calibrate": "FitReport fit",
-    "covariance": "expected_corner_error",
+    "calibration": "FitReport fit",
+    "error_laws": "error_law",
     "errors": "InputError SemisureError",
-    "estimators": "estimate_homography load_estimator",
-    "estimators.pose": "estimate_pose",
-    "estimators.relative": "estimate_relative",
-    "estimators.settings": "RansacSettings",
-    "files": "load_calibration load_matches save_calibration save_matches",
+    "estimators": "RansacSettings estimate_homography estimate_pose estimate_relative "
+    "load_estimator",
     "geometry.camera": "Camera",
     "geometry.homography": "residual",
-    "images": "read_image",
+    "io.files": "load_calibration load_matches save_calibration save_matches",
+    "io.images": "read_image",
     "matchers": "load_matcher",
     "mixture": "coarse_failure coarse_success expected_abs_error",
     "pipeline": "match_pair",
-    "posefit": "refit_pose",
-    "refit": "refit_homography refit_points without_bias",
-    "relative": "refit_relative",
+    "refit": "expected_corner_error refit_homography refit_points refit_pose "
+    "refit_relative without_bias",
     "selfcal": "self_calibrate",
-    "types": "Calibration Estimate Matches Pair Refit",
-    "variants": "error_law",
-    "world": "WorldMatches",
+    "types": "Calibration Estimate Matches Pair Refit WorldMatches",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
@@ -99,12 +108,17 @@ __all__ = [
 ]
 
 
+_moved.install()
+
+
 def __getattr__(name: str) -> Any:
+    if name in _moved.MODULES:
+        return import_module(f"semisure.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'semisure' has no attribute {name!r}")
-    found = getattr(import_module(f"semisure.{_HOME[name]}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(f"semisure.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

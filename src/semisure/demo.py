@@ -7,7 +7,6 @@ its measured disparity. The calibration is the shipped one, made from other phot
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,35 +15,33 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from semisure.errors import MissingExtraError
+from semisure.datasets.samples import PHOTOS, STEREO, sample_folder
 from semisure.estimators import estimate_homography
-from semisure.files import load_calibration
 from semisure.geometry.homography import residual
-from semisure.images import Image, read_image
+from semisure.io.files import load_calibration
+from semisure.io.images import Image, read_image
 from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
-from semisure.overlay import overlay
 from semisure.pipeline import PairResult, match_pair
-from semisure.plots import (
+from semisure.refit import refit_homography
+from semisure.report.html import Picture, Section, write_report
+from semisure.report.overlay import overlay
+from semisure.report.plots import (
     light_and_dark,
     plot_bars,
     plot_matches,
     plot_reliability,
     png,
 )
-from semisure.refit import refit_homography
-from semisure.report import Picture, Section, write_report
+from semisure.selfcal.random_views import random_pair
 from semisure.types import Calibration, FloatArray, Matcher
-from semisure.warps import random_pair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PHOTOS = ("astronaut.png", "camera.png", "coffee.png", "rocket.jpg", "brick.png")
 VIEWS = 3  # of each photo
 ESTIMATORS = ("ransac", "magsac++")
 ARMS = ("base", "core", "core+")
-STEREO = ("motorcycle_left.png", "motorcycle_right.png", "motorcycle_disp.npz")
 
 
 @dataclass(slots=True, eq=False)
@@ -86,14 +83,6 @@ def run(
     _write_page(page, result)
     tick(total, total)
     return result
-
-
-def sample_folder() -> Path:
-    """Where the installed scikit-image keeps its photos."""
-    found = importlib.util.find_spec("skimage")
-    if found is None or found.origin is None:
-        raise MissingExtraError("scikit-image", "demo", "The demo")
-    return Path(found.origin).with_name("data")
 
 
 def _try_view(

@@ -11,25 +11,24 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semisure.__about__ import __version__
-from semisure.colmap import MapModel
 from semisure.errors import InputError
 from semisure.estimators.pose import estimate_pose
 from semisure.estimators.settings import RansacSettings
-from semisure.files import write_atomically, write_json
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
-from semisure.images import Image
-from semisure.lifting import RADIUS_PX, lift
-from semisure.posefit import refit_pose
-from semisure.refit import RefitMethod, without_bias
-from semisure.types import Calibration, FloatArray, Matcher, Matches
-from semisure.world import WorldMatches
+from semisure.io.atomic import write_atomically, write_json
+from semisure.io.images import Image, read_image
+from semisure.maps.colmap import MapModel
+from semisure.maps.lifting import RADIUS_PX, lift
+from semisure.refit import RefitMethod, refit_pose, without_bias
+from semisure.types import Calibration, FloatArray, Matcher, Matches, WorldMatches
 
 # Matches of a query and a mapped image by their names, the query's points first.
 Source = Callable[[str, str], Matches]
@@ -62,7 +61,7 @@ class Localized:
     def submission(self) -> str:
         """Aachen's line: basename qw qx qy qz tx ty tz."""
         assert self.pose is not None
-        numbers = [*se3.quaternion(self.pose[:, :3]), *self.pose[:, 3]]
+        numbers = se3.seven_numbers(self.pose)
         return " ".join([Path(self.query).name, *(f"{v:.12g}" for v in numbers)])
 
 
@@ -105,21 +104,29 @@ def localize_query(
         seen.append(entry)
         try:
             observed = model.observations(other)
-            matches, unbiased = without_bias(source(name, other), calibration)
+            matches = source(name, other)
             _check_size(matches, name, camera)
         except InputError as error:
             entry["skipped"] = str(error)
             continue
-        part = lift(matches, *observed, radius_px=settings.radius_px)
+        part = lift(
+            matches,
+            *observed,
+            radius_px=settings.radius_px,
+            calibration=calibration,
+        )
         entry |= {"matches": len(matches), "lifted": len(part)}
         parts.append(part)
     details: dict[str, Any] = {"mapped": seen}
     if not parts:
-        told = seen[0]["skipped"] if seen else "the pairs file proposes no mapped image"
-        return Localized(query=name, pose=None, reason=told, details=details)
+        reason = "the pairs file proposes no mapped image"
+        if seen:
+            reason = str(seen[0]["skipped"])
+        return Localized(query=name, pose=None, reason=reason, details=details)
     world = WorldMatches.joined(parts)
-    start = estimate_pose(world, camera, settings.estimator, settings.ransac())
-    refit = refit_pose(world, camera, unbiased, start, method=settings.method)
+    unbiased, _ = without_bias(world, calibration)  # estimators know no location
+    start = estimate_pose(unbiased, camera, settings.estimator, settings.ransac())
+    refit = refit_pose(world, camera, calibration, start, method=settings.method)
     details |= {
         "lifted": len(world),
         "inliers": int(start.inliers.sum()),
@@ -129,8 +136,8 @@ def localize_query(
         "cam_from_world": None if refit.model is None else refit.model.tolist(),
         **_spread(refit.covariance),
     }
-    reason = refit.reason if refit.model is None else None
-    return Localized(query=name, pose=refit.model, reason=reason, details=details)
+    why = refit.reason if refit.model is None else None
+    return Localized(query=name, pose=refit.model, reason=why, details=details)
 
 
 def _check_size(matches: Matches, name: str, camera: Camera) -> None:
@@ -247,29 +254,28 @@ def from_images(
     folder: str | Path, query_folder: str | Path, matcher: Matcher
 ) -> Source:
     """Matches made from image files below the two folders, the last query kept."""
-    from semisure.images import read_image
+    turned = QueryFirst(matcher)
 
-    turned, last = QueryFirst(matcher), {"name": "", "image": None}
+    @lru_cache(maxsize=1)
+    def query_image(name: str) -> Image:
+        return read_image(Path(query_folder) / name)
 
     def match(query: str, mapped: str) -> Matches:
-        if last["name"] != query:
-            last["image"] = read_image(Path(query_folder) / query)  # type: ignore[assignment]
-            last["name"] = query
-        return turned(last["image"], read_image(Path(folder) / mapped))  # type: ignore[arg-type]
+        return turned(query_image(query), read_image(Path(folder) / mapped))
 
     return match
 
 
 def from_store(path: str | Path) -> Source:
     """Matches that were written to one of hloc's files before."""
-    from semisure import hloc
+    from semisure.maps import hloc
 
     return lambda query, mapped: hloc.read_matches(path, query, mapped)
 
 
 def stored(source: Source, path: str | Path) -> Source:
     """The same matches, each pair kept in one of hloc's files and read from there."""
-    from semisure import hloc
+    from semisure.maps import hloc
 
     def match(query: str, mapped: str) -> Matches:
         if hloc.has_matches(path, query, mapped):

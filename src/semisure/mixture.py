@@ -116,7 +116,7 @@ def location(cues: Cues, calibration: Calibration) -> FloatArray:
     """Systematic shift of the refined points, (n, 2) px."""
     if calibration.location is None:
         return np.zeros_like(cues.fine_std)
-    return cues.fine_window[:, None] * np.array(calibration.location)
+    return cues.shift_px(calibration.location)
 
 
 def scales(cues: Cues, calibration: Calibration) -> tuple[FloatArray, FloatArray]:

@@ -3,32 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from semisure import mixture
-from semisure.covariance import expected_corner_error
-from semisure.estimators import estimate_homography
-from semisure.estimators.settings import RansacSettings
+from semisure.error_laws import error_law
+from semisure.estimators import RansacSettings, estimate_homography
+from semisure.geometry import homography as plane
 from semisure.geometry.significance import model_failure
-from semisure.images import Image
-from semisure.refit import RefitMethod, refit_homography, without_bias
-from semisure.types import Calibration, Estimate, FloatArray, Matcher, Matches, Refit
-from semisure.variants import error_law
+from semisure.io.images import Image
+from semisure.mixture import ErrorLaw
+from semisure.refit import (
+    RefitMethod,
+    expected_corner_error,
+    refit_homography,
+    without_bias,
+)
+from semisure.types import (
+    Calibration,
+    Estimate,
+    Matcher,
+    Matches,
+    Matrix3,
+    PerMatch,
+    Refit,
+)
 
 UNRELATED = 0.5  # chance of a meaningless model above which the images are called so
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PairResult:
-    """What semisure has to say about two images."""
+    """What semisure has to say about two images.
+
+    `matches` are as the matcher gave them, and what is said of each, its expected
+    error included, is said of those points. Where the calibration has a location,
+    ``semisure.without_bias(result.matches, result.calibration)`` takes it off.
+    """
 
     matches: Matches
-    expected_px: FloatArray  # (n,) expected error of each match
-    failure: FloatArray  # (n,) chance that its coarse cell was wrong
+    calibration: Calibration
     estimate: Estimate
     refit: Refit
     model_failure: float  # chance that the homography means nothing; 1 without one
+
+    @cached_property
+    def law(self) -> ErrorLaw:
+        """The law of each match's error."""
+        return error_law(self.matches, self.calibration)
+
+    @cached_property
+    def expected_px(self) -> PerMatch:
+        """Expected error of each match."""
+        return mixture.expected_abs_error(self.law)
+
+    @cached_property
+    def failure(self) -> PerMatch:
+        """Chance of each match that its coarse cell was wrong."""
+        return mixture.coarse_failure(self.law)
 
     @property
     def related(self) -> bool:
@@ -69,18 +102,56 @@ def match_pair(
     method: RefitMethod = "core+",
     settings: RansacSettings | None = None,
 ) -> PairResult:
-    """Match two images, estimate their homography, refit it."""
-    # Estimators know no location: it is taken off the matches before they see them.
-    matches, unbiased = without_bias(matcher(image0, image1), calibration)
-    law = error_law(matches, unbiased)
-    estimate = estimate_homography(matches, estimator, settings)
-    refit = refit_homography(matches, unbiased, estimate, method=method)
-    chance = 1.0 if refit.model is None else model_failure(refit.model, matches)
+    """Match two images, estimate their homography, refit it.
+
+    >>> import semisure
+    >>> blobs = np.random.default_rng(0).normal(size=(30, 40))
+    >>> image0 = np.uint8(128 + 40 * np.clip(blobs, -3, 3)).repeat(8, 0).repeat(8, 1)
+    >>> image1 = np.roll(image0, (9, 14), axis=(0, 1))
+    >>> matcher, calibration = (
+    ...     semisure.load_matcher("daisy"), semisure.load_calibration("daisy"))
+    >>> result = match_pair(image0, image1, matcher, calibration)
+    >>> result.related, result.refit.model[:2, 2].round().tolist()
+    (True, [14.0, 9.0])
+    """
+    matches = matcher(image0, image1)
+    return refit_matches(
+        matches, calibration, estimator=estimator, method=method, settings=settings
+    )
+
+
+def refit_matches(
+    matches: Matches,
+    calibration: Calibration,
+    *,
+    estimator: str = "magsac++",
+    method: RefitMethod = "core+",
+    settings: RansacSettings | None = None,
+    initial: Matrix3 | None = None,
+) -> PairResult:
+    """The same from matches, such as those of a file.
+
+    With `initial`, the refit starts from that homography and nothing is estimated.
+    """
+    # Estimators know no location: it is taken off what they see, and only there.
+    unbiased, _ = without_bias(matches, calibration)
+    if initial is None:
+        estimate = estimate_homography(unbiased, estimator, settings)
+    else:
+        estimate = _given(initial, unbiased, settings or RansacSettings())
+    refit = refit_homography(matches, calibration, estimate, method=method)
+    chance = 1.0 if refit.model is None else model_failure(refit.model, unbiased)
     return PairResult(
         matches=matches,
-        expected_px=mixture.expected_abs_error(law),
-        failure=mixture.coarse_failure(law),
+        calibration=calibration,
         estimate=estimate,
         refit=refit,
         model_failure=chance,
     )
+
+
+def _given(initial: Matrix3, matches: Matches, settings: RansacSettings) -> Estimate:
+    """A homography from elsewhere as an estimate, with the inliers it has here."""
+    distance = np.linalg.norm(plane.residual(initial, matches), axis=1)
+    inliers = distance <= settings.threshold_px
+    return Estimate(model=initial, inliers=inliers, estimator="given")

@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import rays
 from semisure.geometry.homography import project
 from semisure.mixture import sample
-from semisure.types import Calibration, FloatArray, Matches
-from semisure.variants import error_law
-from semisure.world import WorldMatches
+from semisure.types import Calibration, FloatArray, Matches, WorldMatches
 
 CELL_PX = 8
 

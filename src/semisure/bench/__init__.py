@@ -1,8 +1,8 @@
 """The paper's evaluation: export matches once, evaluate them, print paper and ours.
 
-Each table or figure is a module of its own with ``run(study) -> Outcome``. Matches are
-exported by :mod:`~semisure.bench.export` into a cache that evaluation only reads, so no
-network runs twice.
+Each table or figure is a module of :mod:`semisure.bench.studies` with a function of the
+bench's name, ``homography(study) -> Outcome``. Matches are kept by
+:mod:`semisure.bench.match_cache`, which evaluation only reads: no network runs twice.
 """
 
 from __future__ import annotations

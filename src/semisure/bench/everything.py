@@ -9,13 +9,13 @@ from pathlib import Path
 from semisure.bench import BENCHES
 from semisure.bench.figures import draw, rendered
 from semisure.bench.options import Options
+from semisure.bench.outcome import AnyPanel, Outcome, Panel, Radar
 from semisure.bench.parallel import Tick, workers
 from semisure.bench.run import made_with, of_study, write_outcome
 from semisure.bench.study import Study
-from semisure.bench.tables import AnyPanel, Outcome, Panel, Radar
 from semisure.errors import SemisureError
-from semisure.plots import light_and_dark
-from semisure.report import Picture, Section, write_report
+from semisure.report.html import Picture, Section, write_report
+from semisure.report.plots import light_and_dark
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from semisure.bench.tables import (
+from semisure.bench.outcome import (
     AnyPanel,
     EllipsePanel,
     MatchPanel,
     Panel,
     Radar,
 )
-from semisure.plots import draw_ellipses, draw_matches
+from semisure.report.plots import draw_ellipses, draw_matches
 
 FEW = 30  # points of a line that are marked
 MAX_TICKS = 8

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from semisure.bench.export import Exported, resizing
+from semisure.bench.match_cache import Exported, resizing
 from semisure.bench.poses import SHIFTED
 from semisure.bench.study import Calibrations
-from semisure.colmap import MapModel
 from semisure.datasets.aachen import MODEL, read_aachen_map
-from semisure.datasets.located import MAP_NAME, Query, is_located, read_located_map
+from semisure.datasets.query_maps import MAP_NAME, Query, is_located, read_located_map
 from semisure.errors import InputError
 from semisure.estimators.pose import estimate_pose
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry import pose as se3
-from semisure.lifting import lift
-from semisure.posefit import refit_pose
-from semisure.refit import without_bias
-from semisure.types import Calibration, FloatArray
-from semisure.world import WorldMatches
+from semisure.maps.colmap import MapModel
+from semisure.maps.lifting import lift
+from semisure.refit import refit_pose, without_bias
+from semisure.types import Calibration, FloatArray, WorldMatches
 
 ARMS = ("base", SHIFTED, "core", "core+")
 Poses = dict[str, FloatArray | None]  # by arm
@@ -74,8 +72,8 @@ def evaluate(task: Task) -> dict[str, Any]:
     if query.mapped:
         model = map_of(task.root)
         row["closest"] = _numbers(model.images[query.mapped[0]].pose)
-        poses, told = poses_of(task, model)
-        row |= told
+        poses, details = poses_of(task, model)
+        row |= details
     for arm in ARMS:
         if arm != SHIFTED or task.calibrations.ours.location is not None:
             row |= _of_arm(arm, poses.get(arm), poses.get("base"), query.truth)
@@ -88,25 +86,26 @@ def poses_of(task: Task, model: MapModel) -> tuple[Poses, dict[str, Any]]:
     world = lifted(task, model, None)
     camera = task.query.camera.resized(world.size)
     start = estimate_pose(world, camera, task.estimator, task.settings)
-    told = {
+    details = {
         "lifted": len(world),
         "inliers": int(start.inliers.sum()),
         "reason": start.reason,
     }
     if start.model is None:
-        return {}, told
+        return {}, details
     core = refit_pose(world, camera, paper_law, start, method="core")
     poses: Poses = {"base": start.model, "core": core.model}
     if law.location is not None:
-        world, law = lifted(task, model, law), replace(law, location=None)
-        shifted = estimate_pose(world, camera, task.estimator, task.settings)
+        world = lifted(task, model, law)
+        unbiased, _ = without_bias(world, law)
+        shifted = estimate_pose(unbiased, camera, task.estimator, task.settings)
         poses[SHIFTED] = shifted.model
     poses["core+"] = refit_pose(world, camera, law, start.model).model
-    return poses, told
+    return poses, details
 
 
 def lifted(task: Task, model: MapModel, law: Calibration | None) -> WorldMatches:
-    """The 2D–3D matches of a query, less the location of `law` if one is given."""
+    """The 2D–3D matches of a query, lifted under `law` if one is given."""
     query, parts = task.query, []
     for name, exported in zip(query.mapped, task.exported, strict=True):
         if exported.sizes[0] != query.camera.size:
@@ -116,10 +115,8 @@ def lifted(task: Task, model: MapModel, law: Calibration | None) -> WorldMatches
                 f"{ch}; intrinsics must be those of the image as it is read."
             )
         matches = exported.matches()
-        if law is not None:
-            matches, _ = without_bias(matches, law)
         seen = observed(model, name, exported.sizes[1], matches.target_size)
-        parts.append(lift(matches, *seen))
+        parts.append(lift(matches, *seen, calibration=law))
     return WorldMatches.joined(parts)
 
 
@@ -150,5 +147,5 @@ def _of_arm(
 
 def _numbers(pose: FloatArray) -> str:
     """A pose as it is submitted: qw qx qy qz tx ty tz, from world to camera."""
-    numbers = [*se3.quaternion(pose[:, :3]), *pose[:, 3]]
+    numbers = se3.seven_numbers(pose)
     return " ".join(f"{v:.12g}" for v in numbers)

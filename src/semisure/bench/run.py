@@ -11,11 +11,11 @@ from typing import IO, Any
 
 from semisure.bench import BENCHES, check_name
 from semisure.bench.options import Options
+from semisure.bench.outcome import Outcome, as_csv, plain, rows_as_csv
 from semisure.bench.parallel import Tick, workers
 from semisure.bench.study import Study
-from semisure.bench.tables import Outcome, as_csv, plain, rows_as_csv
-from semisure.files import write_atomically, write_json
-from semisure.report import versions
+from semisure.io.atomic import write_atomically, write_json
+from semisure.report.html import versions
 
 
 def run_bench(
@@ -36,7 +36,7 @@ def of_study(name: str, study: Study) -> Outcome:
     """The same with the processes at hand."""
     check_name(name)
     entry = BENCHES[name]
-    module = importlib.import_module(f"semisure.bench.{entry.module}")
+    module = importlib.import_module(f"semisure.bench.studies.{entry.module}")
     study = replace(study, log=[])
     outcome = getattr(module, name)(study.fit_for(entry))
     return replace(outcome, notes=[*outcome.notes, *study.log])

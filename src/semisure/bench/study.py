@@ -12,13 +12,13 @@ import numpy as np
 
 from semisure.bench import Entry
 from semisure.bench.depth import depth_residual
-from semisure.bench.export import Exported, Job, Setup, attempt
+from semisure.bench.match_cache import Exported, Job, Setup, attempt
 from semisure.bench.options import Options, Protocol
 from semisure.bench.parallel import Answer, Item, Tick, Workers
-from semisure.bench.remember import Call, Row, remembered
+from semisure.bench.row_cache import Call, Row, remembered
 from semisure.bench.views import of_photos, with_views
-from semisure.calibrate import fit
-from semisure.datasets.finding import (
+from semisure.calibration import fit
+from semisure.datasets.layouts import (
     has_depth,
     is_map,
     is_photos,
@@ -29,9 +29,9 @@ from semisure.datasets.finding import (
 )
 from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError, InputError
-from semisure.files import SHIPPED, load_calibration
 from semisure.geometry.homography import residual
-from semisure.images import find_images
+from semisure.io.files import SHIPPED, load_calibration
+from semisure.io.images import find_images
 from semisure.matchers import fingerprint
 from semisure.types import Calibration, FloatArray, IntArray, LawName, Matches, Pair
 

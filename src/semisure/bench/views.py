@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from semisure.datasets.posed import PosedPair
-from semisure.images import Image, read_image, write_png
+from semisure.io.images import Image, read_image, write_png
+from semisure.selfcal.random_views import random_pair, random_view
 from semisure.types import Pair
-from semisure.warps import random_pair, random_view
 
 
 def with_views(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from semisure.cli import bench, calibration, demo, localize, matchers, pairs, serve
+from semisure.cli import bench, calibration, demo, localize, matchers, serve
+from semisure.cli import match as pairs
 from semisure.cli.app import app
 from semisure.errors import SemisureError
 

@@ -62,7 +62,7 @@ def complete_calibrations(incomplete: str) -> list[str]:
     """The shipped ones, and files and folders as the shell would offer them."""
     from glob import escape, glob
 
-    from semisure.files import SHIPPED
+    from semisure.io.files import SHIPPED
 
     shipped = sorted(path.stem for path in SHIPPED.glob("*.json"))
     found = sorted(glob(f"{escape(incomplete)}*"))  # noqa: PTH207

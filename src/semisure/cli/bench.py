@@ -128,7 +128,7 @@ def bench(
         raise typer.BadParameter("say where the data are: --data FOLDER")
     from semisure.bench.options import Options
     from semisure.bench.run import document, run_bench, text_of, write_outcome
-    from semisure.datasets.finding import find_sets
+    from semisure.datasets.layouts import find_sets
 
     options = Options(
         data=[found for root in data for found in find_sets(root)],
@@ -164,7 +164,7 @@ def bench(
 
 
 def _print_json(content: Any) -> None:
-    from semisure.files import as_json
+    from semisure.io.atomic import as_json
 
     typer.echo(as_json(content).decode(), nl=False)
 

@@ -24,7 +24,7 @@ from semisure.cli.app import (
 from semisure.errors import FileError
 
 if TYPE_CHECKING:
-    from semisure.calibrate import FitReport
+    from semisure.calibration import FitReport
     from semisure.types import FloatArray, Matches
 
 Output = Annotated[Path, typer.Option("-o", "--output", help="Calibration (JSON).")]
@@ -73,8 +73,8 @@ def fit(
     from image 0 to image 1, or **residual** (n × 2, px; CSV: residual_x, residual_y),
     predicted minus true on the refined side.
     """
-    from semisure.calibrate import fit as fit_calibration
-    from semisure.files import save_calibration
+    from semisure.calibration import fit as fit_calibration
+    from semisure.io.files import save_calibration
 
     with stages(quiet or as_json) as begin:
         tick = begin("Reading matches")
@@ -108,8 +108,8 @@ app.command(
 
 
 def _with_truth(path: Path, size: str | None) -> tuple[Matches, FloatArray]:
-    from semisure.files import load_arrays, matches_from
     from semisure.geometry.homography import checked, residual
+    from semisure.io.files import load_arrays, matches_from
 
     arrays = load_arrays(path)
     matches = matches_from(arrays, path, parse_size(size))
@@ -161,10 +161,11 @@ def calibrate(
     reliability plot is written beside it. Interrupted, the command goes on where it
     stopped when it is run again.
     """
-    from semisure.files import save_calibration, write_atomically
-    from semisure.images import find_images
+    from semisure.io.atomic import write_atomically
+    from semisure.io.files import save_calibration
+    from semisure.io.images import find_images
     from semisure.matchers import load_matcher
-    from semisure.plots import plot_reliability, png
+    from semisure.report.plots import plot_reliability, png
     from semisure.selfcal import SelfCalSettings, self_calibrate
 
     settings = SelfCalSettings(
@@ -187,7 +188,7 @@ def calibrate(
     figure = plot_reliability(trust.expected, trust.observed, "Held-out reliability")
     write_atomically(picture, lambda file: file.write(png(figure)))
     if report is not None:
-        from semisure.calibration_page import write_calibration_page
+        from semisure.report.calibration import write_calibration_page
 
         flags = {
             "--matcher": matcher,

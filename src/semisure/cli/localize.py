@@ -77,11 +77,11 @@ def localize(
     and a file for each query; run it again to go on where it stopped. Exit code 3: some
     queries have no pose; the report says why.
     """
-    from semisure.colmap import read_model
-    from semisure.files import load_calibration
-    from semisure.hloc import read_pairs, read_queries
+    from semisure.io.files import load_calibration
     from semisure.localize import LocalizeSettings
     from semisure.localize import localize as run
+    from semisure.maps.colmap import read_model
+    from semisure.maps.hloc import read_pairs, read_queries
     from semisure.matchers import check_name, load_matcher
 
     cameras = {k: v for path in queries for k, v in read_queries(path).items()}

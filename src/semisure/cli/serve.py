@@ -69,6 +69,6 @@ def serve(
 
 
 def _named(paths: list[Path]) -> dict[str, Calibration]:
-    from semisure.files import load_calibration
+    from semisure.io.files import load_calibration
 
     return {path.stem: load_calibration(path) for path in paths}

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from semisure.colmap import MapModel, read_model
-from semisure.datasets.located import Query
+from semisure.datasets.query_maps import Query
 from semisure.errors import FileError
-from semisure.hloc import read_pairs, read_queries
+from semisure.maps.colmap import MapModel, read_model
+from semisure.maps.hloc import read_pairs, read_queries
 
 MODEL = Path("3D-models") / "aachen_v_1_1"
 CONDITIONS = ("day", "night")

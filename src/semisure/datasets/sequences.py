@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from semisure.errors import FileError
-from semisure.images import IMAGE_SUFFIXES
+from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import FloatArray, Pair
 
 # Too large for the networks of their day; everyone has left them out since.

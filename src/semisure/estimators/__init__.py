@@ -1,66 +1,23 @@
-"""Robust estimators behind one call; each library has its own file.
+"""Robust estimators: a room for each model, and in it a file for each library."""
 
-===============  ==========  ====================================================
-name             library     what runs
-===============  ==========  ====================================================
-``ransac``       OpenCV      4-point RANSAC, then DLT + LM on the inliers
-``lo-ransac``    OpenCV      MSAC with inner and iterative local optimisation
-``prosac``       OpenCV      PROSAC sampling on matches sorted by confidence
-``gc-ransac``    OpenCV      MSAC with graph-cut local optimisation
-``magsac++``     OpenCV      MAGSAC score with σ-consensus
-``poselib``      PoseLib     LO-RANSAC with bundle adjustment (extra ``ransac``)
-``superansac``   SupeRANSAC  MAGSAC score, nested LO (extra ``superansac``)
-===============  ==========  ====================================================
-"""
-
-from __future__ import annotations
-
-from semisure.errors import InputError
-from semisure.estimators.settings import RansacSettings
-from semisure.types import Estimate, Matches, RobustEstimator
-
-ESTIMATOR_NAMES: tuple[str, ...] = (
-    "ransac",
-    "lo-ransac",
-    "prosac",
-    "gc-ransac",
-    "magsac++",
-    "poselib",
-    "superansac",
+from semisure.estimators.homography import (
+    ESTIMATOR_NAMES,
+    PAPER_ESTIMATORS,
+    estimate_homography,
+    load_estimator,
 )
+from semisure.estimators.pose import POSE_ESTIMATOR_NAMES, estimate_pose
+from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
+from semisure.estimators.settings import RansacSettings
 
-PAPER_ESTIMATORS = ESTIMATOR_NAMES[:5]
-
-
-def load_estimator(
-    name: str, settings: RansacSettings | None = None
-) -> RobustEstimator:
-    """The robust homography estimator called `name`."""
-    settings = settings or RansacSettings()
-    if name not in ESTIMATOR_NAMES:
-        raise InputError(
-            f"estimator must be one of {', '.join(ESTIMATOR_NAMES)}, but is {name!r}."
-        )
-    if name == "poselib":
-        from semisure.estimators.poselib import PoseLib
-
-        return PoseLib(settings)
-    if name == "superansac":
-        from semisure.estimators.superansac import SupeRansac
-
-        return SupeRansac(settings)
-    from semisure.estimators.opencv import OpenCV
-
-    return OpenCV(name, settings)
-
-
-def estimate_homography(
-    matches: Matches,
-    estimator: str | RobustEstimator = "magsac++",
-    settings: RansacSettings | None = None,
-) -> Estimate:
-    """θ₀ of the matches: a homography with its inliers, or the reason for none."""
-    run = (
-        load_estimator(estimator, settings) if isinstance(estimator, str) else estimator
-    )
-    return run(matches.source, matches.target, matches.confidence)
+__all__ = [
+    "ESTIMATOR_NAMES",
+    "PAPER_ESTIMATORS",
+    "POSE_ESTIMATOR_NAMES",
+    "RELATIVE_ESTIMATORS",
+    "RansacSettings",
+    "estimate_homography",
+    "estimate_pose",
+    "estimate_relative",
+    "load_estimator",
+]

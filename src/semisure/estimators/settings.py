@@ -8,7 +8,7 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.geometry.homography import normalised, project
-from semisure.types import Estimate, FloatArray
+from semisure.types import Estimate, Matrix3, Points
 
 MINIMAL_SAMPLE = 4
 
@@ -40,12 +40,14 @@ class RansacSettings:
             raise InputError(f"seed must lie in [0, 2³¹), but is {self.seed}.")
 
 
-def too_few(source: FloatArray, name: str) -> Estimate | None:
+def too_few(
+    count: int, name: str, model: str = "homography", least: int = MINIMAL_SAMPLE
+) -> Estimate | None:
     """The outcome for less than a minimal sample, or None if there are enough."""
-    if len(source) >= MINIMAL_SAMPLE:
+    if count >= least:
         return None
-    found = "no matches" if len(source) == 0 else f"only {len(source)} matches"
-    return failure(len(source), name, f"{found}, a homography needs {MINIMAL_SAMPLE}")
+    available = f"only {count} matches" if count else "no matches"
+    return failure(count, name, f"{available}, a {model} needs {least}")
 
 
 def failure(count: int, name: str, reason: str) -> Estimate:
@@ -55,9 +57,9 @@ def failure(count: int, name: str, reason: str) -> Estimate:
 
 
 def outcome(
-    H: FloatArray | None,
-    source: FloatArray,
-    target: FloatArray,
+    H: Matrix3 | None,
+    source: Points,
+    target: Points,
     threshold_px: float,
     name: str,
 ) -> Estimate:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.types import FloatArray
+from semisure.types import Jacobian, Matrix3, PerMatch, Points, Points3
 
 # Where fx, fy, cx, cy, k1, k2, p1, p2 stand among a model's parameters; −1 is zero.
 _PLACES: dict[str, tuple[int, ...]] = {
@@ -117,14 +117,14 @@ params=(250.0, 500.0, 160.0, 240.0, 0.1, 0.0, 0.0, 0.0))
         return Camera("OPENCV", *size, (sx * fx, sy * fy, sx * cx, sy * cy, *lens))
 
     @property
-    def matrix(self) -> FloatArray:
+    def matrix(self) -> Matrix3:
         """The 3 × 3 matrix for our pixels, without distortion."""
         fx, fy, cx, cy = self.coefficients[:4]
         half = CORNER_TO_CENTRE_PX
         return np.array([[fx, 0.0, cx - half], [0.0, fy, cy - half], [0.0, 0.0, 1.0]])
 
 
-def project(camera: Camera, points: FloatArray) -> FloatArray:
+def project(camera: Camera, points: Points3) -> Points:
     """Pixels (n, 2) of `points` (n, 3) in the camera's frame; NaN behind it."""
     u, v = _on_plane(points)
     fx, fy, cx, cy, *lens = camera.coefficients
@@ -135,7 +135,7 @@ def project(camera: Camera, points: FloatArray) -> FloatArray:
     return pixels
 
 
-def jacobian(camera: Camera, points: FloatArray) -> FloatArray:
+def jacobian(camera: Camera, points: Points3) -> Jacobian:
     """∂ project / ∂ point, (2, 3, n): rows first, so that each entry is contiguous."""
     u, v = _on_plane(points)
     fx, fy, _, _, *lens = camera.coefficients
@@ -153,7 +153,7 @@ def jacobian(camera: Camera, points: FloatArray) -> FloatArray:
     return J
 
 
-def unproject(camera: Camera, pixels: FloatArray) -> FloatArray:
+def unproject(camera: Camera, pixels: Points) -> Points:
     """The points (n, 2) at depth 1 whose projection `pixels` are; NaN if none is near.
 
     Newton's method on the distortion, which has no closed inverse.
@@ -181,7 +181,7 @@ def unproject(camera: Camera, pixels: FloatArray) -> FloatArray:
     return np.stack([u, v], axis=1)
 
 
-def _on_plane(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _on_plane(points: Points3) -> tuple[PerMatch, PerMatch]:
     """x/z and y/z; NaN where the point is not in front of the camera."""
     z = points[:, 2]
     per_depth = np.where(z > 0, 1.0, np.nan) / np.where(z > 0, z, 1.0)
@@ -189,8 +189,8 @@ def _on_plane(points: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _distorted(
-    u: FloatArray, v: FloatArray, lens: list[float]
-) -> tuple[FloatArray, FloatArray]:
+    u: PerMatch, v: PerMatch, lens: list[float]
+) -> tuple[PerMatch, PerMatch]:
     k1, k2, p1, p2 = lens
     r2 = u * u + v * v
     radial = 1.0 + r2 * (k1 + k2 * r2)
@@ -200,8 +200,8 @@ def _distorted(
 
 
 def _distortion_slopes(
-    u: FloatArray, v: FloatArray, lens: list[float]
-) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    u: PerMatch, v: PerMatch, lens: list[float]
+) -> tuple[tuple[PerMatch, PerMatch], tuple[PerMatch, PerMatch]]:
     k1, k2, p1, p2 = lens
     r2 = u * u + v * v
     radial = 1.0 + r2 * (k1 + k2 * r2)

@@ -14,38 +14,36 @@ from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
 from semisure.geometry.homography import RANK_TOLERANCE
-from semisure.types import BoolArray, FloatArray, Matches
+from semisure.geometry.rotations import rotation, skew
+from semisure.types import (
+    FloatArray,
+    Mask,
+    Matches,
+    Matrix3,
+    PerAxis,
+    PerMatch,
+    Points,
+    Points3,
+    Pose,
+    Vector,
+    Vector3,
+)
 
 MINIMAL_SAMPLE = 5  # matches that determine an essential matrix
 LINEAR_SAMPLE = 8  # that determine it linearly
 
 
-def skew(v: FloatArray) -> FloatArray:
-    """[v]ₓ, the matrix of the cross product: [v]ₓ w = v × w."""
-    x, y, z = v
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-def rotation(vector: FloatArray) -> FloatArray:
-    """The rotation by ‖vector‖ radians about `vector` (Rodrigues)."""
-    angle = float(np.linalg.norm(vector))
-    W = skew(vector)
-    # np.sinc(x) is sin(πx)/(πx): both factors stay smooth through angle 0.
-    half = np.sinc(angle / (2.0 * np.pi))
-    return np.eye(3) + np.sinc(angle / np.pi) * W + 0.5 * half * half * (W @ W)
-
-
-def essential(P_01: FloatArray) -> FloatArray:
+def essential(P_01: Pose) -> Matrix3:
     """E = [t]ₓ R, with x₁ᵀ E x₀ = 0 for rays of one point."""
     return skew(P_01[:, 3]) @ P_01[:, :3]
 
 
-def fundamental(P_01: FloatArray, K0: FloatArray, K1: FloatArray) -> FloatArray:
+def fundamental(P_01: Pose, K0: Matrix3, K1: Matrix3) -> Matrix3:
     """F = K₁⁻ᵀ E K₀⁻¹, the same for pixels."""
     return np.linalg.inv(K1).T @ essential(P_01) @ np.linalg.inv(K0)
 
 
-def checked_pose(values: ArrayLike, name: str = "initial") -> FloatArray:
+def checked_pose(values: ArrayLike, name: str = "initial") -> Pose:
     """`values` as [R | t] with ‖t‖ = 1, or a sentence that calls them by `name`."""
     P = np.array(values, dtype=np.float64)
     good = P.shape == (3, 4) and bool(np.isfinite(P).all())
@@ -62,7 +60,7 @@ def checked_pose(values: ArrayLike, name: str = "initial") -> FloatArray:
     return P
 
 
-def checked_intrinsics(values: ArrayLike, name: str) -> FloatArray:
+def checked_intrinsics(values: ArrayLike, name: str) -> Matrix3:
     """`values` as a pinhole's K, or a sentence that calls them by `name`."""
     K = np.asarray(values, dtype=np.float64)
     good = K.shape == (3, 3) and bool(np.isfinite(K).all())
@@ -76,14 +74,12 @@ def checked_intrinsics(values: ArrayLike, name: str) -> FloatArray:
     return K
 
 
-def rays(K: FloatArray, points: FloatArray) -> FloatArray:
+def rays(K: Matrix3, points: Points) -> Points3:
     """K⁻¹ (x, y, 1) of each point, (n, 3)."""
     return np.column_stack([points, np.ones(len(points))]) @ np.linalg.inv(K).T
 
 
-def depths(
-    P_01: FloatArray, rays0: FloatArray, rays1: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def depths(P_01: Pose, rays0: Points3, rays1: Points3) -> tuple[PerMatch, PerMatch]:
     """Depths along both rays of the point nearest to them, in units of ‖t‖."""
     a, t = rays0 @ P_01[:, :3].T, P_01[:, 3]
     aa, bb, ab = (a * a).sum(1), (rays1 * rays1).sum(1), (a * rays1).sum(1)
@@ -93,7 +89,7 @@ def depths(
         return (ab * bt - bb * at) * per_det, (aa * bt - ab * at) * per_det
 
 
-def poses_from_essential(E: FloatArray) -> list[FloatArray]:
+def poses_from_essential(E: Matrix3) -> list[Pose]:
     """The four [R | t] of an essential matrix; only one has the scene in front."""
     U, _, Vt = np.linalg.svd(E)
     U, Vt = U * np.linalg.det(U), Vt * np.linalg.det(Vt)
@@ -102,12 +98,10 @@ def poses_from_essential(E: FloatArray) -> list[FloatArray]:
     return [np.column_stack([R, s * t]) for R in turns for s in (1.0, -1.0)]
 
 
-def pose_in_front(
-    E: FloatArray, rays0: FloatArray, rays1: FloatArray, weight: FloatArray
-) -> FloatArray:
+def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) -> Pose:
     """Of the four poses, the one with most weight in front of both cameras."""
 
-    def seen(P: FloatArray) -> float:
+    def seen(P: Pose) -> float:
         z0, z1 = depths(P, rays0, rays1)
         return float(weight[(z0 > 0) & (z1 > 0)].sum())
 
@@ -118,30 +112,28 @@ def pose_in_front(
 class Lines:
     """Each match's refined point against its anchor's epipolar line."""
 
-    distance: FloatArray  # (n,) px, signed: point − line along the normal
-    normal: FloatArray  # (n, 2), of length 1
+    distance: PerMatch  # px, signed: point − line along the normal
+    normal: PerAxis  # of length 1
     jacobian: FloatArray  # (n, 5), ∂distance / ∂(turn, tangent)
 
     @property
-    def offset(self) -> FloatArray:
-        """Refined point minus its foot on the line, (n, 2) px."""
+    def offset(self) -> PerAxis:
+        """Refined point minus its foot on the line, px."""
         return self.distance[:, None] * self.normal
 
 
-def tangents(t: FloatArray) -> FloatArray:
+def tangents(t: Vector3) -> FloatArray:
     """Two unit vectors across `t`, (3, 2): the directions in which it can move."""
     return np.linalg.svd(t[:, None])[0][:, 1:]
 
 
-def moved(P_01: FloatArray, step: FloatArray) -> FloatArray:
+def moved(P_01: Pose, step: Vector) -> Pose:
     """The pose after a step of 5: a turn of R and a move of t on the sphere."""
     t = P_01[:, 3] + tangents(P_01[:, 3]) @ step[3:]
     return np.column_stack([rotation(step[:3]) @ P_01[:, :3], t / np.linalg.norm(t)])
 
 
-def epipolar_lines(
-    P_01: FloatArray, matches: Matches, K0: FloatArray, K1: FloatArray
-) -> Lines:
+def epipolar_lines(P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3) -> Lines:
     """Distances on each match's refined side, normals and derivatives.
 
     Moving the line l moves a point's distance from it as it moves the line at the
@@ -164,8 +156,8 @@ def epipolar_lines(
 
 
 def refined_and_anchor(
-    matches: Matches, side: int, which: BoolArray
-) -> tuple[FloatArray, FloatArray]:
+    matches: Matches, side: int, which: Mask
+) -> tuple[Points, Points]:
     """Refined points and their anchors of the matches refined in image `side`."""
     source, target = matches.source[which], matches.target[which]
     return (target, source) if side == 1 else (source, target)
@@ -173,9 +165,9 @@ def refined_and_anchor(
 
 def _fill(
     lines: Lines,
-    which: BoolArray,
-    point: FloatArray,
-    anchor: FloatArray,
+    which: Mask,
+    point: Points,
+    anchor: Points,
     G: FloatArray,
 ) -> None:
     ones = np.ones((len(point), 1))
@@ -192,8 +184,8 @@ def _fill(
 
 
 def weighted_eight_point(
-    rays0: FloatArray, rays1: FloatArray, weight: FloatArray
-) -> FloatArray | None:
+    rays0: Points3, rays1: Points3, weight: PerMatch
+) -> Matrix3 | None:
     """The essential matrix of least Σ ω (x₁ᵀ E x₀)², or None if there are several.
 
     Hartley's normalisation, itself weighted, and the singular values set to 1, 1, 0.
@@ -212,9 +204,7 @@ def weighted_eight_point(
     return U @ np.diag([1.0, 1.0, 0.0]) @ Vt
 
 
-def _normalised(
-    points: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _normalised(points: Points, weight: PerMatch) -> tuple[Matrix3, Points3]:
     share = weight / weight.sum()
     centre = share @ points
     spread = float(np.sqrt(share @ ((points - centre) ** 2).sum(axis=1) / 2.0))
@@ -223,9 +213,7 @@ def _normalised(
     return T, np.column_stack([points, np.ones(len(points))]) @ T.T
 
 
-def at_infinity(
-    P_01: FloatArray, matches: Matches, K0: FloatArray, K1: FloatArray
-) -> FloatArray:
+def at_infinity(P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3) -> Points:
     """Where each refined point would lie were its scene point infinitely far, (n, 2).
 
     Infinite where that is behind the camera.
@@ -239,20 +227,20 @@ def at_infinity(
     return seen
 
 
-def _seen(X: FloatArray) -> FloatArray:
+def _seen(X: Points3) -> Points:
     with np.errstate(divide="ignore", invalid="ignore"):
         pixel = X[:, :2] / X[:, 2:]
     return np.where(X[:, 2:] > 0, pixel, np.inf)
 
 
 def reprojection(
-    P_01: FloatArray,
+    P_01: Pose,
     matches: Matches,
-    K0: FloatArray,
-    K1: FloatArray,
-    depth: FloatArray,
+    K0: Matrix3,
+    K1: Matrix3,
+    depth: PerMatch,
     baseline: float,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[PerAxis, FloatArray]:
     """Residuals (n, 2) px and their derivatives (n, 2, 5), given the anchors' depths.
 
     `baseline` is ‖t‖ in the unit of `depth`. Infinite behind the camera.
@@ -281,14 +269,14 @@ def reprojection(
     return residual, J
 
 
-def _skews(v: FloatArray) -> FloatArray:
+def _skews(v: Points3) -> FloatArray:
     x, y, z = v.T
     zero = np.zeros_like(x)
     rows = [[zero, -z, y], [z, zero, -x], [-y, x, zero]]
     return np.moveaxis(np.array(rows), 2, 0)
 
 
-def _pinhole_jacobian(X: FloatArray, moves: FloatArray) -> FloatArray:
+def _pinhole_jacobian(X: Points3, moves: FloatArray) -> FloatArray:
     """∂(X₁/X₃, X₂/X₃) for derivatives `moves` (n, 3, k) of X."""
     with np.errstate(divide="ignore", invalid="ignore"):
         pixel = X[:, :2] / X[:, 2:]

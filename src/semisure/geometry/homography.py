@@ -6,14 +6,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.types import FloatArray, Matches
+from semisure.types import (
+    FloatArray,
+    Matches,
+    Matrix,
+    Matrix3,
+    PerAxis,
+    PerMatch,
+    Points,
+    Vector,
+)
 
 # Below this share of the largest singular value, a second null direction exists:
 # the weighted points do not determine one homography.
 RANK_TOLERANCE = 1e-7
 
 
-def project(H: FloatArray, points: FloatArray) -> FloatArray:
+def project(H: Matrix3, points: Points) -> Points:
     """Image of `points` (n, 2) under `H`; infinite where a point meets the horizon."""
     x, y = points[:, 0], points[:, 1]
     mapped = np.empty_like(points)
@@ -24,12 +33,12 @@ def project(H: FloatArray, points: FloatArray) -> FloatArray:
     return mapped
 
 
-def depth(H: FloatArray, points: FloatArray) -> FloatArray:
+def depth(H: Matrix3, points: Points) -> PerMatch:
     """Third homogeneous coordinate of the mapped points, (n,); its sign is a side."""
     return H[2, 0] * points[:, 0] + H[2, 1] * points[:, 1] + H[2, 2]
 
 
-def inverse(H: FloatArray) -> FloatArray | None:
+def inverse(H: Matrix3) -> Matrix3 | None:
     """H_10 from H_01 with the same normalisation, or None if H is singular."""
     try:
         return normalised(np.linalg.inv(H))
@@ -37,7 +46,7 @@ def inverse(H: FloatArray) -> FloatArray | None:
         return None
 
 
-def checked(values: ArrayLike, name: str) -> FloatArray:
+def checked(values: ArrayLike, name: str) -> Matrix3:
     """`values` as a homography, or a sentence that calls them by `name`."""
     H = np.asarray(values, dtype=np.float64)
     if H.shape != (3, 3) or not np.isfinite(H).all() or np.linalg.matrix_rank(H) < 3:
@@ -48,21 +57,21 @@ def checked(values: ArrayLike, name: str) -> FloatArray:
     return normalised(H)
 
 
-def normalised(H: FloatArray) -> FloatArray:
+def normalised(H: Matrix3) -> Matrix3:
     """`H` over its last entry, or over its norm where that entry vanishes."""
     last = H[2, 2]
     norm = float(np.linalg.norm(H))
     return H / last if abs(last) > 1e-12 * norm else H / norm
 
 
-def jacobian(H: FloatArray, points: FloatArray) -> FloatArray:
+def jacobian(H: Matrix3, points: Points) -> FloatArray:
     """∂ project(H, p) / ∂p at each point, (n, 2, 2)."""
     w = depth(H, points)
     mapped = project(H, points)
     return (H[:2, :2] - mapped[:, :, None] * H[2, :2]) / w[:, None, None]
 
 
-def residual(H: FloatArray, matches: Matches) -> FloatArray:
+def residual(H: Matrix3, matches: Matches) -> PerAxis:
     """Predicted minus reference on each match's refined side (eq. geom_residual).
 
     Where image 1 was refined this is ŷ − Π(x); where image 0 was, x − Π⁻¹(y).
@@ -80,9 +89,7 @@ def residual(H: FloatArray, matches: Matches) -> FloatArray:
     return np.where(on_target[:, None], forward, on_source)
 
 
-def weighted_dlt(
-    source: FloatArray, target: FloatArray, weight: FloatArray
-) -> FloatArray | None:
+def weighted_dlt(source: Points, target: Points, weight: PerMatch) -> Matrix3 | None:
     """H minimising Σ ω ‖ŷ × Hx̃‖² (algebraic), or None if it is not determined.
 
     Hartley's normalisation is weighted too: otherwise matches of weight zero
@@ -107,9 +114,7 @@ def weighted_dlt(
     return normalised(np.linalg.solve(T1, vectors[:, 0].reshape(3, 3) @ T0))
 
 
-def _normalise(
-    points: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray] | None:
+def _normalise(points: Points, weight: PerMatch) -> tuple[Matrix3, Points] | None:
     """Hartley's frame, weighted, as a 3 × 3 map, and the points in it.
 
     Their weighted centroid becomes the origin and their rms distance √2; None if
@@ -131,7 +136,7 @@ def _normalise(
     return T, moved
 
 
-def _dlt_matrix(p: FloatArray, q: FloatArray, weight: FloatArray) -> FloatArray:
+def _dlt_matrix(p: Points, q: Points, weight: PerMatch) -> Matrix:
     """Σ ω AᵀA (9 × 9) of the rows (x̃, 0, −u x̃) and (0, x̃, −v x̃), (u, v) = q."""
     u, v = q[:, 0], q[:, 1]
     factors = np.empty((4, len(weight)))
@@ -149,7 +154,7 @@ def _dlt_matrix(p: FloatArray, q: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def _outer_moments(
-    factors: FloatArray, x: FloatArray, y: FloatArray, z: FloatArray | None
+    factors: FloatArray, x: PerMatch, y: PerMatch, z: PerMatch | None
 ) -> FloatArray:
     """Σ factor · ttᵀ for each row of factors, (k, 3, 3), with t = (x, y, z or 1)."""
     products = np.empty((6, len(x)))
@@ -164,8 +169,8 @@ def _outer_moments(
 
 
 def _normal_matrix(
-    x: FloatArray, q: FloatArray, w_xx: FloatArray, w_xy: FloatArray, w_yy: FloatArray
-) -> FloatArray:
+    x: FloatArray, q: Points, w_xx: PerMatch, w_xy: PerMatch, w_yy: PerMatch
+) -> Matrix:
     """The same for 2 × 2 weights W of each match: Σ AᵀWA (9 × 9)."""
     u, v = q[:, 0], q[:, 1]
     first, second = w_xx * u + w_xy * v, w_xy * u + w_yy * v
@@ -175,8 +180,8 @@ def _normal_matrix(
 
 
 def gauss_newton(
-    H: FloatArray, matches: Matches, residual: FloatArray, weight: FloatArray
-) -> FloatArray | None:
+    H: Matrix3, matches: Matches, residual: PerAxis, weight: PerAxis
+) -> Matrix3 | None:
     """`H` after one step that lowers Σ ω r² of the residual on each refined side.
 
     `residual` and `weight` are (n, 2), per axis. None if the matches do not
@@ -209,8 +214,8 @@ def gauss_newton(
 
 
 def _linearised(
-    H: FloatArray, matches: Matches, residual: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
+    H: Matrix3, matches: Matches, residual: PerAxis, weight: PerAxis
+) -> tuple[Points, PerAxis, tuple[PerMatch, PerMatch, PerMatch]]:
     """Where each row is linearised, its residual ahead in image 1, and its W there.
 
     A residual of image 0, x − x₀ with x₀ = Π⁻¹(y), is carried to image 1 by the local
@@ -235,9 +240,7 @@ def _linearised(
     return at, ahead, (w_xx, w_xy, w_yy)
 
 
-def _solve_in_gauge(
-    normal: FloatArray, pull: FloatArray, gauge: FloatArray
-) -> FloatArray | None:
+def _solve_in_gauge(normal: Matrix, pull: Vector, gauge: Vector) -> Vector | None:
     """The step across `gauge`, along which a homography only changes its scale."""
     if not (np.isfinite(normal).all() and np.isfinite(pull).all()):
         return None
@@ -249,13 +252,13 @@ def _solve_in_gauge(
     return np.linalg.solve(fixed, pull)
 
 
-def corners(size: tuple[int, int]) -> FloatArray:
+def corners(size: tuple[int, int]) -> Points:
     """Centres of the four corner pixels, clockwise from the top left, (4, 2)."""
     right, bottom = size[0] - 1.0, size[1] - 1.0
     return np.array([[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]])
 
 
-def defect(H: FloatArray, size: tuple[int, int]) -> str | None:
+def defect(H: Matrix3, size: tuple[int, int]) -> str | None:
     """Why `H` is no view of an image of `size`, or None if it is one.
 
     Such a view is finite, invertible, keeps the whole image on one side of the
@@ -274,12 +277,12 @@ def defect(H: FloatArray, size: tuple[int, int]) -> str | None:
     return None
 
 
-def _signed_area(quad: FloatArray) -> float:
+def _signed_area(quad: Points) -> float:
     x, y = quad.T
     return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
 
 
-def mirrors(H: FloatArray) -> bool:
+def mirrors(H: Matrix3) -> bool:
     """True where `H` flips orientation, as a mirror does."""
     # The local orientation is the sign of det H / depth³, and depth is ±1 · H[2, 2]
     # on the image's side of the horizon.

@@ -17,13 +17,28 @@ from numpy.typing import ArrayLike
 from semisure.errors import InputError
 from semisure.geometry import camera as lens
 from semisure.geometry.camera import Camera
-from semisure.types import FloatArray
+from semisure.geometry.rotations import (
+    quaternion,
+    rotation,
+    rotation_from_quaternion,
+    rotation_vector,
+)
+from semisure.types import (
+    Jacobian,
+    Matrix,
+    PerAxis,
+    Points,
+    Points3,
+    Pose,
+    Vector,
+    Vector3,
+)
 
 RANK_TOLERANCE = 1e-12  # of the scaled normal matrix's eigenvalues: squared
 _ORTHONORMAL_TOLERANCE = 1e-6
 
 
-def checked(values: ArrayLike, name: str) -> FloatArray:
+def checked(values: ArrayLike, name: str) -> Pose:
     """`values` as a pose, or a sentence that calls them by `name`."""
     pose = np.asarray(values, dtype=np.float64)
     if pose.shape == (4, 4):
@@ -43,99 +58,54 @@ def checked(values: ArrayLike, name: str) -> FloatArray:
     return pose.copy()
 
 
-def rotation(omega: FloatArray) -> FloatArray:
-    """exp([ω]×), by Rodrigues' formula.
-
-    >>> rotation(np.array([0.0, 0.0, np.pi / 2])).round(9) + 0.0
-    array([[ 0., -1.,  0.],
-           [ 1.,  0.,  0.],
-           [ 0.,  0.,  1.]])
-    """
-    angle = float(np.linalg.norm(omega))
-    x, y, z = omega
-    W = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    # sinc has no 0/0 at the identity; NumPy's is of πx.
-    first = np.sinc(angle / np.pi)
-    second = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
-    return np.eye(3) + first * W + second * (W @ W)
-
-
-def moved(pose: FloatArray, tangent: FloatArray) -> FloatArray:
+def moved(pose: Pose, tangent: Vector) -> Pose:
     """The pose after a step (ω, v)."""
     turned = rotation(tangent[:3]) @ pose
     turned[:, 3] += tangent[3:]
     return turned
 
 
-def tangent(pose: FloatArray, other: FloatArray) -> FloatArray:
+def tangent(pose: Pose, other: Pose) -> Vector:
     """The step (ω, v) from `pose` to `other`: ``moved(pose, tangent) == other``."""
     E = other[:, :3] @ pose[:, :3].T
     omega = rotation_vector(E)
     return np.concatenate([omega, other[:, 3] - E @ pose[:, 3]])
 
 
-def rotation_vector(R: FloatArray) -> FloatArray:
-    """ω with exp([ω]×) = R, at most π long."""
-    w, x, y, z = quaternion(R)
-    axis = np.array([x, y, z])
-    sine = float(np.linalg.norm(axis))
-    angle = 2.0 * np.arctan2(sine, w)
-    return axis * (angle / sine if sine > 1e-15 else 2.0)
-
-
-def quaternion(R: FloatArray) -> FloatArray:
-    """(w, x, y, z), w ≥ 0, of a rotation: the eigenvector that keeps every digit."""
-    (a, b, c), (d, e, f), (g, h, i) = R
-    K = np.array(
-        [
-            [a + e + i, h - f, c - g, d - b],
-            [h - f, a - e - i, b + d, c + g],
-            [c - g, b + d, e - a - i, f + h],
-            [d - b, c + g, f + h, i - a - e],
-        ]
-    )
-    q = np.linalg.eigh(K)[1][:, -1]
-    return -q if q[0] < 0 else q
-
-
-def from_quaternion(q: ArrayLike, t: ArrayLike) -> FloatArray:
+def from_quaternion(q: ArrayLike, t: ArrayLike) -> Pose:
     """[R | t] from (w, x, y, z), of any length but zero."""
-    q = np.asarray(q, dtype=np.float64)
-    norm = float(np.linalg.norm(q))
-    if not (np.isfinite(norm) and norm > 0):
-        raise InputError(f"A quaternion must be finite and not zero, but is {q}.")
-    w, x, y, z = q / norm
-    R = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
+    R = rotation_from_quaternion(q)
     return np.column_stack([R, np.asarray(t, dtype=np.float64)])
 
 
-def centre(pose: FloatArray) -> FloatArray:
+def seven_numbers(pose: Pose) -> Vector:
+    """qw qx qy qz tx ty tz, as COLMAP and Aachen write poses."""
+    return np.concatenate([quaternion(pose[:, :3]), pose[:, 3]])
+
+
+def centre(pose: Pose) -> Vector3:
     """Where the camera stands in the world, (3,)."""
     return -pose[:, :3].T @ pose[:, 3]
 
 
-def errors(pose: FloatArray, truth: FloatArray) -> tuple[float, float]:
+def errors(pose: Pose, truth: Pose) -> tuple[float, float]:
     """Distance of the centres (world units) and angle between the poses (degrees)."""
     apart = float(np.linalg.norm(centre(pose) - centre(truth)))
     turn = rotation_vector(pose[:, :3] @ truth[:, :3].T)
     return apart, float(np.degrees(np.linalg.norm(turn)))
 
 
-def to_camera(pose: FloatArray, world: FloatArray) -> FloatArray:
+def to_camera(pose: Pose, world: Points3) -> Points3:
     """World points (n, 3) in the camera's frame, one coordinate after the other."""
     return (pose[:, :3] @ world.T + pose[:, 3:]).T
 
 
-def project(pose: FloatArray, camera: Camera, world: FloatArray) -> FloatArray:
+def project(pose: Pose, camera: Camera, world: Points3) -> Points:
     """Pixels (n, 2) of world points; NaN behind the camera."""
     return lens.project(camera, to_camera(pose, world))
 
 
-def jacobian(pose: FloatArray, camera: Camera, world: FloatArray) -> FloatArray:
+def jacobian(pose: Pose, camera: Camera, world: Points3) -> Jacobian:
     """∂ project / ∂ (ω, v), (2, 6, n); zero for points behind the camera."""
     points = to_camera(pose, world)
     at = np.empty((2, 6, len(world)))
@@ -151,8 +121,8 @@ def jacobian(pose: FloatArray, camera: Camera, world: FloatArray) -> FloatArray:
 
 
 def normal_equations(
-    J: FloatArray, residual: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    J: Jacobian, residual: PerAxis, weight: PerAxis
+) -> tuple[Matrix, Vector]:
     """Σ JᵀWJ (6 × 6) and Σ JᵀWr (6,) of the residual observed − projected."""
     rows = J.transpose(1, 0, 2).reshape(6, -1)
     w = weight.T.reshape(-1)
@@ -160,8 +130,8 @@ def normal_equations(
     return weighted @ rows.T, weighted @ residual.T.reshape(-1)
 
 
-def solve(normal: FloatArray, pull: FloatArray, damping: float) -> FloatArray | None:
-    """(N + λ diag N)⁻¹ pull, or None if the points do not determine a pose."""
+def solve(normal: Matrix, pull: Vector) -> Vector | None:
+    """N⁻¹ pull, or None if the points do not determine a pose."""
     scale = np.sqrt(np.diag(normal))
     if not (
         np.isfinite(normal).all() and np.isfinite(pull).all() and (scale > 0).all()
@@ -171,4 +141,4 @@ def solve(normal: FloatArray, pull: FloatArray, damping: float) -> FloatArray | 
     # Scaled to a unit diagonal, so that metres and radians can be compared.
     if not np.linalg.eigvalsh(scaled)[0] > RANK_TOLERANCE:
         return None
-    return np.linalg.solve(scaled + damping * np.eye(6), pull / scale) / scale
+    return np.linalg.solve(scaled, pull / scale) / scale

@@ -14,14 +14,14 @@ from math import exp, pi
 import numpy as np
 
 from semisure.geometry.homography import residual
-from semisure.types import BoolArray, FloatArray, Matches
+from semisure.types import Mask, Matches, Matrix3
 
 BLOCK_PX = 32.0
 THRESHOLD_PX = 3.0
 
 
 def log_false_alarms(
-    H_01: FloatArray, matches: Matches, threshold_px: float = THRESHOLD_PX
+    H_01: Matrix3, matches: Matches, threshold_px: float = THRESHOLD_PX
 ) -> float:
     """Logarithm of the number of models this good to be expected by chance."""
     near = np.linalg.norm(residual(H_01, matches), axis=1) <= threshold_px
@@ -34,12 +34,12 @@ def log_false_alarms(
     return float(np.log(blocks - 4) + choices + (hits - 4) * np.log(chance))
 
 
-def model_failure(H_01: FloatArray, matches: Matches) -> float:
+def model_failure(H_01: Matrix3, matches: Matches) -> float:
     """Chance, as far as the test can tell, that the model means nothing."""
     return 1.0 / (1.0 + exp(min(-log_false_alarms(H_01, matches), 700.0)))
 
 
-def _thinned(matches: Matches, near: BoolArray) -> tuple[int, int]:
+def _thinned(matches: Matches, near: Mask) -> tuple[int, int]:
     """Blocks of either image that hold a match, and those that hold an inlier.
 
     A block counts once in each image, whichever has fewer: matches that crowd into a

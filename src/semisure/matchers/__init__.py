@@ -20,7 +20,6 @@ name                  what                             refines          needs
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semisure.errors import InputError, next_step
+from semisure.io.sources import digest, sources_of
 from semisure.types import Matcher
 
 if TYPE_CHECKING:
@@ -113,11 +113,10 @@ def load_matcher(
 
 
 def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
-    """SHA-256 of what a matcher's answers rest on: its weights, and our code."""
+    """SHA-256 of what a matcher's answers rest on: its weights, and its own code."""
     check_name(name)
-    here = Path(__file__).parent
-    code = [*sorted(here.glob("*.py")), here.parent / "images.py"]
-    return {"weights": _digest([_weights_file(name, weights)]), "code": _digest(code)}
+    code = sources_of(f"{__name__}.{_ENTRIES[name].module}")
+    return {"weights": digest([_weights_file(name, weights)]), "code": digest(code)}
 
 
 def _weights_file(name: str, weights: str | Path | None) -> Path:
@@ -127,13 +126,6 @@ def _weights_file(name: str, weights: str | Path | None) -> Path:
     if known is None:
         return Path(__file__).parents[1] / "data" / "daisy.npz"
     return obtain(known, weights)
-
-
-def _digest(files: list[Path]) -> str:
-    whole = hashlib.sha256()
-    for file in files:
-        whole.update(hashlib.sha256(file.read_bytes()).digest())
-    return whole.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.images import Image
+from semisure.io.images import Image
 from semisure.types import FloatArray, IntArray, Matches
 
 MIN_CONFIDENCE = 1e-12  # where the softmax underflows

@@ -19,11 +19,11 @@ from starlette.requests import ClientDisconnect
 from semisure.errors import FileError, InputError
 from semisure.types import Calibration
 from semisure.web.guard import LOOPBACK, Guard
-from semisure.web.jobs import FullError, Job, Queue
+from semisure.web.image_headers import check_upload
 from semisure.web.limits import Limits
-from semisure.web.menu import FIELDS, STAGES, Order, check_order, shipped_calibrations
-from semisure.web.menu import menu as whole_menu
-from semisure.web.uploads import check_upload
+from semisure.web.orders import FIELDS, STAGES, Order, check_order, shipped_calibrations
+from semisure.web.orders import menu as whole_menu
+from semisure.web.queue import FullError, Job, Queue
 from semisure.web.workers import Worker
 
 STATIC = Path(__file__).with_name("static")

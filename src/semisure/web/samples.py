@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from semisure.errors import InputError
 
 if TYPE_CHECKING:
-    from semisure.images import Image
+    from semisure.io.images import Image
 
 _STEREO = ("motorcycle_left.png", "motorcycle_right.png")
 # name: (what it is, files); one file means two random views of it
@@ -34,9 +34,9 @@ def load_sample(name: str) -> tuple[Image, Image]:
         raise InputError(f"sample must be one of {', '.join(SAMPLES)}.")
     import numpy as np
 
-    from semisure.demo import sample_folder
-    from semisure.images import read_image
-    from semisure.warps import random_pair
+    from semisure.datasets.samples import sample_folder
+    from semisure.io.images import read_image
+    from semisure.selfcal.random_views import random_pair
 
     folder = sample_folder()
     images = [read_image(folder / file) for file in SAMPLES[name][1]]

@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from semisure import results
 from semisure.errors import FileError
-from semisure.files import csv_bytes
-from semisure.images import Image, decode_image, jpeg, reduced
+from semisure.io.files import csv_bytes
+from semisure.io.images import Image, decode_image, jpeg, reduced
 from semisure.matchers import load_matcher
-from semisure.overlay import compare
 from semisure.pipeline import PairResult, match_pair
 from semisure.refit import RefitMethod
+from semisure.report import documents
+from semisure.report.overlay import compare
 from semisure.types import Calibration, Matcher, Matches
 from semisure.web.limits import Limits
-from semisure.web.menu import EMBEDDED, REPORT, STAGES, Order
+from semisure.web.orders import EMBEDDED, REPORT, STAGES, Order
 from semisure.web.samples import load_sample
 
 Tell = Callable[[str], None]
@@ -53,12 +53,11 @@ def run(
         **{f"{name}.jpg": jpeg(picture) for name, picture in pictures.items()},
         "page.json": _encoded(_page_document(order, pair, pictures)),
         "semisure.json": _encoded(_document(order, pair)),
-        "semisure.csv": csv_bytes(pair.matches, **results.columns(pair)),
+        "semisure.csv": csv_bytes(pair.matches, **documents.columns(pair)),
     }
     if order.report:
         tell(REPORT)
-        known = calibrations[order.calibration]
-        files["semisure.html"] = _report(order, images, pair, known)
+        files["semisure.html"] = _report(order, images, pair)
     return files
 
 
@@ -111,7 +110,7 @@ def _page_document(
     }
     middle = float(np.median(pair.expected_px)) if len(pair.matches) else None
     return {
-        **results.document(pair),
+        **documents.document(pair),
         "chosen": order.chosen(),
         "median_expected_px": middle,
         "image_sizes": (pair.matches.source_size, pair.matches.target_size),
@@ -122,25 +121,18 @@ def _page_document(
 
 def _document(order: Order, pair: PairResult) -> dict[str, Any]:
     """The download: the document of `semisure match -o result.json`."""
-    document = {**results.document(pair), "chosen": order.chosen()}
-    return results.full_document(document, pair.matches, results.columns(pair))
+    return {**documents.full_document(pair), "chosen": order.chosen()}
 
 
-def _report(
-    order: Order,
-    images: tuple[Image, Image],
-    pair: PairResult,
-    calibration: Calibration,
-) -> bytes:
+def _report(order: Order, images: tuple[Image, Image], pair: PairResult) -> bytes:
     """The download: the page of `semisure match --report`."""
-    from semisure.pair_page import pair_page  # matplotlib: a second, once
+    from semisure.report.pair import pair_page  # matplotlib: a second, once
 
     # Names of files stay in the browser.
     names = [f"{order.sample or 'image'}{k}" for k in (1, 2)]
     chosen = {name: value for name, value in order.chosen().items() if name != "sample"}
-    return pair_page(
-        images, pair, calibration, names=names, data=order.files, settings=chosen
-    ).encode()
+    page = pair_page(images, pair, names=names, data=order.files, settings=chosen)
+    return page.encode()
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

@@ -21,7 +21,7 @@ from typing import Any
 from semisure.errors import SemisureError
 from semisure.types import Calibration
 from semisure.web.limits import Limits
-from semisure.web.menu import Order
+from semisure.web.orders import Order
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,113 @@
+"""Rows kept on disk, so that an interrupted evaluation goes on where it stopped.
+
+A row is named by the digest of all that it rests on: the function, its whole argument,
+our code and the versions of the libraries that compute. Whatever changes asks for
+another file and finds no stale one; a damaged file is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semisure.io.atomic import write_atomically
+
+Row = dict[str, Any]
+
+_PACKAGES = ("numpy", "scipy", "opencv-python-headless", "poselib", "pycolmap")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A function of one argument whose row is kept in a folder."""
+
+    function: Callable[[Any], Row]
+    argument: Any
+    folder: Path
+
+
+def remembered(call: Call) -> Row:
+    """The row, from its file if that is sound, else made and filed.
+
+    Numbers come back bit for bit: JSON holds the shortest text that gives the float.
+    """
+    file = call.folder / f"{_key(call)}.json"
+    row = _load(file)
+    if row is None:
+        made = json.dumps(call.function(call.argument), default=_number)
+        whole = json.dumps({"digest": _sha(made), "row": made}).encode()
+        write_atomically(file, lambda out: out.write(whole))
+        # As it will come back from the file the next time.
+        row = json.loads(made)
+    return row
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"A row cannot hold {type(value).__name__}.")
+
+
+def _load(file: Path) -> Row | None:
+    try:
+        stored = json.loads(file.read_bytes())
+        made = stored["row"]
+        return json.loads(made) if stored["digest"] == _sha(made) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _key(call: Call) -> str:
+    name = f"{call.function.__module__}.{call.function.__qualname__}"
+    made_of = [name, _code(), described(call.argument)]
+    return _sha(json.dumps(made_of, sort_keys=True))[:24]
+
+
+def described(value: Any) -> Any:
+    """All that a value holds, as JSON; arrays by digest, files by size and time."""
+    if is_dataclass(value) and not isinstance(value, type):
+        inner = {f.name: described(getattr(value, f.name)) for f in fields(value)}
+        return {type(value).__name__: inner}
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return [value.dtype.str, list(value.shape), digest]
+    if isinstance(value, Path):
+        stat = value.stat() if value.exists() else None
+        return [str(value), *([stat.st_size, stat.st_mtime_ns] if stat else [])]
+    if isinstance(value, dict):
+        return {str(key): described(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [described(entry) for entry in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be described.")
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """Of our sources and of the libraries' versions."""
+    whole = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        whole.update(path.relative_to(package).as_posix().encode())
+        whole.update(path.read_bytes())
+    for name in _PACKAGES:
+        try:
+            whole.update(f"{name} {metadata.version(name)}".encode())
+        except metadata.PackageNotFoundError:
+            continue
+    return whole.hexdigest()

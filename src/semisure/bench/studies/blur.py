@@ -1,0 +1,214 @@
+"""Supplement C.1: what horizontal and vertical blur do to the predicted errors.
+
+The refined image of a pair is blurred along one axis and the pair matched again. A law
+that hears the image should predict larger errors along that axis; whether the true
+errors grow alike stands beside it, which the paper does not show. Medians are over the
+matches whose true error lies within the fine window: blur is about these, and where a
+coarse cell is wrong depends on the scene.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from semisure import mixture
+from semisure.bench.match_cache import Exported
+from semisure.bench.outcome import Cell, EllipsePanel, Outcome, Table
+from semisure.bench.study import Study, with_truth
+from semisure.error_laws import error_law
+from semisure.io.images import Image, read_image, resized, write_png
+from semisure.report.plots import ONE_SIGMA, spread_out
+from semisure.types import Calibration, FloatArray, Pair
+
+SIGMA_PX = 6.0
+AXES: dict[str, tuple[float, float]] = {  # sigma along x and y
+    "none": (0.0, 0.0),
+    "horizontal": (SIGMA_PX, 0.0),
+    "vertical": (0.0, SIGMA_PX),
+}
+PAIRS = 8  # one of a sequence
+ELLIPSES = 150
+_DRAWN = 0.03  # median half-axis as drawn, in image sides
+_LARGEST = 3.0  # times that: the rest is left out, it would hide the others
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """One pair with its refined image blurred."""
+
+    matcher: str
+    blur: str
+    exported: Exported
+    calibration: Calibration
+
+
+def evaluate(task: Task) -> dict[str, Any]:
+    """Medians over the matches of predicted and true errors along x and y."""
+    matches, residual = with_truth(task.exported)
+    right = np.abs(residual).max(axis=1) <= matches.fine_window
+    matches, residual = matches.take(right), residual[right]
+    predicted = mixture.expected_abs_residual(error_law(matches, task.calibration))
+    row: dict[str, Any] = {
+        "matcher": task.matcher,
+        "pair": task.exported.name,
+        "blur": task.blur,
+        "matches": len(matches),
+    }
+    for name, values in (("predicted", predicted), ("observed", np.abs(residual))):
+        for k, axis in enumerate("xy"):
+            at = float(np.median(values[:, k])) if len(values) else None
+            row[f"{name} {axis}"] = at
+    return row
+
+
+def blurred(image: Image, sigma: tuple[float, float]) -> Image:
+    """A Gaussian of `sigma` px along x and y; 0 leaves an axis as it is."""
+    if not any(sigma):
+        return image
+    x, y = (cv2.getGaussianKernel(_taps(s), s) if s else np.ones((1, 1)) for s in sigma)
+    return np.asarray(cv2.sepFilter2D(image, -1, x, y), dtype=np.uint8)
+
+
+def _taps(sigma: float) -> int:
+    return 2 * int(np.ceil(3 * sigma)) + 1
+
+
+def easiest(exported: Sequence[Exported]) -> list[Exported]:
+    """The pair with most sound matches of each sequence; of these the best `PAIRS`."""
+    best: dict[str, tuple[int, Exported]] = {}
+    for one in exported:
+        matches, residual = with_truth(one)
+        sound = int((np.abs(residual).max(axis=1) <= matches.fine_window).sum())
+        if sound > best.get(one.group, (0, one))[0]:
+            best[one.group] = sound, one
+    ordered = sorted(best.values(), key=lambda entry: -entry[0])
+    return [one for _, one in ordered[:PAIRS]]
+
+
+def blur(study: Study) -> Outcome:
+    """Medians by blur, and the ellipses of the first pair."""
+    tasks, panels, notes = [], [], []
+    for matcher in study.options.matchers:
+        plain = easiest(study.exported(matcher))
+        laws, said = study.calibrations(matcher, plain)
+        notes.append(said)
+        pairs = [(_pair(study, one, name), None) for one in plain for name in AXES]
+        found = study.matched(matcher, pairs)
+        made = [
+            Task(matcher, name, found[k * len(AXES) + j], laws[k].paper)
+            for k in range(len(plain))
+            for j, name in enumerate(AXES)
+        ]
+        tasks += made
+        panels += _panels(made[: len(AXES)])
+    rows = study.rows(evaluate, tasks, "Errors under blur")
+    table = Table(
+        name="blur",
+        title=f"Median error, px, with the refined image blurred by {SIGMA_PX:g} px; "
+        "the paper's: supplement C.1, a picture",
+        head=["", "blur", *_HEAD, "pairs"],
+        rows=_printed(study.options.matchers, rows),
+    )
+    figures = {"blur": panels}
+    return Outcome(
+        tables=[table], rows=rows, figures=figures, columns={"blur": 3}, notes=notes
+    )
+
+
+_HEAD = ("E|r_x|", "E|r_y|", "x / y", "|r_x|", "|r_y|", "x / y")
+
+
+def _printed(
+    matchers: Sequence[str], rows: Sequence[dict[str, Any]]
+) -> list[list[Cell]]:
+    printed: list[list[Cell]] = []
+    for matcher in matchers:
+        for name in AXES:
+            mine = [
+                r
+                for r in rows
+                if (r["matcher"], r["blur"]) == (matcher, name) and r["matches"]
+            ]
+            numbers: list[Cell] = []
+            for what in ("predicted", "observed"):
+                x, y = (
+                    float(np.median([r[f"{what} {axis}"] for r in mine]))
+                    for axis in "xy"
+                )
+                numbers += [x, y, x / y]
+            printed.append([matcher, name, *numbers, len(mine)])
+    return printed
+
+
+def refined_side(exported: Exported) -> int:
+    """The image whose points most matches refine."""
+    side = exported.matches().side
+    return int(np.bincount(side, minlength=2).argmax()) if len(side) else 1
+
+
+def _pair(study: Study, one: Exported, name: str) -> Pair:
+    """The pair at the size it was matched, one image blurred, kept beside the cache."""
+    side = refined_side(one)
+    files = list(one.images)
+    assert one.size is not None
+    for k in (0, 1):
+        sigma = AXES[name] if k == side else (0.0, 0.0)
+        files[k] = _stored(files[k], one.size, sigma, study.options.cache / "blurred")
+    return Pair(name=one.name, image0=files[0], image1=files[1], H_01=one.H_01)
+
+
+def _stored(
+    path: Path, size: tuple[int, int], sigma: tuple[float, float], folder: Path
+) -> Path:
+    image = blurred(resized(read_image(path), size), sigma)
+    key = hashlib.sha256(image.tobytes()).hexdigest()[:24]
+    file = folder / f"{key}.png"
+    if not file.exists():
+        write_png(file, image)
+    return file
+
+
+def _panels(tasks: Sequence[Task]) -> list[EllipsePanel]:
+    """The same pair under each blur, its ellipses equally magnified."""
+    drawn = [_drawn(task) for task in tasks]
+    halves = np.concatenate([half for _, _, half, _ in drawn])
+    longest = max(drawn[0][0].shape[:2])
+    magnified = max(1.0, _DRAWN * longest / float(np.median(halves)))
+    panels = []
+    for task, (image, points, half, expected) in zip(tasks, drawn, strict=True):
+        fits = magnified * half.max(axis=1) < _LARGEST * _DRAWN * longest
+        panels.append(
+            EllipsePanel(
+                title=f"{task.matcher}, {task.exported.name}: blur {task.blur}, "
+                f"ellipses × {magnified:.0f}",
+                image=image,
+                points=points[fits],
+                half_axes=half[fits],
+                expected=expected[fits],
+                magnified=magnified,
+            )
+        )
+    return panels
+
+
+def _drawn(task: Task) -> tuple[Image, FloatArray, FloatArray, FloatArray]:
+    matches, side = task.exported.matches(), refined_side(task.exported)
+    matches = matches.take(matches.side == side)
+    points = matches.target if side else matches.source
+    image = read_image(task.exported.images[side])
+    surest = np.argsort(-matches.confidence, kind="stable")
+    some = spread_out(points, surest, ELLIPSES)
+    law = error_law(matches.take(some), replace(task.calibration, location=None))
+    return (
+        image,
+        points[some],
+        mixture.quantile(law, ONE_SIGMA),
+        mixture.expected_abs_error(law),
+    )

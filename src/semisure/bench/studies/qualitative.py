@@ -1,0 +1,128 @@
+"""Figure 3 and supplement C.2: pairs from easy to hard, their matches and their errors.
+
+For each data set three pairs, by the first matcher's corner error before the refit: a
+quarter of the way up, in the middle, and the hardest that has a model; a column for
+each matcher. Matches are coloured by the error that the paper's law expects of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semisure import mixture
+from semisure.bench.match_cache import Exported, moved
+from semisure.bench.outcome import Cell, MatchPanel, Outcome, Table
+from semisure.bench.studies.arms import CORE_ARMS, rows_of
+from semisure.bench.study import Study
+from semisure.error_laws import error_law
+from semisure.io.images import Image, read_image, reduced, resized
+from semisure.types import Calibration, Matches
+
+SHARES = (0.25, 0.5, 1.0)  # of the pairs that have a model, from easy to hard
+SHOWN_SIDE = 640  # px
+
+
+def chosen(errors: Sequence[float]) -> list[int]:
+    """Places of the pairs to show, from easy to hard, each once.
+
+    >>> chosen([5.0, 1.0, float("inf"), 3.0, 2.0])
+    [1, 4, 0]
+    """
+    order = np.argsort(errors, kind="stable")
+    there = [int(k) for k in order if np.isfinite(errors[k])]
+    places = [max(0, round(share * len(there)) - 1) for share in SHARES]
+    return list(dict.fromkeys(there[k] for k in places)) if there else []
+
+
+def qualitative(study: Study) -> Outcome:
+    """A figure for each data set."""
+    printed: list[list[Cell]] = []
+    rows: list[dict[str, Any]] = []
+    figures: dict[str, list[MatchPanel]] = {}
+    notes: list[str] = []
+    for root in study.options.data:
+        part = study.on([root])
+        found, said = rows_of(part, [study.options.estimator])
+        notes += [s for s in said if s not in notes]
+        rows += [{"data": root.name, **row} for row in found]
+        figures[f"qualitative_{root.name}"] = panels = []
+        by_matcher = _by_matcher(part, found)
+        first = next(iter(by_matcher.values()))
+        for k in chosen([row["base"] for _, _, row in first]):
+            for matcher, entries in by_matcher.items():
+                exported, law, row = entries[k]
+                panels.append(_panel(matcher, exported, law, row))
+                shown = [row[arm] for arm in ("base", *CORE_ARMS)]
+                printed.append(
+                    [root.name, row["pair"], matcher, *shown, row["matches"]]
+                )
+    table = Table(
+        name="qualitative",
+        title="Corner error, px, of the pairs shown; the paper's: Fig. 3, pictures",
+        head=["data", "pair", "matcher", "base", *CORE_ARMS, "matches"],
+        rows=printed,
+    )
+    columns = dict.fromkeys(figures, len(study.options.matchers))
+    return Outcome(
+        tables=[table], rows=rows, figures=figures, columns=columns, notes=notes
+    )
+
+
+Shown = tuple[Exported, Calibration, dict[str, Any]]
+
+
+def _by_matcher(study: Study, rows: Sequence[dict[str, Any]]) -> dict[str, list[Shown]]:
+    found: dict[str, list[Shown]] = {}
+    for matcher in study.options.matchers:
+        exported = study.exported(matcher)
+        laws, _ = study.calibrations(matcher, exported)
+        mine = [row for row in rows if row["matcher"] == matcher]
+        found[matcher] = [
+            (e, law.paper, row)
+            for e, law, row in zip(exported, laws, mine, strict=True)
+        ]
+    return found
+
+
+def _panel(
+    matcher: str, exported: Exported, calibration: Calibration, row: dict[str, Any]
+) -> MatchPanel:
+    matches = exported.matches()
+    images = [_shown(path, exported.size) for path in exported.images]
+    errors = " → ".join(f"{arm} {_px(row[arm])}" for arm in ("base", *CORE_ARMS))
+    return MatchPanel(
+        title=f"{exported.name}, {matcher}: {len(matches)} matches\n{errors} px",
+        image0=images[0],
+        image1=images[1],
+        matches=_smaller(matches, images[0], images[1]),
+        expected=mixture.expected_abs_error(error_law(matches, calibration)),
+    )
+
+
+def _px(error: float) -> str:
+    """Two decimals that mean something, and no more.
+
+    >>> _px(0.8934), _px(45.2), _px(1596.3)
+    ('0.89', '45', '1596')
+    """
+    return f"{error:.2f}" if error < 10 else f"{error:.0f}"
+
+
+def _shown(path: Path, size: tuple[int, int] | None) -> Image:
+    image = read_image(path)
+    return reduced(image if size is None else resized(image, size), SHOWN_SIDE)
+
+
+def _smaller(matches: Matches, image0: Image, image1: Image) -> Matches:
+    """The matches in the pixels of the images as they are shown."""
+    sizes = [(image.shape[1], image.shape[0]) for image in (image0, image1)]
+    return replace(
+        matches,
+        source=moved(matches.source, matches.source_size, sizes[0]),
+        target=moved(matches.target, matches.target_size, sizes[1]),
+    )

@@ -1,0 +1,98 @@
+"""Figure 1: AUC at 3 px before and after the refit, by matcher and by estimator.
+
+The matchers after one estimator, and the five estimators on the first matcher's
+matches; the paper's two below ours. Fewer than three spokes make no radar but bars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semisure.bench import paper
+from semisure.bench.options import THRESHOLDS
+from semisure.bench.outcome import Cell, Outcome, Panel, Radar, Table
+from semisure.bench.studies.arms import CORE_ARMS, rows_of
+from semisure.bench.study import Study
+from semisure.estimators import PAPER_ESTIMATORS
+from semisure.metrics import auc
+
+ARMS = ("base", *CORE_ARMS)
+MIN_SPOKES = 3
+
+
+def radar(study: Study) -> Outcome:
+    """Both panels of the figure, and the paper's two beside them."""
+    options = study.options
+    at = THRESHOLDS[study.protocol][1]
+    asked = dict.fromkeys([options.estimator, *PAPER_ESTIMATORS])
+    rows, notes = rows_of(study, asked)
+    first = options.matchers[0]
+    by_matcher = {
+        matcher: _areas(rows, matcher, options.estimator, at)
+        for matcher in options.matchers
+    }
+    by_estimator = {name: _areas(rows, first, name, at) for name in PAPER_ESTIMATORS}
+    known = paper.HPATCHES if study.protocol == "hpatches" else paper.MTV
+    published = {paper.MATCHERS[m]: _published(row) for m, row in known.items()}
+    panels = [
+        _panel(f"ours, {options.estimator}", by_matcher),
+        _panel(f"ours, {first}", by_estimator),
+        _panel("paper, RANSAC", published),
+    ]
+    printed = [
+        *_printed(f"ours, {options.estimator}", by_matcher),
+        *_printed("paper, RANSAC", published),
+        *_printed(f"ours, {first}", by_estimator),
+    ]
+    if study.protocol == "hpatches":
+        theirs = {
+            paper.ESTIMATORS[name]: _published(row)
+            for name, row in paper.BY_ESTIMATOR.items()
+        }
+        panels.append(_panel("paper, EfficientLoFTR", theirs))
+        printed += _printed("paper, EfficientLoFTR", theirs)
+    table = Table(
+        name="radar",
+        title=f"AUC (%) at {at} px before and after; the paper's: Fig. 1",
+        head=["", "spoke", *ARMS],
+        rows=printed,
+    )
+    return Outcome(
+        tables=[table],
+        rows=rows,
+        figures={"radar": panels},
+        columns={"radar": 2},
+        notes=notes,
+    )
+
+
+def _areas(
+    rows: Sequence[dict[str, Any]], matcher: str, estimator: str, at: int
+) -> dict[str, float]:
+    mine = [r for r in rows if (r["matcher"], r["estimator"]) == (matcher, estimator)]
+    return {arm: 100.0 * auc([row[arm] for row in mine], [at])[0] for arm in ARMS}
+
+
+def _published(numbers: tuple[paper.Row, paper.Row]) -> dict[str, float]:
+    """Of the second threshold, 3 px on HPatches and 30 px on MTV."""
+    return {"base": numbers[0][1], "core": numbers[1][1]}
+
+
+def _panel(title: str, spokes: dict[str, dict[str, float]]) -> Radar | Panel:
+    arms = next(iter(spokes.values()))
+    names = list(spokes)
+    lines = {arm: np.array([values[arm] for values in spokes.values()]) for arm in arms}
+    if len(names) >= MIN_SPOKES:
+        return Radar(title=title, spokes=names, lines=lines)
+    bars = {arm: (names, values) for arm, values in lines.items()}
+    return Panel(title=title, xlabel="", ylabel="AUC, %", lines=bars)
+
+
+def _printed(name: str, spokes: dict[str, dict[str, float]]) -> list[list[Cell]]:
+    return [
+        [name, spoke, *(values.get(arm) for arm in ARMS)]
+        for spoke, values in spokes.items()
+    ]

@@ -1,0 +1,86 @@
+"""Figure 6: what the law and the refit add to matching, in milliseconds.
+
+One thread, one process at a time. Matching and cues were timed when the pair was
+exported. Cues are what only they need: the spread of the coarse rows, and a second fine
+stage; the embedded matcher has them from its search at no cost that can be told apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semisure.bench import paper
+from semisure.bench.outcome import Cell, Outcome, Panel, Table
+from semisure.bench.studies.arms import Task, rows_of
+from semisure.bench.study import Study
+from semisure.error_laws import error_law
+from semisure.estimators import estimate_homography
+from semisure.refit import refit_homography
+
+REPEATS = 3  # the fastest counts
+STAGES = ("matching", "cues", "estimator", "law", "core", "core+")
+
+
+def _milliseconds(function: Callable[[], object]) -> float:
+    best = np.inf
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - begin)
+    return 1e3 * best
+
+
+def evaluate(task: Task) -> dict[str, Any]:
+    """Milliseconds of each stage for one pair."""
+    matches, laws = task.exported.matches(), task.calibrations
+    start = estimate_homography(matches, task.estimator, task.settings)
+    estimating = _milliseconds(
+        lambda: estimate_homography(matches, task.estimator, task.settings)
+    )
+    return {
+        "pair": task.exported.name,
+        "matcher": task.matcher,
+        "matches": len(matches),
+        "matching": 1e3 * (task.exported.seconds - task.exported.cue_seconds),
+        "cues": 1e3 * task.exported.cue_seconds,
+        "estimator": estimating,
+        "law": _milliseconds(lambda: error_law(matches, laws.paper)),
+        "core": _milliseconds(
+            lambda: refit_homography(matches, laws.paper, start, method="core")
+        ),
+        "core+": _milliseconds(
+            lambda: refit_homography(matches, laws.ours, start, method="core+")
+        ),
+    }
+
+
+def runtime(study: Study) -> Outcome:
+    """Medians over pairs."""
+    rows, _ = rows_of(study, [study.options.estimator], function=evaluate, kept=False)
+    printed: list[list[Cell]] = []
+    lines = {}
+    for matcher in study.options.matchers:
+        mine = [row for row in rows if row["matcher"] == matcher]
+        middle = [float(np.median([row[s] for row in mine])) for s in STAGES]
+        matches = int(np.median([row["matches"] for row in mine]))
+        added = middle[1] + middle[4]
+        share = 100.0 * added / middle[0]
+        printed.append([matcher, matches, *middle, added, share, len(mine)])
+        lines[matcher] = (list(STAGES), np.array(middle))
+    low, high = paper.OVERHEAD_MS
+    table = Table(
+        name="runtime",
+        title="Median ms per pair; law is a part of either refit, added are cues and "
+        f"core. The paper's: {low}-{high} ms, network on a GPU (Fig. 6)",
+        head=["", "matches", *STAGES, "added", "of matching, %", "pairs"],
+        rows=printed,
+    )
+    panel = Panel(
+        title="Runtime", xlabel="stage", ylabel="ms", lines=lines, yscale="log"
+    )
+    notes = ["Run with --workers 1 and nothing beside it, or the times mean little."]
+    return Outcome(tables=[table], rows=rows, figures={"runtime": [panel]}, notes=notes)

@@ -1,0 +1,97 @@
+"""Figure 4: the tail mass P(|r_x| > 8 px) that the law gives to harder data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semisure import mixture
+from semisure.bench.match_cache import Exported
+from semisure.bench.outcome import Cell, Outcome, Panel, Table
+from semisure.bench.study import Study, with_truth
+from semisure.error_laws import error_law
+from semisure.types import Calibration
+
+TAIL_PX = 8.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """One pair and the law of its matches."""
+
+    matcher: str
+    data: str
+    exported: Exported
+    calibration: Calibration
+
+
+def evaluate(task: Task) -> dict[str, Any]:
+    """Predicted and observed tail of a pair, as means over its matches."""
+    matches, residual = with_truth(task.exported)
+    row: dict[str, Any] = {
+        "matcher": task.matcher,
+        "data": task.data,
+        "pair": task.exported.name,
+        "matches": len(matches),
+    }
+    if not len(matches):
+        return {**row, "predicted": None, "observed": None}
+    law = error_law(matches, task.calibration)
+    predicted = mixture.tail_probability(law, TAIL_PX)[:, 0]
+    observed = np.abs(residual[:, 0]) > TAIL_PX
+    return {
+        **row,
+        "predicted": float(predicted.mean()),
+        "observed": float(observed.mean()),
+    }
+
+
+def tail(study: Study) -> Outcome:
+    """By matcher and data set, all matches of a set together."""
+    tasks, notes = [], []
+    for matcher in study.options.matchers:
+        for root in study.options.data:
+            part = study.on([root])
+            exported = part.exported(matcher)
+            laws, said = part.calibrations(matcher, exported)
+            tasks += [
+                Task(matcher, root.name, e, law.paper)
+                for e, law in zip(exported, laws, strict=True)
+            ]
+            if said not in notes:
+                notes.append(said)
+    rows = study.rows(evaluate, tasks, "Tails")
+    printed: list[list[Cell]] = []
+    lines = {}
+    names = list(dict.fromkeys(root.name for root in study.options.data))
+    for matcher in study.options.matchers:
+        found = [_total(rows, matcher, name) for name in names]
+        for name, (predicted, observed, pairs, count) in zip(names, found, strict=True):
+            printed.append([matcher, name, predicted, observed, pairs, count])
+        lines[f"{matcher}, predicted"] = (names, np.array([f[0] for f in found]))
+        lines[f"{matcher}, observed"] = (names, np.array([f[1] for f in found]))
+    table = Table(
+        name="tail",
+        title="P(|r_x| > 8 px), mean over matches; the paper's: Fig. 4, no numbers",
+        head=["", "data", "predicted", "observed", "pairs", "matches"],
+        rows=printed,
+        digits=4,
+    )
+    panel = Panel(title="Tail mass", xlabel="data", ylabel="P(|r_x| > 8)", lines=lines)
+    return Outcome(tables=[table], rows=rows, figures={"tail": [panel]}, notes=notes)
+
+
+def _total(
+    rows: list[dict[str, Any]], matcher: str, data: str
+) -> tuple[float, float, int, int]:
+    mine = [r for r in rows if (r["matcher"], r["data"]) == (matcher, data)]
+    full = [r for r in mine if r["matches"]]
+    count = sum(r["matches"] for r in full)
+    if not count:
+        return float("nan"), float("nan"), len(mine), 0
+    sums = [
+        sum(r["matches"] * r[name] for r in full) for name in ("predicted", "observed")
+    ]
+    return sums[0] / count, sums[1] / count, len(mine), count

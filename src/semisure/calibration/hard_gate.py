@@ -1,0 +1,82 @@
+"""The ablation's hard gate, fitted exactly along a given direction.
+
+Where the gate is a step, each match is wholly fine or wholly coarse. For a fixed
+direction of the score k_s s̄ + k_m (−log m) the likelihood depends only on where the
+sorted scores are cut, and the best scales on either side are means of |r| / s̃, so
+cumulative sums give the NLL of every cut at once. The direction comes from the soft
+fit and is then searched over its angle.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semisure.calibration.likelihood import Observations
+from semisure.mixture import STD_FLOOR_PX
+from semisure.types import FloatArray
+
+_ANGLES = 16
+
+
+def harden(
+    obs: Observations, x: FloatArray, soft: FloatArray
+) -> tuple[FloatArray, int]:
+    """The eight parameters of the best hard gate, and how many cuts were searched.
+
+    `x` is |r| less the location, (n, 2); `soft` the parameters of the soft fit.
+    """
+    candidates = [(soft[4], soft[5])]
+    unit = np.maximum([obs.spread.std(), obs.doubt.std()], 1e-9)
+    for angle in np.linspace(0.0, np.pi / 2, _ANGLES):
+        candidates.append((np.cos(angle) / unit[0], np.sin(angle) / unit[1]))
+    fits = [_best_cuts(obs, x, slopes) for slopes in candidates]
+    _, parameters = min(fits, key=lambda found: found[0])
+    return parameters, len(candidates)
+
+
+def _best_cuts(
+    obs: Observations, x: FloatArray, slopes: tuple[float, float]
+) -> tuple[float, FloatArray]:
+    parameters = np.zeros(8)
+    parameters[4:6] = slopes
+    total = 0.0
+    for axis in (0, 1):
+        score = slopes[0] * obs.spread[:, axis] + slopes[1] * obs.doubt
+        fine = np.maximum(obs.fine_std[:, axis], STD_FLOOR_PX)
+        coarse = np.maximum(obs.coarse_std[:, axis], STD_FLOOR_PX)
+        nll, cut, fine_gain, coarse_gain = _best_cut(score, x[:, axis], fine, coarse)
+        total += nll
+        parameters[axis], parameters[2 + axis] = 2 * np.log([fine_gain, coarse_gain])
+        parameters[6 + axis] = -cut
+    return total, parameters
+
+
+def _best_cut(
+    score: FloatArray, x: FloatArray, fine: FloatArray, coarse: FloatArray
+) -> tuple[float, float, float, float]:
+    """NLL, threshold and the two scale gains of the best split of sorted scores."""
+    order = np.argsort(score, kind="stable")
+    score, x, fine, coarse = score[order], x[order], fine[order], coarse[order]
+    n = len(score)
+    count = np.arange(1, n)
+    # Below the cut: scale gain = mean |r|/s̃, whose NLL is n log(2 gain) + n + Σ log s̃.
+    fine_gain = np.maximum(np.cumsum(x / fine)[:-1] / count, 1e-6)
+    below = count * np.log(2 * fine_gain) + count + np.cumsum(np.log(fine))[:-1]
+    coarse_gain = np.maximum(_sums_above(x / coarse) / (n - count), 1e-6)
+    above = (n - count) * (np.log(2 * coarse_gain) + 1) + _sums_above(np.log(coarse))
+    nll = below + above
+    # Equal scores cannot be parted.
+    nll[score[1:] <= score[:-1]] = np.inf
+    best = int(np.argmin(nll))
+    cut = 0.5 * (score[best] + score[best + 1])
+    return (
+        float(nll[best]),
+        float(cut),
+        float(fine_gain[best]),
+        float(coarse_gain[best]),
+    )
+
+
+def _sums_above(values: FloatArray) -> FloatArray:
+    """Sum of all values after each place but the last."""
+    return np.cumsum(values[::-1])[::-1][1:]

@@ -1,0 +1,214 @@
+"""`semisure match` and `semisure refit`: to a better homography of one pair."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semisure.cli.app import (
+    FILES_HELP,
+    AsJson,
+    CalibrationName,
+    Device,
+    EstimatorName,
+    MatcherName,
+    MaxSide,
+    MethodName,
+    Quiet,
+    Report,
+    Seed,
+    Size,
+    Threshold,
+    WeightsFile,
+    app,
+    complete_calibrations,
+    parse_size,
+    stages,
+)
+
+if TYPE_CHECKING:
+    from semisure.io.images import Image
+    from semisure.pipeline import PairResult
+    from semisure.types import FloatArray
+
+NO_MODEL = 3  # exit code
+
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option("-o", "--output", help="JSON, NPZ or CSV by suffix; may be repeated."),
+]
+
+
+@app.command(
+    epilog="Example: `semisure match a.jpg b.jpg --report page.html -o matches.csv`; "
+    "with a network: `semisure match a.jpg b.jpg --matcher xfeat-star --json`"
+)
+def match(
+    image0: Annotated[Path, typer.Argument(help="First image.")],
+    image1: Annotated[Path, typer.Argument(help="Second image.")],
+    matcher: MatcherName = "daisy",
+    calibration: CalibrationName = None,
+    estimator: EstimatorName = "magsac++",
+    method: MethodName = "core+",
+    threshold_px: Threshold = 3.0,
+    max_side: MaxSide = None,
+    device: Device = None,
+    weights: WeightsFile = None,
+    seed: Seed = 0,
+    output: Outputs = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="PNG: matches by expected error, overlay.")
+    ] = None,
+    report: Report = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Match two images: pixel errors for each match, a refitted homography.
+
+    Any size, colour or grey, turned as the EXIF tag says. Exit code 3: no homography,
+    or one that chance explains.
+    """
+    from semisure.estimators import RansacSettings
+    from semisure.io.files import load_calibration
+    from semisure.io.images import read_image
+    from semisure.matchers import check_name, load_matcher
+    from semisure.pipeline import match_pair
+    from semisure.refit import REFIT_METHODS
+    from semisure.report import documents
+    from semisure.types import as_choice
+
+    images = read_image(image0), read_image(image1)
+    check_name(matcher)
+    known = load_calibration(calibration or matcher)
+    loaded = load_matcher(matcher, max_side=max_side, device=device, weights=weights)
+    with stages(quiet or as_json) as begin:
+        begin("Matching")
+        result = match_pair(
+            *images,
+            loaded,
+            known,
+            estimator=estimator,
+            method=as_choice("method", method, REFIT_METHODS),
+            settings=RansacSettings(threshold_px=threshold_px, seed=seed),
+        )
+        begin("Writing")
+        for path in output or []:
+            documents.write_result(path, result)
+        if picture is not None:
+            _draw(picture, images, result)
+        if report is not None:
+            from semisure.report.pair import write_pair_page
+
+            made_by = {
+                "matcher": matcher,
+                "calibration": calibration or matcher,
+                "estimator": estimator,
+                "method": method,
+                "threshold_px": threshold_px,
+                "max_side": max_side,
+                "device": device,
+                "weights": weights,
+                "seed": seed,
+            }
+            write_pair_page(
+                report, images, result, files=(image0, image1), settings=made_by
+            )
+    _tell(result, as_json, quiet)
+
+
+def _tell(result: PairResult, as_json: bool, quiet: bool) -> None:
+    """Print the result; exit with 3 where there is no model to speak of."""
+    from semisure.report import documents
+
+    if as_json:
+        typer.echo(json.dumps(documents.document(result), indent=2, allow_nan=False))
+    elif not quiet:
+        typer.echo(result.summary())
+        if result.related and result.refit.model is not None:
+            typer.echo(_matrix(result.refit.model))
+    if not result.related:
+        raise typer.Exit(NO_MODEL)
+
+
+def _draw(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
+    from semisure.io.atomic import write_atomically
+    from semisure.report.overlay import overlay
+    from semisure.report.plots import plot_pair, png
+
+    laid = overlay(*images, result.refit.model)
+    figure = plot_pair(
+        *images, result.matches, result.expected_px, laid, result.summary()
+    )
+    write_atomically(path, lambda file: file.write(png(figure)))
+
+
+def _matrix(H: FloatArray) -> str:
+    import numpy as np
+
+    return np.array2string(H, precision=8, suppress_small=False)
+
+
+def refit(
+    file: Annotated[Path, typer.Argument(help="Matches of one image pair.")],
+    calibration: Annotated[
+        str,
+        typer.Option(
+            "-c",
+            "--calibration",
+            help="File, or the name of a shipped one.",
+            autocompletion=complete_calibrations,
+        ),
+    ],
+    estimator: EstimatorName = "magsac++",
+    initial: Annotated[
+        Path | None,
+        typer.Option(help="Start from this 3 × 3 text file instead of an estimator."),
+    ] = None,
+    method: MethodName = "core+",
+    threshold_px: Threshold = 3.0,
+    seed: Seed = 0,
+    output: Outputs = None,
+    size: Size = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate a homography from matches, then refit it with calibrated weights.
+
+    Exit code 3: no homography, or one that chance explains.
+    """
+    from semisure.estimators import RansacSettings
+    from semisure.io.files import load_calibration, load_matches
+    from semisure.pipeline import refit_matches
+    from semisure.refit import REFIT_METHODS
+    from semisure.report import documents
+    from semisure.types import as_choice
+
+    result = refit_matches(
+        load_matches(file, size=parse_size(size)),
+        load_calibration(calibration),
+        estimator=estimator,
+        method=as_choice("method", method, REFIT_METHODS),
+        settings=RansacSettings(threshold_px=threshold_px, seed=seed),
+        initial=None if initial is None else _read_homography(initial),
+    )
+    for path in output or []:
+        documents.write_result(path, result)
+    _tell(result, as_json, quiet)
+
+
+refit.__doc__ = f"{refit.__doc__}{FILES_HELP}"
+app.command(
+    epilog="Example: `semisure refit pair.npz -c theta.json -o better.json`; from a "
+    "homography of your own: `semisure refit pair.csv --size 640x480 -c daisy "
+    "--initial H.txt --json`"
+)(refit)
+
+
+def _read_homography(path: Path) -> FloatArray:
+    from semisure.datasets.sequences import read_homography
+    from semisure.geometry.homography import checked
+
+    return checked(read_homography(path), str(path))

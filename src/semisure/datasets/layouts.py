@@ -1,0 +1,106 @@
+"""Which layout a folder has, and the data sets below a folder.
+
+================  ==================================================  =================
+what              recognised by                                       truth
+================  ==================================================  =================
+sequences         ``*/H_1_*`` (HPatches, Oxford, thermal sets)        homographies
+list of pairs     ``pairs.txt``                                       homographies
+posed list        ``cameras.txt``, ``pairs.csv``, ``images/``         poses, depth
+MegaDepth         ``scene_info/*.npz``                                poses, depth
+phototourism      ``calibration/``, ``new-vis-pairs/``                poses
+map               ``localization_map.npz``                            queries' poses
+Aachen v1.1       ``3D-models/``, ``queries/``                        not public
+photos            images, if the folder itself is given               views made of them
+================  ==================================================  =================
+
+Each reader's own module says more about its layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from semisure.datasets.aachen import is_aachen
+from semisure.datasets.megadepth import read_megadepth
+from semisure.datasets.pair_lists import LIST_NAME, read_homographies
+from semisure.datasets.posed import PosedPair, read_posed
+from semisure.datasets.query_maps import is_located
+from semisure.errors import FileError
+from semisure.io.images import IMAGE_SUFFIXES
+from semisure.types import Pair
+
+MIN_OVERLAP = 0.3  # of posed pairs, where their list states it
+_DEPTH = 2  # of folders that are looked into for data sets
+
+
+def is_planar(root: Path) -> bool:
+    """True for folders of images with homographies."""
+    return (root / LIST_NAME).is_file() or any(root.glob("*/H_1_*"))
+
+
+def is_posed(root: Path) -> bool:
+    """True for folders of cameras, and for MegaDepth's index."""
+    return (
+        (root / "cameras.txt").is_file()
+        or (root / "new-vis-pairs").is_dir()
+        or any(root.glob("scene_info/*.npz"))
+    )
+
+
+def is_map(root: Path) -> bool:
+    """True for folders with a map to localise in."""
+    return is_located(root) or is_aachen(root)
+
+
+def is_photos(root: Path) -> bool:
+    """True for folders of images and nothing that tells how they are related."""
+    if is_planar(root) or is_posed(root) or is_map(root):
+        return False
+    return any(path.suffix.lower() in IMAGE_SUFFIXES for path in root.iterdir())
+
+
+def read_posed_pairs(root: Path, *, min_angle_deg: float = 0.0) -> list[PosedPair]:
+    """The pairs of a folder of cameras, those of lists with some overlap only."""
+    if any(root.glob("scene_info/*.npz")):
+        return read_megadepth(root)
+    return read_posed(root, min_overlap=MIN_OVERLAP, min_angle_deg=min_angle_deg)
+
+
+def read_pairs(root: str | Path) -> Sequence[Pair | PosedPair]:
+    """The pairs of a folder in any layout."""
+    root = Path(root)
+    return read_posed_pairs(root) if is_posed(root) else read_homographies(root)
+
+
+def has_depth(pairs: Sequence[Pair | PosedPair]) -> bool:
+    """True unless posed pairs lack the depth that tells their matches' true errors."""
+    posed = [pair for pair in pairs if isinstance(pair, PosedPair)]
+    cameras = [camera for pair in posed for camera in (pair.camera0, pair.camera1)]
+    return all(camera.depth is not None for camera in cameras)
+
+
+def find_sets(root: str | Path) -> list[Path]:
+    """The folder itself if it is a data set, else those one or two levels below it."""
+    root = Path(root)
+    if not root.is_dir():
+        raise FileError(f"There is no folder {root}.")
+    found = [root] if is_photos(root) else _sets_below(root, _DEPTH)
+    if not found:
+        raise FileError(
+            f"There is no data set in {root}: expected sequences (folders with images "
+            "1.*, 2.*, … and homographies H_1_2, …), pairs.txt, cameras.txt with "
+            "pairs.csv, scene_info/*.npz, calibration/ with new-vis-pairs/, "
+            "localization_map.npz, or 3D-models/ with queries/, there or up to two "
+            "levels below; or photos in the folder itself."
+        )
+    return found
+
+
+def _sets_below(root: Path, levels: int) -> list[Path]:
+    if is_planar(root) or is_posed(root) or is_map(root):
+        return [root]
+    if levels == 0:
+        return []
+    inner = sorted(path for path in root.iterdir() if path.is_dir())
+    return [found for path in inner for found in _sets_below(path, levels - 1)]

@@ -1,0 +1,149 @@
+"""Queries to be localised, and a map of one NPZ file with their true poses.
+
+The layout expected is ``ROOT/images/`` with all images and
+``ROOT/localization_map.npz`` (no pickles inside):
+
+=============  ===============  ====================================================
+``names``      (n,) strings     images below ``images/``, mapped ones and queries
+``K``          (n, 3, 3)        intrinsics, pixel centres at integers
+``R``, ``t``   (n, 3, 3), (n, 3)  poses, x ~ K (R X + t), metres
+``query``      (q,) integers    which images are queries: nothing was mapped from them
+``points``     (m, 3)           triangulated from the other images
+``obs_image``  (k,) integers    the image of each observation,
+``obs_point``  (k,) integers    its point,
+``obs_xy``     (k, 2)           and where it was seen, px
+=============  ===============  ====================================================
+
+Retrieval is by true pose, not by image: the five mapped images with the smallest
+distance of centres (m) plus angle (rad), of all (*near*) or of those at least 0.4 away
+(*far*).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from semisure.errors import FileError
+from semisure.geometry import pose as se3
+from semisure.geometry.camera import Camera
+from semisure.io.files import load_arrays
+from semisure.io.images import read_image
+from semisure.maps.colmap import MapImage, MapModel
+from semisure.types import Array, FloatArray
+
+MAP_NAME = "localization_map.npz"
+RETRIEVAL = {"near": 0.0, "far": 0.4}  # least distance, m + rad
+TOP = 5
+_SHAPES: dict[str, tuple[str, tuple[int, ...]]] = {  # a letter for each count
+    "names": ("n", ()),
+    "K": ("n", (3, 3)),
+    "R": ("n", (3, 3)),
+    "t": ("n", (3,)),
+    "query": ("q", ()),
+    "points": ("m", (3,)),
+    "obs_image": ("k", ()),
+    "obs_point": ("k", ()),
+    "obs_xy": ("k", (2,)),
+}
+_BELOW = {"query": "n", "obs_image": "n", "obs_point": "m"}  # indices, and of what
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Query:
+    """An image to be localised, and the mapped images that retrieval proposes."""
+
+    name: str
+    image: Path
+    camera: Camera
+    mapped: tuple[str, ...]  # best first
+    condition: str  # what tells the queries of a table apart
+    truth: FloatArray | None = None  # (3, 4) from world to camera
+
+
+def is_located(root: Path) -> bool:
+    """True for a folder with such a map."""
+    return (root / MAP_NAME).is_file()
+
+
+def read_located(root: str | Path) -> list[Query]:
+    """All queries with near retrieval, then all with far."""
+    root = Path(root)
+    z = _read(root)
+    poses = _poses(z)
+    names, asked = [str(name) for name in z["names"]], sorted(set(z["query"].tolist()))
+    mapped = [i for i in range(len(names)) if i not in asked]
+    images = {q: root / "images" / names[q] for q in asked}
+    cameras = {q: Camera.from_matrix(z["K"][q], _size(images[q])) for q in asked}
+    queries = []
+    for condition, least in RETRIEVAL.items():
+        for q in asked:
+            apart = np.array([_distance(poses[i], poses[q]) for i in mapped])
+            order = [k for k in np.argsort(apart, kind="stable") if apart[k] >= least]
+            query = Query(
+                name=names[q],
+                image=images[q],
+                camera=cameras[q],
+                mapped=tuple(names[mapped[k]] for k in order[:TOP]),
+                condition=condition,
+                truth=poses[q],
+            )
+            queries.append(query)
+    return queries
+
+
+def read_located_map(root: str | Path) -> MapModel:
+    """The map, with the mean reprojection error of each point computed."""
+    z = _read(Path(root))
+    poses, world = _poses(z), z["points"].astype(np.float64)
+    seen, index = z["obs_xy"].astype(np.float64), z["obs_point"].astype(np.int64)
+    images, total, count = {}, np.zeros(len(world)), np.zeros(len(world))
+    for i, name in enumerate(z["names"]):
+        of = np.flatnonzero(z["obs_image"] == i)
+        images[str(name)] = MapImage(str(name), 0, poses[i], seen[of], index[of])
+        # The size of the image does not enter a projection.
+        camera = Camera.from_matrix(z["K"][i], (1, 1))
+        off = seen[of] - se3.project(poses[i], camera, world[index[of]])
+        np.add.at(total, index[of], np.linalg.norm(off, axis=1))
+        np.add.at(count, index[of], 1.0)
+    ids = np.arange(len(world), dtype=np.int64)
+    return MapModel({}, images, ids, world, total / np.maximum(count, 1.0))
+
+
+def _read(root: Path) -> dict[str, Array]:
+    path = root / MAP_NAME
+    arrays = load_arrays(path)
+    counts: dict[str, int] = {}
+    for name, (letter, rest) in _SHAPES.items():
+        if name not in arrays:
+            raise FileError(f"{path} lacks the array {name}.")
+        shape = arrays[name].shape
+        count = counts.setdefault(letter, shape[0] if shape else 0)
+        if shape != (count, *rest):
+            raise FileError(
+                f"{path}: {name} must have shape {(count, *rest)}, but has {shape}."
+            )
+    for name, letter in _BELOW.items():
+        values = arrays[name]
+        if values.size and not (values.min() >= 0 and values.max() < counts[letter]):
+            raise FileError(
+                f"{path}: {name} must lie in [0, {counts[letter]}), but reaches from "
+                f"{values.min()} to {values.max()}."
+            )
+    return arrays
+
+
+def _poses(z: dict[str, Array]) -> FloatArray:
+    return np.concatenate([z["R"], z["t"][:, :, None]], axis=2).astype(np.float64)
+
+
+def _distance(a: FloatArray, b: FloatArray) -> float:
+    apart, degrees = se3.errors(a, b)
+    return apart + float(np.radians(degrees))
+
+
+def _size(image: Path) -> tuple[int, int]:
+    height, width = read_image(image).shape[:2]
+    return width, height

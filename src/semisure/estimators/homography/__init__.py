@@ -1,0 +1,62 @@
+"""Robust homographies behind one call; each library has its own file.
+
+===============  ==========  ====================================================
+name             library     what runs
+===============  ==========  ====================================================
+``ransac``       OpenCV      4-point RANSAC, then DLT + LM on the inliers
+``lo-ransac``    OpenCV      MSAC with inner and iterative local optimisation
+``prosac``       OpenCV      PROSAC sampling on matches sorted by confidence
+``gc-ransac``    OpenCV      MSAC with graph-cut local optimisation
+``magsac++``     OpenCV      MAGSAC score with σ-consensus
+``poselib``      PoseLib     LO-RANSAC with bundle adjustment (extra ``ransac``)
+``superansac``   SupeRANSAC  MAGSAC score, nested LO (extra ``superansac``)
+===============  ==========  ====================================================
+"""
+
+from __future__ import annotations
+
+from semisure.estimators.settings import RansacSettings
+from semisure.types import Estimate, Matches, RobustEstimator, as_choice
+
+ESTIMATOR_NAMES: tuple[str, ...] = (
+    "ransac",
+    "lo-ransac",
+    "prosac",
+    "gc-ransac",
+    "magsac++",
+    "poselib",
+    "superansac",
+)
+
+PAPER_ESTIMATORS = ESTIMATOR_NAMES[:5]
+
+
+def load_estimator(
+    name: str, settings: RansacSettings | None = None
+) -> RobustEstimator:
+    """The robust homography estimator called `name`."""
+    settings = settings or RansacSettings()
+    as_choice("estimator", name, ESTIMATOR_NAMES)
+    if name == "poselib":
+        from semisure.estimators.homography.poselib import PoseLib
+
+        return PoseLib(settings)
+    if name == "superansac":
+        from semisure.estimators.homography.superansac import SupeRansac
+
+        return SupeRansac(settings)
+    from semisure.estimators.homography.opencv import OpenCV
+
+    return OpenCV(name, settings)
+
+
+def estimate_homography(
+    matches: Matches,
+    estimator: str | RobustEstimator = "magsac++",
+    settings: RansacSettings | None = None,
+) -> Estimate:
+    """θ₀ of the matches: a homography with its inliers, or the reason for none."""
+    run = (
+        load_estimator(estimator, settings) if isinstance(estimator, str) else estimator
+    )
+    return run(matches.source, matches.target, matches.confidence)

@@ -1,0 +1,70 @@
+"""Rotations: cross products, vectors, quaternions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure.errors import InputError
+from semisure.types import Matrix3, Vector, Vector3
+
+
+def skew(v: Vector3) -> Matrix3:
+    """[v]ₓ, the matrix of the cross product: [v]ₓ w = v × w."""
+    x, y, z = v
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def rotation(vector: Vector3) -> Matrix3:
+    """exp([ω]ₓ): the rotation by ‖ω‖ radians about ω (Rodrigues).
+
+    >>> rotation(np.array([0.0, 0.0, np.pi / 2])).round(9) + 0.0
+    array([[ 0., -1.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
+    """
+    angle = float(np.linalg.norm(vector))
+    W = skew(vector)
+    # np.sinc(x) is sin(πx)/(πx): both factors stay smooth through angle 0.
+    half = np.sinc(angle / (2.0 * np.pi))
+    return np.eye(3) + np.sinc(angle / np.pi) * W + 0.5 * half * half * (W @ W)
+
+
+def rotation_vector(R: Matrix3) -> Vector3:
+    """ω with exp([ω]ₓ) = R, at most π long."""
+    w, x, y, z = quaternion(R)
+    axis = np.array([x, y, z])
+    sine = float(np.linalg.norm(axis))
+    angle = 2.0 * np.arctan2(sine, w)
+    return axis * (angle / sine if sine > 1e-15 else 2.0)
+
+
+def quaternion(R: Matrix3) -> Vector:
+    """(w, x, y, z), w ≥ 0, of a rotation: the eigenvector that keeps every digit."""
+    (a, b, c), (d, e, f), (g, h, i) = R
+    K = np.array(
+        [
+            [a + e + i, h - f, c - g, d - b],
+            [h - f, a - e - i, b + d, c + g],
+            [c - g, b + d, e - a - i, f + h],
+            [d - b, c + g, f + h, i - a - e],
+        ]
+    )
+    q = np.linalg.eigh(K)[1][:, -1]
+    return -q if q[0] < 0 else q
+
+
+def rotation_from_quaternion(q: ArrayLike) -> Matrix3:
+    """The rotation of (w, x, y, z), of any length but zero."""
+    q = np.asarray(q, dtype=np.float64)
+    norm = float(np.linalg.norm(q))
+    if not (np.isfinite(norm) and norm > 0):
+        raise InputError(f"A quaternion must be finite and not zero, but is {q}.")
+    w, x, y, z = q / norm
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )

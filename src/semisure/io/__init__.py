@@ -1,0 +1,1 @@
+"""Files of matches and calibrations, and images."""

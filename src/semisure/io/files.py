@@ -1,0 +1,267 @@
+"""Calibrations as JSON, matches as NPZ or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+import zlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semisure import __about__
+from semisure.calibration import FitReport
+from semisure.errors import FileError, InputError
+from semisure.io.atomic import write_atomically, write_json
+from semisure.mixture import STD_FLOOR_PX
+from semisure.types import Array, Calibration, FloatArray, Matches
+
+FORMAT = "semisure-calibration"
+SCHEMA_VERSION = 1
+
+_SCALARS = ("side", "fine_window")
+_REQUIRED = ("source", "target", "confidence", "fine_std", "coarse_std")
+_SIZES = ("source_size", "target_size")
+# One CSV column per number; the sizes may be columns too, or be given apart.
+_CSV_COLUMNS = {
+    "source": ("x0", "y0"),
+    "target": ("x1", "y1"),
+    "confidence": ("confidence",),
+    "fine_std": ("fine_std_x", "fine_std_y"),
+    "coarse_std": ("coarse_std_x", "coarse_std_y"),
+    "side": ("side",),
+    "fine_window": ("fine_window",),
+    "residual": ("residual_x", "residual_y"),
+}
+
+
+def save_calibration(
+    calibration: Calibration, path: str | Path, report: FitReport | None = None
+) -> None:
+    """Write a calibration, and how it was fitted, to a JSON file."""
+    write_json(path, calibration_document(calibration, report))
+
+
+def calibration_document(
+    calibration: Calibration, report: FitReport | None = None
+) -> dict[str, Any]:
+    """What such a file holds."""
+    return {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "semisure_version": __about__.__version__,
+        "matcher": calibration.matcher,
+        "resolution": calibration.resolution,
+        "law": calibration.law,
+        "parameters": {name: getattr(calibration, name) for name in _PARAMETERS},
+        "shared_error": calibration.shared_error,
+        "paper_symbols": calibration.paper_symbols(),
+        "std_floor_px": STD_FLOOR_PX,
+        "provenance": dict(calibration.provenance),
+        "fit": None if report is None else _without_nan(asdict(report)),
+    }
+
+
+_PARAMETERS = (
+    "coarse_var_gain",
+    "fine_var_gain",
+    "spread_slope",
+    "doubt_slope",
+    "intercept",
+    "location",
+)
+
+
+def _without_nan(value: Any) -> Any:
+    """NaN as null, the only spelling that JSON has."""
+    if isinstance(value, dict):
+        return {key: _without_nan(entry) for key, entry in value.items()}
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+SHIPPED = Path(__file__).parents[1] / "data" / "calibrations"
+
+
+def load_calibration(path: str | Path) -> Calibration:
+    """The calibration in a JSON file, or the shipped one of that name (``daisy``)."""
+    path = Path(path)
+    shipped = SHIPPED / f"{path.name}.json"
+    if path.name == str(path) and not path.is_file() and shipped.exists():
+        path = shipped
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(_no_calibration(path)) from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FileError(
+            f"{path} is not a readable calibration: {error}. Fit it again."
+        ) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise FileError(
+            f"{path} is not a semisure calibration: it lacks "
+            f'"format": "{FORMAT}". Make one with `semisure fit`.'
+        )
+    version = document.get("schema_version")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise FileError(
+            f"{path} has schema version {version}, but this semisure "
+            f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
+        )
+    return _calibration_from(document, path)
+
+
+def _no_calibration(path: Path) -> str:
+    if path.suffix or path.name != str(path):
+        return f"There is no calibration file {path}."
+    names = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.json")))
+    return (
+        f"No calibration of {path} ships with semisure (there is {names}). Make one "
+        f"from any photos: semisure calibrate --photos FOLDER --matcher {path} "
+        f"-o {path}.json"
+    )
+
+
+def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
+    try:
+        parameters = document["parameters"]
+        resolution = document.get("resolution")
+        return Calibration(
+            **{name: parameters[name] for name in _PARAMETERS},
+            shared_error=document.get("shared_error"),  # files before it have none
+            law=document["law"],
+            matcher=str(document["matcher"]),
+            resolution=None if resolution is None else tuple(resolution),
+            provenance=document.get("provenance") or {},
+        )
+    except KeyError as error:
+        raise FileError(
+            f"{path} is damaged: the entry {error} is missing. Fit it again."
+        ) from None
+    except (InputError, TypeError) as error:
+        raise FileError(f"{path} is damaged: {error} Fit it again.") from None
+
+
+def arrays_of(matches: Matches) -> dict[str, Array]:
+    """What an NPZ file of these matches holds; `matches_from` reads it back."""
+    names = (*_REQUIRED, *_SCALARS, *_SIZES)
+    return {name: np.asarray(getattr(matches, name)) for name in names}
+
+
+def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> None:
+    """Write matches, and further arrays beside them, to an NPZ or CSV file."""
+    path = Path(path)
+    if path.suffix == ".npz":
+        arrays: dict[str, Any] = {**arrays_of(matches), **extra}
+        write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
+    elif path.suffix == ".csv":
+        text = csv_bytes(matches, **extra)
+        write_atomically(path, lambda file: file.write(text))
+    else:
+        raise FileError(f"Matches are written to .npz or .csv, not to {path}.")
+
+
+def csv_bytes(matches: Matches, **extra: FloatArray) -> bytes:
+    """What a CSV file of these matches holds."""
+    header: list[str] = []
+    columns: list[Array] = []
+    arrays = {name: getattr(matches, name) for name in (*_REQUIRED, *_SCALARS)}
+    for name, array in {**arrays, **extra}.items():
+        header += _CSV_COLUMNS.get(name, (name,))
+        columns.append(array[:, None] if array.ndim == 1 else array)
+    both = np.array([*matches.source_size, *matches.target_size])
+    header += ["width0", "height0", "width1", "height1"]
+    columns.append(np.tile(both, (len(matches), 1)))
+    file = io.BytesIO()
+    file.write((",".join(header) + "\n").encode())
+    np.savetxt(file, np.hstack(columns), delimiter=",", fmt="%.17g")
+    return file.getvalue()
+
+
+# What NumPy and zipfile raise on damaged bytes, wherever the damage is.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def load_arrays(path: str | Path) -> dict[str, Array]:
+    """All arrays of an NPZ or CSV file of matches by their names."""
+    path = Path(path)
+    if path.suffix not in (".npz", ".csv"):
+        raise FileError(f"Matches are read from .npz or .csv, not from {path}.")
+    try:
+        return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
+    except FileNotFoundError:
+        raise FileError(f"There is no file {path}.") from None
+    except _UNREADABLE as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{path} cannot be read: {error}") from None
+
+
+def _read_npz(path: Path) -> dict[str, Array]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def _read_csv(path: Path) -> dict[str, Array]:
+    with path.open(newline="", encoding="utf-8") as file:
+        header = [name.strip() for name in next(csv.reader(file), [])]
+        lines = [line for line in file if line.strip()]
+    empty = np.zeros((0, len(header)))
+    rows = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else empty
+    if rows.shape[1] != len(header):
+        raise FileError(
+            f"{path} must have one number per column, but has {len(header)} names "
+            f"and {rows.shape[1]} numbers in a row."
+        )
+    columns = dict(zip(header, rows.T, strict=True))
+    arrays = {}
+    for name, parts in _CSV_COLUMNS.items():
+        if all(part in columns for part in parts):
+            stacked = np.stack([columns[part] for part in parts], axis=1)
+            arrays[name] = stacked if len(parts) > 1 else stacked[:, 0]
+    sizes = ("width0", "height0"), ("width1", "height1")
+    for name, parts in zip(_SIZES, sizes, strict=True):
+        if len(rows) and all(part in columns for part in parts):
+            arrays[name] = np.array([columns[part][0] for part in parts])
+    return arrays
+
+
+def load_matches(path: str | Path, *, size: tuple[int, int] | None = None) -> Matches:
+    """The matches in an NPZ or CSV file; `size` stands in for missing image sizes."""
+    return matches_from(load_arrays(path), path, size)
+
+
+def matches_from(
+    arrays: dict[str, Array], path: str | Path, size: tuple[int, int] | None = None
+) -> Matches:
+    """Matches from a file's arrays, or one sentence on what the file lacks."""
+    missing = [name for name in _REQUIRED if name not in arrays]
+    if missing:
+        columns = [", ".join(_CSV_COLUMNS[name]) for name in missing]
+        named = columns if Path(path).suffix == ".csv" else missing
+        raise FileError(f"{path} lacks {'; '.join(named)}. See `semisure fit --help`.")
+    sizes: dict[str, Any] = {name: arrays.get(name, size) for name in _SIZES}
+    if any(value is None for value in sizes.values()):
+        raise FileError(
+            f"{path} does not say how large the images are: add source_size and "
+            "target_size (CSV: width0, height0, width1, height1), or give --size."
+        )
+    known: dict[str, Any] = {name: arrays[name] for name in _REQUIRED}
+    known |= {name: arrays[name] for name in _SCALARS if name in arrays}
+    try:
+        return Matches(**known, **sizes)
+    except InputError as error:
+        raise FileError(f"{path}: {error}") from None

@@ -1,0 +1,126 @@
+"""The one image reader: any file OpenCV knows, as upright 8-bit RGB."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from semisure.errors import FileError
+
+Image = NDArray[np.uint8]
+
+IMAGE_SUFFIXES = frozenset(
+    (".bmp", ".jpeg", ".jpg", ".jp2", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+)
+MAX_PIXELS = 200_000_000  # 0.6 GB as RGB
+# 16-bit images seldom fill their range; this share at either end is cut off.
+_CLIPPED_SHARE = 0.001
+
+
+def read_image(path: str | Path) -> Image:
+    """The image in a file, (h, w, 3) uint8 RGB, turned as its EXIF tag says.
+
+    16-bit images are stretched to the range they use; alpha is dropped.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise FileError(f"There is no image {path}.") from None
+    except OSError as error:
+        raise FileError(f"The image {path} cannot be read: {error.strerror}.") from None
+    return decode_image(data, str(path))
+
+
+def decode_image(data: bytes, name: str = "the image") -> Image:
+    """The same from a file's bytes; `name` is what messages call it."""
+    if not data:
+        raise FileError(f"{name} is empty.")
+    if _is_truncated(data):
+        raise FileError(f"{name} is truncated: its end is missing. Copy it again.")
+    flags = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
+    try:
+        found = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+    except cv2.error as error:
+        raise FileError(f"{name} cannot be decoded: {error.err}.") from None
+    if found is None:
+        raise FileError(
+            f"{name} is not an image that OpenCV can read (JPEG, PNG, TIFF, WebP, BMP, "
+            "PPM and others)."
+        )
+    if found.shape[0] * found.shape[1] > MAX_PIXELS:
+        raise FileError(
+            f"{name} has {found.shape[1]} × {found.shape[0]} pixels, more than the "
+            f"{MAX_PIXELS:,} that are read. Reduce it first."
+        )
+    return np.ascontiguousarray(_to_8_bits(found)[:, :, ::-1])
+
+
+def _is_truncated(data: bytes) -> bool:
+    """True for a JPEG or PNG without its end, which decoders would fill with grey."""
+    if data.startswith(b"\xff\xd8"):  # a thumbnail may have an end of its own
+        return data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda")
+    return data.startswith(b"\x89PNG") and b"IEND" not in data[-4096:]
+
+
+def _to_8_bits(image: NDArray[Any]) -> Image:
+    if image.dtype == np.uint8:
+        return image
+    values = image.astype(np.float32)
+    finite = values[np.isfinite(values)]
+    ends = (_CLIPPED_SHARE, 1.0 - _CLIPPED_SHARE)
+    low, high = np.quantile(finite, ends, method="lower")
+    stretched = (np.nan_to_num(values) - low) * (255.0 / max(float(high - low), 1e-6))
+    return np.clip(np.round(stretched), 0, 255).astype(np.uint8)
+
+
+def reduced(image: Image, max_side: int) -> Image:
+    """The image with its longer side at most `max_side`."""
+    scale = max_side / max(image.shape[:2])
+    if scale >= 1.0:
+        return image
+    size = [max(1, round(scale * side)) for side in (image.shape[1], image.shape[0])]
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA))
+
+
+def resized(image: Image, size: tuple[int, int]) -> Image:
+    """The image at exactly (width, height), whatever that does to its shape."""
+    if image.shape[1::-1] == size:
+        return image
+    larger = size[0] * size[1] > image.shape[0] * image.shape[1]
+    how = cv2.INTER_LINEAR if larger else cv2.INTER_AREA
+    return np.asarray(cv2.resize(image, size, interpolation=how))
+
+
+def find_images(folder: str | Path) -> list[Path]:
+    """The image files in a folder and below it, in a fixed order."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileError(f"There is no folder {folder}.")
+    return sorted(
+        Path(root, name)
+        for root, _, names in os.walk(folder)
+        for name in names
+        if Path(name).suffix.lower() in IMAGE_SUFFIXES
+    )
+
+
+def write_png(path: str | Path, image: Image) -> None:
+    """RGB or grey pixels as a PNG file."""
+    from semisure.io.atomic import write_atomically
+
+    pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if image.ndim == 3 else image
+    _, encoded = cv2.imencode(".png", pixels)
+    write_atomically(Path(path), lambda file: file.write(encoded.tobytes()))
+
+
+def jpeg(image: Image, quality: int = 88) -> bytes:
+    """RGB pixels as a JPEG file's bytes."""
+    pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
+    _, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    return encoded.tobytes()

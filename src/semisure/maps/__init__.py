@@ -1,0 +1,1 @@
+"""Reconstructions as other programs keep them, and 2D–3D matches from them."""

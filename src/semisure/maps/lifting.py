@@ -1,0 +1,153 @@
+"""From 2D–2D to 2D–3D: a match to a mapped image takes its triangulated point.
+
+As hloc does for dense matches: the point of the match in the map's image is assigned to
+the nearest triangulated keypoint within a radius; of several matches that claim the
+same one, the most confident stays. hloc leaves the query's point where it was, though
+the keypoint is up to a radius away; here it is moved along, by the local affine map
+that the neighbouring matches imply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from semisure.types import (
+    Calibration,
+    FloatArray,
+    Labels,
+    Matches,
+    PerMatch,
+    Points,
+    Points3,
+    WorldMatches,
+)
+
+RADIUS_PX = 2.0  # hloc's max_error for dense matches
+NEIGHBOURS = 16  # matches behind a local affine map
+MAX_STRETCH = 4.0  # beyond it an affine map is not believed
+PER_AXIS = 2.0 / np.pi  # E|r_x| of a mean distance of 1, whatever its direction
+_MIN_SPREAD_PX = 1.0  # of the neighbours, about their mean
+
+
+def lift(
+    matches: Matches,
+    observed: Points,
+    world: Points3,
+    error_px: PerMatch | None = None,
+    *,
+    radius_px: float = RADIUS_PX,
+    compensate: bool = True,
+    calibration: Calibration | None = None,
+) -> WorldMatches:
+    """2D–3D matches of image 0, the query, from matches to a mapped image 1.
+
+    `observed` (m, 2) px are the triangulated keypoints of image 1, `world` (m, 3)
+    their points and `error_px` (m,) the points' mean reprojection errors. With
+    `compensate` the query's point follows from where the match fell to where the
+    keypoint is. Matches are compared with keypoints and with each other less the
+    location of a `calibration`; the query's points that come back are raw all the same.
+    """
+    from scipy.spatial import cKDTree
+
+    location = None if calibration is None else calibration.location
+    shift = matches.shift_px(location or (0.0, 0.0))
+    in_query = matches.side == 0
+    matches, shift_map = towards_source(matches.shifted(-shift))
+    if location is not None:  # of points refined in image 1 it is off for good
+        shift_map[~in_query] = 0.0
+    chosen = taken = np.zeros(0, dtype=np.int64)
+    if len(matches) and len(observed):
+        near = cKDTree(observed).query(matches.target, distance_upper_bound=radius_px)
+        distance, nearest = np.asarray(near[0]), np.asarray(near[1], dtype=np.int64)
+        chosen = _best_claims(matches.confidence, distance, nearest)
+        taken = nearest[chosen]
+    points = matches.source[chosen] + np.where(in_query[:, None], shift, 0.0)[chosen]
+    change = np.zeros(len(chosen))
+    if len(chosen):
+        maps = local_maps(matches, chosen)
+        change = np.linalg.norm(maps - np.eye(2), axis=(1, 2))
+        if compensate:
+            offset = observed[taken] - matches.target[chosen]
+            points = points + np.einsum("nij,nj->ni", maps, offset)
+    unknown = np.zeros(len(observed))
+    return WorldMatches(
+        points=points,
+        world=world[taken],
+        map_error=PER_AXIS * (unknown if error_px is None else error_px)[taken],
+        view_change=change,
+        confidence=matches.confidence[chosen],
+        fine_std=matches.fine_std[chosen],
+        coarse_std=matches.coarse_std[chosen],
+        fine_window=matches.fine_window[chosen],
+        shift_map=shift_map[chosen],
+        size=matches.source_size,
+    )
+
+
+def _best_claims(confidence: PerMatch, distance: PerMatch, nearest: Labels) -> Labels:
+    """The most confident match of each keypoint that was claimed, in order."""
+    claims = np.flatnonzero(np.isfinite(distance))
+    order = claims[np.argsort(-confidence[claims], kind="stable")]
+    _, first = np.unique(nearest[order], return_index=True)
+    return np.sort(order[first]).astype(np.int64)
+
+
+def local_maps(matches: Matches, chosen: Labels) -> FloatArray:
+    """∂ source / ∂ target around the chosen matches, (k, 2, 2).
+
+    Least squares over the nearest matches, each weighted by how well it agrees with
+    their median shift, so that a wrong neighbour has little say. The identity where
+    the neighbours do not determine a map, or determine an absurd one.
+    """
+    from scipy.spatial import cKDTree
+
+    count = min(NEIGHBOURS, len(matches))
+    _, near = cKDTree(matches.target).query(matches.target[chosen], k=count)
+    near = near.reshape(len(chosen), count)
+    a, b = matches.target[near], matches.source[near]
+    shift = b - a
+    off = np.linalg.norm(shift - np.median(shift, axis=1, keepdims=True), axis=2)
+    spread = np.median(off, axis=1, keepdims=True) + 1.0
+    w = 1.0 / (1.0 + (off / spread) ** 2) ** 2
+    w = (w / w.sum(axis=1, keepdims=True))[..., None]
+    a, b = (
+        a - (w * a).sum(axis=1, keepdims=True),
+        b - (w * b).sum(axis=1, keepdims=True),
+    )
+    aa = np.einsum("nki,nkj->nij", w * a, a)
+    ba = np.einsum("nki,nkj->nij", w * b, a)
+    sound = np.linalg.eigvalsh(aa)[:, 0] > _MIN_SPREAD_PX**2
+    maps = np.tile(np.eye(2), (len(chosen), 1, 1))
+    maps[sound] = ba[sound] @ np.linalg.inv(aa[sound])
+    stretch = np.linalg.svd(maps, compute_uv=False)
+    absurd = (stretch[:, 0] > MAX_STRETCH) | (stretch[:, 1] < 1.0 / MAX_STRETCH)
+    maps[absurd] = np.eye(2)
+    return maps
+
+
+def towards_source(matches: Matches) -> tuple[Matches, FloatArray]:
+    """The matches with all cues on image 0, whichever image was refined.
+
+    An error of s px in image 1 is one of s times the local magnification in image 0:
+    its standard deviations and window are scaled by it, axes averaged. Also the
+    `shift_map` of each match, see :class:`WorldMatches`.
+    """
+    shift_map = np.tile(np.eye(2), (len(matches), 1, 1))
+    other = np.flatnonzero(matches.side == 1)
+    if not len(other):
+        return matches, shift_map
+    maps = local_maps(matches, other)
+    zoom = np.ones(len(matches))
+    zoom[other] = np.sqrt(np.abs(np.linalg.det(maps)))
+    # A point shifted in image 1 is lifted as if image 0's were shifted the other way.
+    shift_map[other] = -maps / zoom[other, None, None]
+    transported = replace(
+        matches,
+        fine_std=matches.fine_std * zoom[:, None],
+        coarse_std=matches.coarse_std * zoom[:, None],
+        fine_window=matches.fine_window * zoom,
+        side=np.zeros(len(matches), dtype=np.int64),
+    )
+    return transported, shift_map

@@ -1,0 +1,54 @@
+"""Levenberg and Marquardt's method, for refits of a handful of parameters."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from semisure.types import Matrix, Vector
+
+MAX_ITERATIONS = 50
+FIRST_DAMPING, LEAST_DAMPING, MAX_DAMPING = 1e-4, 1e-9, 1e6
+
+V = TypeVar("V", bound="View")
+
+
+class View(Protocol):
+    """A model, how good it is, and which way is better."""
+
+    @property
+    def score(self) -> float:
+        """The larger, the better; NaN where the model cannot be."""
+
+    def equations(self) -> tuple[Matrix, Vector]:
+        """JᵀWJ and the uphill JᵀWr of the next step, (k, k) and (k,)."""
+
+    def moved(self: V, step: Vector) -> V:
+        """The view after a step (k,)."""
+
+    def settled(self, step: Vector) -> bool:
+        """True where a step is too small to matter."""
+
+
+def climb(view: V, max_iterations: int = MAX_ITERATIONS) -> tuple[V, int]:
+    """The view from where no step gains, never a worse one, and how many it took."""
+    damping, count = FIRST_DAMPING, 0
+    for count in range(1, max_iterations + 1):
+        normal, pull = view.equations()
+        # A direction without any weight is left where it is.
+        ridge = np.diag(normal) + 1e-12 * np.trace(normal)
+        if not (np.isfinite(normal).all() and ridge.min() > 0):
+            return view, count
+        while damping < MAX_DAMPING:
+            step = np.linalg.solve(normal + damping * np.diag(ridge), pull)
+            trial = view.moved(step)
+            if trial.score >= view.score:
+                break
+            damping *= 10.0
+        else:
+            return view, count
+        view, damping = trial, max(damping / 10.0, LEAST_DAMPING)
+        if view.settled(step):
+            break
+    return view, count

@@ -1,0 +1,190 @@
+"""What every refit shares: where it begins, the location, and how it ends.
+
+Refits take raw matches. A location, the calibrated shift of refined points, is taken
+off by :func:`without_bias` at each refit's door and nowhere else behind it; estimators
+know no location, so whoever runs one on located matches calls it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure import mixture
+from semisure.errors import InputError
+from semisure.mixture import STD_FLOOR_PX, ErrorLaw
+from semisure.refit import weights
+from semisure.types import (
+    Calibration,
+    Estimate,
+    FloatArray,
+    Mask,
+    Matches,
+    Matrix,
+    PerAxis,
+    PerMatch,
+    Refit,
+    WorldMatches,
+)
+
+FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
+
+AnyMatches = TypeVar("AnyMatches", Matches, WorldMatches)
+
+
+def without_bias(
+    matches: AnyMatches, calibration: Calibration
+) -> tuple[AnyMatches, Calibration]:
+    """The matches less their systematic shift, and the calibration without it.
+
+    For estimators, which know no location. Refits do this themselves, so that they
+    are given the raw matches and the calibration as it is.
+
+    >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+    >>> located = replace(EXAMPLE_CALIBRATION, location=(0.125, 0.0))
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
+    >>> moved, calibration = without_bias(matches, located)
+    >>> (matches.target - moved.target)[0].round(9).tolist()  # an eighth of 8 px
+    [1.0, 0.0]
+    >>> calibration.location is None
+    True
+    """
+    if calibration.location is None:
+        return matches, calibration
+    shift = mixture.location(matches, calibration)
+    return matches.shifted(-shift), replace(calibration, location=None)
+
+
+def start_of(
+    initial: Estimate | ArrayLike,
+    count: int,
+    checked: Callable[[ArrayLike], FloatArray],
+    *,
+    trusted: bool = False,
+) -> tuple[FloatArray | None, Mask | None]:
+    """The initial model and its inliers where the estimator gave them.
+
+    `count` matches must have made it; `checked` raises unless it is a model. With
+    `trusted`, that of an estimator is taken as it is.
+    """
+    if not isinstance(initial, Estimate):
+        return checked(initial), None
+    if len(initial.inliers) != count:
+        raise InputError(
+            f"initial must come from these {count} matches, but has "
+            f"{len(initial.inliers)} inlier flags."
+        )
+    if initial.model is None or trusted:
+        return initial.model, initial.inliers
+    return checked(initial.model), initial.inliers
+
+
+def no_start(initial: Estimate | ArrayLike, count: int, method: str) -> Refit:
+    """The refit of `count` matches that had nothing to begin with."""
+    reason = initial.reason if isinstance(initial, Estimate) else None
+    return kept(count, None, method, reason or "there is no initial model")
+
+
+def kept(
+    count: int,
+    initial: FloatArray | None,
+    method: str,
+    reason: str,
+    weight: PerMatch | None = None,
+    log_likelihood: tuple[float, float] | None = None,
+    uncertainty: Callable[[], Matrix | None] | None = None,
+) -> Refit:
+    """The refit of `count` matches that returns its start, and why."""
+    return Refit(
+        model=initial,
+        weight=np.zeros(count) if weight is None else weight,
+        initial=initial,
+        method=method,
+        reason=reason,
+        iterations=0,
+        log_likelihood=log_likelihood,
+        std_floor_px=STD_FLOOR_PX,
+        uncertainty=uncertainty,
+    )
+
+
+def made(
+    model: FloatArray,
+    initial: FloatArray,
+    method: str,
+    weight: PerMatch,
+    iterations: int = 1,
+    log_likelihood: tuple[float, float] | None = None,
+    uncertainty: Callable[[], Matrix | None] | None = None,
+) -> Refit:
+    """The refit that found a model to replace its start."""
+    return Refit(
+        model=model,
+        weight=weight,
+        initial=initial,
+        method=method,
+        iterations=iterations,
+        log_likelihood=log_likelihood,
+        std_floor_px=STD_FLOOR_PX,
+        uncertainty=uncertainty,
+    )
+
+
+def more_likely(
+    candidate: FloatArray | None,
+    initial: FloatArray,
+    *,
+    method: str,
+    law: ErrorLaw,
+    residual: Callable[[FloatArray], PerAxis],
+    covariance: Callable[[FloatArray], Matrix | None],
+    iterations: int,
+    objection: str | None = None,
+) -> Refit:
+    """The candidate, unless there is an objection or the start is more likely.
+
+    Weights, likelihood and covariance are those of whichever model is returned.
+    """
+    at_start = residual(initial)
+    before = log_likelihood(law, at_start)
+    if candidate is not None and objection is None:
+        at_end = residual(candidate)
+        after = log_likelihood(law, at_end)
+        if after >= before:
+            return made(
+                candidate,
+                initial,
+                method,
+                weights.core(law, at_end),
+                iterations,
+                (before, after),
+                partial(covariance, candidate),
+            )
+        objection = "the refit was less likely than the initial model"
+    return kept(
+        len(law),
+        initial,
+        method,
+        objection or "the weighted matches do not determine a model",
+        weights.core(law, at_start),
+        (before, before),
+        partial(covariance, initial),
+    )
+
+
+def log_likelihood(law: ErrorLaw, residual: PerAxis) -> float:
+    """Σ log p(r) over matches and axes, nats."""
+    return float(mixture.log_density(law, residual).sum())
+
+
+def far_not_undefined(residual: PerAxis) -> PerAxis:
+    """The residuals with undefined ones (horizon, behind the camera) very far off."""
+    # One finite sum means that every term is finite: a cheaper look than n of them.
+    if np.isfinite(residual.sum()):
+        return residual
+    return np.nan_to_num(residual, nan=FAR_PX, posinf=FAR_PX, neginf=-FAR_PX)

@@ -1,0 +1,226 @@
+"""CoRe for absolute pose: the posterior-weighted reprojection refit.
+
+``core`` is the paper's: ω from the initial pose's residuals over all raw matches, then
+one weighted nonlinear least-squares refinement of the reprojection error.
+
+``core+`` is ours, as for homographies: each axis whitened by its calibrated fine scale,
+the map's own error added to it, the Laplace law's robustness rounded at zero, weights
+renewed until no point moves, and safe: a pose less likely than the initial one is not
+returned. Every method takes raw matches: a calibrated location is taken off first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure.error_laws import error_law
+from semisure.geometry import pose as se3
+from semisure.geometry.camera import Camera
+from semisure.mixture import ErrorLaw
+from semisure.refit import covariance
+from semisure.refit.climbing import climb
+from semisure.refit.core_plus import MAX_ITERATIONS, floored, whitened
+from semisure.refit.initial import (
+    far_not_undefined,
+    kept,
+    made,
+    more_likely,
+    no_start,
+    start_of,
+    without_bias,
+)
+from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
+from semisure.types import (
+    Calibration,
+    Estimate,
+    Matrix,
+    PerAxis,
+    PerMatch,
+    Pose,
+    Refit,
+    Vector,
+    WorldMatches,
+    as_choice,
+)
+
+TOLERANCE_PX = 1e-3  # no point moves farther in the last step
+MIN_MATCHES = 3
+_UNDETERMINED = "the weighted matches do not determine a pose"
+
+
+def refit_pose(
+    matches: WorldMatches,
+    camera: Camera,
+    calibration: Calibration,
+    initial: Estimate | ArrayLike,
+    *,
+    method: RefitMethod = "core+",
+) -> Refit:
+    """θ* from θ₀: the pose refitted to all 2D–3D matches, weighted by their law.
+
+    The returned model is 3 × 4; its ``covariance`` is 6 × 6 in the tangent (ω, v) of
+    :mod:`semisure.geometry.pose`.
+
+    Parameters
+    ----------
+    matches
+        As they were lifted; a calibrated location is taken off here.
+    camera
+        The query's intrinsics; they are not refined.
+    initial
+        What a pose estimator returned, or any 3 × 4 [R | t] from world to camera.
+    method
+        ``core+`` (ours), ``core`` (the paper's), or another weight of its ablation.
+
+    Examples
+    --------
+    >>> import semisure
+    >>> from semisure.synthetic import (
+    ...     EXAMPLE_CALIBRATION, EXAMPLE_CAMERA, SyntheticMatcher, random_pose)
+    >>> truth = random_pose(np.random.default_rng(0))
+    >>> matches, _ = SyntheticMatcher().match_world(truth, EXAMPLE_CAMERA, count=500)
+    >>> start = semisure.estimate_pose(matches, EXAMPLE_CAMERA, "ransac")
+    >>> refit = refit_pose(matches, EXAMPLE_CAMERA, EXAMPLE_CALIBRATION, start)
+    >>> bool(np.abs(refit.model - truth).max() < 0.01)
+    True
+    """
+    as_choice("method", method, REFIT_METHODS)
+    matches, calibration = without_bias(matches, calibration)
+    start, inliers = start_of(
+        initial, len(matches), partial(se3.checked, name="initial")
+    )
+    if start is None:
+        return no_start(initial, len(matches), method)
+    if len(matches) < MIN_MATCHES:
+        reason = f"{len(matches)} matches are too few, a pose needs {MIN_MATCHES}"
+        return kept(len(matches), start, method, reason)
+    residual = residuals(start, camera, matches)
+    if not np.isfinite(residual).all(axis=1).any():
+        reason = "every world point lies behind the initial camera"
+        return kept(len(matches), start, method, reason)
+    if method == "core+":
+        return _core_plus(matches, camera, calibration, start)
+    far = far_not_undefined(residual)
+    weight = one_step_weight(method, matches, calibration, far, inliers)
+    weight = np.where(np.isfinite(residual[:, 0]), weight, 0.0)
+    model, iterations = _least_squares(start, matches, camera, weight)
+    if model is None:
+        return kept(len(matches), start, method, _UNDETERMINED, weight)
+    spread = partial(
+        covariance.of_pose,
+        model,
+        matches,
+        camera,
+        weight=weight,
+        shared_error=calibration.shared_error,
+    )
+    return made(model, start, method, weight, iterations, uncertainty=spread)
+
+
+def residuals(pose: Pose, camera: Camera, matches: WorldMatches) -> PerAxis:
+    """Observed minus projected, px; NaN for points behind the camera."""
+    return matches.points - se3.project(pose, camera, matches.world)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reprojection:
+    """The weighted reprojection error of one pose."""
+
+    pose: Pose
+    camera: Camera
+    matches: WorldMatches
+    weight: PerAxis
+    residual: PerAxis
+    score: float  # NaN where a point fell behind the camera
+
+    @classmethod
+    def at(
+        cls, pose: Pose, camera: Camera, matches: WorldMatches, weight: PerAxis
+    ) -> _Reprojection:
+        residual = residuals(pose, camera, matches)
+        score = -float((weight * residual * residual).sum())
+        return cls(pose, camera, matches, weight, residual, score)
+
+    def equations(self) -> tuple[Matrix, Vector]:
+        J = se3.jacobian(self.pose, self.camera, self.matches.world)
+        return se3.normal_equations(J, self.residual, self.weight)
+
+    def moved(self, step: Vector) -> _Reprojection:
+        pose = se3.moved(self.pose, step)
+        return _Reprojection.at(pose, self.camera, self.matches, self.weight)
+
+    def settled(self, step: Vector) -> bool:
+        J = se3.jacobian(self.pose, self.camera, self.matches.world)
+        return float(np.abs(step @ J).max()) < TOLERANCE_PX
+
+
+def _least_squares(
+    pose: Pose, matches: WorldMatches, camera: Camera, weight: PerMatch
+) -> tuple[Pose | None, int]:
+    """The pose that minimises Σ ω ‖r‖² near `pose`, or None if there are several."""
+    used = matches if (weight > 0).all() else matches.take(weight > 0)
+    both = np.repeat(weight[weight > 0][:, None], 2, axis=1)
+    first = _Reprojection.at(pose, camera, used, both)
+    if se3.solve(*first.equations()) is None:
+        return None, 0
+    last, iterations = climb(first, MAX_ITERATIONS)
+    return last.pose, iterations
+
+
+def _core_plus(
+    matches: WorldMatches, camera: Camera, calibration: Calibration, start: Pose
+) -> Refit:
+    law = _with_map(error_law(matches, calibration), matches)
+    pose, iterations = _iterate(start, matches, camera, floored(law, matches))
+    return more_likely(
+        pose,
+        start,
+        method="core+",
+        law=law,
+        residual=lambda model: far_not_undefined(residuals(model, camera, matches)),
+        covariance=partial(
+            _covariance, matches=matches, camera=camera, calibration=calibration
+        ),
+        iterations=iterations,
+        objection=_UNDETERMINED if pose is None else None,
+    )
+
+
+def _covariance(
+    pose: Pose, matches: WorldMatches, camera: Camera, calibration: Calibration
+) -> Matrix | None:
+    law = floored(_with_map(error_law(matches, calibration), matches), matches)
+    share = calibration.shared_error
+    return covariance.of_pose(pose, matches, camera, law=law, shared_error=share)
+
+
+def _with_map(law: ErrorLaw, matches: WorldMatches) -> ErrorLaw:
+    """The law with the world points' own error added to its scales, in quadrature."""
+    error = matches.map_error[:, None]
+    return replace(
+        law,
+        fine_scale=np.hypot(law.fine_scale, error),
+        coarse_scale=np.hypot(law.coarse_scale, error),
+    )
+
+
+def _iterate(
+    pose: Pose, matches: WorldMatches, camera: Camera, law: ErrorLaw
+) -> tuple[Pose | None, int]:
+    """The pose at which no point moves any more, or the last one, or None."""
+    for count in range(1, MAX_ITERATIONS + 1):
+        residual = far_not_undefined(residuals(pose, camera, matches))
+        centred, weight, success = whitened(law, residual)
+        J = se3.jacobian(pose, camera, matches.world)
+        step = se3.solve(*se3.normal_equations(J, centred, weight))
+        if step is None:
+            return None, count
+        pose = se3.moved(pose, step)
+        moved = np.abs(step @ J) * (success > 1e-3)
+        if float(moved.max()) < TOLERANCE_PX:
+            break
+    return pose, count

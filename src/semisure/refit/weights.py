@@ -1,0 +1,122 @@
+"""The refit weights of the paper's ablation, one function each.
+
+Every function returns ω (n,), the factor of each match's squared error. Weighted fits
+do not feel a common factor, so no weight is normalised.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from semisure.error_laws import error_law
+from semisure.errors import InputError
+from semisure.mixture import LAPLACE, STD_FLOOR_PX, ErrorLaw, coarse_success, expit
+from semisure.types import Calibration, Mask, Matches, PerAxis, PerMatch, WorldMatches
+
+RefitMethod = Literal[
+    "core+",
+    "core",
+    "uniform",
+    "binary",
+    "huber",
+    "laplace-laplace",
+    "confidence",
+    "fine-std",
+]
+REFIT_METHODS: tuple[RefitMethod, ...] = get_args(RefitMethod)
+
+INLIER_THRESHOLD_PX = 3.0  # of a model that comes without inliers
+HUBER_THRESHOLD_PX = 2.0  # the paper's
+_MIN_SCALE_PX = 1e-3  # residuals of an exact fit have no scale
+
+
+def uniform(count: int) -> PerMatch:
+    """All matches alike."""
+    return np.ones(count)
+
+
+def binary(inliers: Mask) -> PerMatch:
+    """1 for the robust estimator's inliers, 0 for the rest."""
+    return inliers.astype(np.float64)
+
+
+def huber(residual: PerAxis, threshold_px: float = HUBER_THRESHOLD_PX) -> PerMatch:
+    """One step of Huber's M-estimator: min(1, δ / ‖r‖).
+
+    >>> huber(np.array([[0.0, 1.0], [3.0, 4.0]]))
+    array([1. , 0.4])
+    """
+    distance = np.linalg.norm(residual, axis=1)
+    return threshold_px / np.maximum(distance, threshold_px)
+
+
+def laplace_laplace(residual: PerAxis, inliers: Mask) -> PerMatch:
+    """Posterior of a mixture known from the residuals alone.
+
+    Its scales are the mean |r| of inliers and outliers per axis and its prior the
+    inlier ratio, all of the initial model; no matcher cue enters.
+    """
+    if inliers.all() or not inliers.any():
+        return binary(inliers)
+    x = np.abs(residual)
+    finite = np.isfinite(x).all(axis=1)
+    fine = np.maximum(x[inliers & finite].mean(axis=0), _MIN_SCALE_PX)
+    outliers = x[~inliers & finite]
+    coarse = outliers.mean(axis=0) if len(outliers) else fine
+    coarse = np.maximum(coarse, _MIN_SCALE_PX)
+    log_odds = LAPLACE.log_density(x, fine) - LAPLACE.log_density(x, coarse)
+    share = inliers.mean()
+    prior = np.log(share / (1.0 - share))
+    return np.where(finite, expit(log_odds + prior).prod(axis=1), 0.0)
+
+
+def coarse_confidence(confidence: PerMatch) -> PerMatch:
+    """The matcher's own confidence m, taken as a weight."""
+    return confidence
+
+
+def raw_fine_std(fine_std: PerAxis) -> PerMatch:
+    """Inverse of the raw fine variance, averaged over axes.
+
+    The paper does not say how it turns the standard deviation into a weight; the
+    inverse variance is what a least-squares fit asks for.
+    """
+    return 1.0 / np.mean(np.maximum(fine_std, STD_FLOOR_PX) ** 2, axis=1)
+
+
+def core(law: ErrorLaw, residual: PerAxis) -> PerMatch:
+    """CoRe: product over axes of the coarse-success posterior (eq. weight_approx)."""
+    success = coarse_success(law, residual)
+    return success[:, 0] * success[:, 1]
+
+
+def one_step_weight(
+    method: RefitMethod,
+    matches: Matches | WorldMatches,
+    calibration: Calibration,
+    residual: PerAxis,
+    inliers: Mask | None,
+) -> PerMatch:
+    """The weight of a method that takes one step, from the initial residuals.
+
+    Where the start came without `inliers`, they are those within 3 px of it.
+    """
+    if inliers is None:
+        inliers = np.linalg.norm(residual, axis=1) <= INLIER_THRESHOLD_PX
+    if method == "core":
+        return core(error_law(matches, calibration), residual)
+    if method == "uniform":
+        return uniform(len(matches))
+    if method == "binary":
+        return binary(inliers)
+    if method == "huber":
+        return huber(residual)
+    if method == "laplace-laplace":
+        return laplace_laplace(residual, inliers)
+    if method == "confidence":
+        return coarse_confidence(matches.confidence)
+    if method == "fine-std":
+        return raw_fine_std(matches.fine_std)
+    raise InputError(f"{method!r} is not a method of one step with a weight.")

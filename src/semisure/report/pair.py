@@ -1,0 +1,239 @@
+"""The report of one pair: what was found, how far to trust it, how to get it again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semisure import mixture
+from semisure.error_laws import error_law
+from semisure.geometry.homography import residual
+from semisure.io.atomic import write_atomically
+from semisure.io.images import Image, jpeg
+from semisure.pipeline import PairResult
+from semisure.refit import without_bias
+from semisure.report import documents
+from semisure.report.html import (
+    Picture,
+    Section,
+    Slider,
+    command_line,
+    page_text,
+    versions,
+)
+from semisure.report.overlay import compare
+from semisure.report.plots import (
+    ONE_SIGMA,
+    light_and_dark,
+    plot_ellipses,
+    plot_matches,
+    plot_reliability,
+    plot_weights,
+    png,
+    spread_out,
+)
+from semisure.types import Calibration, FloatArray
+
+SHOWN_SIDE = 1000  # px, of the pictures in the slider
+ELLIPSES = 120
+LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
+_FLAGS = {"threshold_px": "threshold"}
+
+
+def write_pair_page(
+    path: str | Path,
+    images: tuple[Image, Image],
+    result: PairResult,
+    *,
+    files: tuple[Path, Path],
+    settings: Mapping[str, Any],
+) -> None:
+    """Write everything about one pair as one HTML file."""
+    names, data = tuple(map(str, files)), [file.read_bytes() for file in files]
+    page = pair_page(images, result, names=names, data=data, settings=settings).encode()
+    write_atomically(Path(path), lambda file: file.write(page))
+
+
+def pair_page(
+    images: tuple[Image, Image],
+    result: PairResult,
+    *,
+    names: Sequence[str],
+    data: Sequence[bytes] | None,
+    settings: Mapping[str, Any],
+) -> str:
+    """The same as text; `data` are the bytes of the two files, where there are any."""
+    sections = [
+        Section(heading="Numbers", table=_numbers(result)),
+        *_homography(result.refit.model),
+        *_pictures(images, result),
+        _again(images, result.calibration, names, data, settings),
+    ]
+    title = " and ".join(Path(name).name for name in names)
+    return page_text(title, result.summary(), sections)
+
+
+def _numbers(result: PairResult) -> list[list[str]]:
+    found = documents.document(result)
+    # Of a model that chance explains, this would be a number about nothing.
+    corner = found["expected_corner_error_px"] if result.related else None
+    rows = [["", ""], ["matches", f"{len(result.matches):,}"]]
+    if len(result.matches):
+        for name, share in (("median of", 0.5), ("90th percentile of", 0.9)):
+            value = np.quantile(result.expected_px, share)
+            rows.append([f"{name} expected errors", f"{value:.2f} px"])
+        doubtful = float((result.failure > 0.5).mean())
+        rows.append(["matches whose coarse cell is likely wrong", f"{doubtful:.1%}"])
+    rows += [
+        [f"inliers of {found['estimator']}", f"{found['inliers']:,}"],
+        ["matches behind the homography", f"{found['effective_matches']:,.0f}"],
+        ["expected corner error", "–" if corner is None else f"{corner:.2f} px"],
+        ["chance that the homography means nothing", _chance(result)],
+        ["refit", f"{found['method']}, {found['iterations']} iterations"],
+    ]
+    if found["kept_initial_because"]:
+        rows.append(["initial model kept", found["kept_initial_because"]])
+    return rows
+
+
+def _homography(H: FloatArray | None) -> list[Section]:
+    if H is None:
+        return []
+    code = "\n".join("".join(f"{v:17.9g}" for v in row) for row in H)
+    heading = "Homography from the first image to the second"
+    return [Section(heading=heading, code=code)]
+
+
+def _chance(result: PairResult) -> str:
+    chance = result.model_failure
+    return "below 0.0001" if chance < 1e-4 else f"{chance:.2g}"
+
+
+def _pictures(images: tuple[Image, Image], result: PairResult) -> list[Section]:
+    matched = plot_matches(*images, result.matches, result.expected_px)
+    all_of_them = Picture(
+        png(matched, "none"), "All matches; lines for some.", wide=True, plate=False
+    )
+    sections = [
+        Section(
+            heading="Matches",
+            text="Each coloured by its expected error.",
+            legend=True,
+            pictures=[all_of_them],
+        )
+    ]
+    sliders = _sliders(images, result)
+    if sliders:
+        sections.append(Section(heading="One image over the other", sliders=sliders))
+    if len(result.matches):
+        sections += [
+            Section(
+                heading="Errors of single matches",
+                legend=True,
+                pictures=[_ellipses(images, result)],
+            ),
+            Section(heading="Errors and weights of all", pictures=_charts(result)),
+        ]
+    return sections
+
+
+def _charts(result: PairResult) -> list[Picture]:
+    light, dark = light_and_dark(plot_weights(result.refit.weight))
+    charts = [Picture(light, "Weights of the matches in the refit.", dark=dark)]
+    if not result.related or result.refit.model is None:
+        return charts
+    away = np.abs(residual(result.refit.model, result.matches)).mean(axis=1)
+    seen = np.isfinite(away)
+    curve = plot_reliability(result.expected_px[seen], away[seen])
+    light, dark = light_and_dark(curve)
+    caption = (
+        "Expected errors against distances from the refitted homography, in bins of "
+        "equal count: a check where the scene is a plane, and only there."
+    )
+    return [Picture(light, caption, dark=dark), *charts]
+
+
+def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
+    refit = result.refit
+    if not result.related:
+        return []
+    seen = compare(*images, refit.initial, refit.model, SHOWN_SIDE)
+    if seen.laid is None or seen.before is None or seen.after is None:
+        return []
+    return [
+        Slider(
+            left=jpeg(seen.base),
+            right=jpeg(seen.laid),
+            names=("second image", "first image on it"),
+            caption="Edges that do not jump as the line passes are aligned; pale where "
+            "the first image does not reach.",
+        ),
+        Slider(
+            left=jpeg(seen.before),
+            right=jpeg(seen.after),
+            names=("before the refit", "after"),
+            caption="Difference of the two images: darker is better aligned.",
+        ),
+    ]
+
+
+def _ellipses(images: tuple[Image, Image], result: PairResult) -> Picture:
+    """68 % of each error per axis, for an even sample of the more refined side."""
+    # An ellipse lies where the true point is expected: the point less its shift.
+    matches, calibration = without_bias(result.matches, result.calibration)
+    side = int(np.bincount(matches.side).argmax())
+    points = matches.target if side else matches.source
+    some = spread_out(points, np.flatnonzero(matches.side == side), ELLIPSES)
+    law = error_law(matches.take(some), calibration)
+    half = mixture.quantile(law, ONE_SIGMA)
+    magnified = _magnification(half, images[side])
+    fits = (magnified * half).max(axis=1) < LARGEST * max(images[side].shape[:2])
+    some, half = some[fits], half[fits]
+    expected = result.expected_px[some]
+    figure = plot_ellipses(images[side], points[some], half, expected, magnified)
+    which = "second" if side else "first"
+    caption = (
+        f"Where {len(some)} of the matches lie in the {which} image: each half-axis "
+        f"holds 68 % of the error along it, drawn {magnified:g} times too large. "
+        f"{(~fits).sum()} more are too doubtful to be drawn."
+    )
+    return Picture(png(figure, "none"), caption, wide=True, plate=False)
+
+
+def _magnification(half: FloatArray, image: Image) -> float:
+    """A round factor that makes the usual ellipse 1 % of the image."""
+    wanted = 0.01 * max(image.shape[:2]) / float(np.median(half))
+    return float(max((f for f in (1, 2, 5, 10, 20, 50, 100) if f <= wanted), default=1))
+
+
+def _again(
+    images: tuple[Image, Image],
+    calibration: Calibration,
+    names: Sequence[str],
+    data: Sequence[bytes] | None,
+    settings: Mapping[str, Any],
+) -> Section:
+    rows = [["", ""]]
+    for k, (name, image) in enumerate(zip(names, images, strict=True)):
+        told = f"{image.shape[1]} × {image.shape[0]}"
+        if data is not None:
+            told += f", SHA-256 {hashlib.sha256(data[k]).hexdigest()[:16]}…"
+        rows.append([Path(name).name, told])
+    rows += [[name, str(v)] for name, v in settings.items() if v is not None]
+    symbols = calibration.paper_symbols().items()
+    known = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
+    rows.append([f"calibration of {calibration.matcher}", known])
+    flags = {_flag(name): value for name, value in settings.items()}
+    return Section(
+        heading="To get it again",
+        code=command_line("semisure match", names, flags),
+        table=[*rows, *versions()],
+    )
+
+
+def _flag(name: str) -> str:
+    return "--" + _FLAGS.get(name, name).replace("_", "-")

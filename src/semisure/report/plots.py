@@ -1,0 +1,281 @@
+"""Pictures of results: each function takes arrays and returns a Figure."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import EllipseCollection, LineCollection
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from semisure.io.images import Image
+from semisure.metrics import reliability
+from semisure.types import FloatArray, IntArray, Matches
+
+# Blue to red over pale yellow: told apart with any colour vision.
+COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
+ERROR_COLORS = LinearSegmentedColormap.from_list("error", COLOR_STOPS)
+_NORM = LogNorm(0.3, 30.0, clip=True)
+MAX_LINES = 250
+ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
+_LIGHT_INK = "#d5dbe0"
+
+
+def _figure(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def png(figure: Figure, ground: str = "white") -> bytes:
+    """The figure as a PNG file's bytes; ground "none" lets the page shine through."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", facecolor=ground)
+    return buffer.getvalue()
+
+
+def light_and_dark(figure: Figure) -> tuple[bytes, bytes]:
+    """Two PNGs without a ground: dark ink for a light page, light ink for a dark one.
+
+    The figure keeps the light ink.
+    """
+    for axes in figure.axes:
+        axes.set_facecolor("none")
+    light = png(figure, "none")
+    for text in figure.findobj(Text):
+        text.set_color(_LIGHT_INK)
+    for axes in figure.axes:
+        axes.tick_params(which="both", colors=_LIGHT_INK)
+        axes.spines[:].set_edgecolor(_LIGHT_INK)
+    return light, png(figure, "none")
+
+
+def plot_pair(
+    image0: Image,
+    image1: Image,
+    matches: Matches,
+    expected_px: FloatArray,
+    laid: Image,
+    title: str = "",
+) -> Figure:
+    """Both images with their matches by expected error, and the overlay below."""
+    width, height = _canvas_size(image0, image1)
+    below = laid.shape[0] / laid.shape[1] * 0.62
+    figure = _figure(12.0, 12.0 * (height / width + below) + 1.0)
+    top, bottom = figure.subplots(2, 1, height_ratios=[height / width, below])
+    draw_matches(figure, top, image0, image1, matches, expected_px)
+    top.set_title(title, fontsize=11)
+    bottom.imshow(laid)
+    bottom.set_title("image 0 laid over image 1, in tiles", fontsize=11)
+    bottom.axis("off")
+    return figure
+
+
+def plot_matches(
+    image0: Image, image1: Image, matches: Matches, expected_px: FloatArray
+) -> Figure:
+    """Both images side by side, matches coloured by expected error; no legend."""
+    width, height = _canvas_size(image0, image1)
+    figure = _figure(12.0, 12.0 * height / width)
+    axes = _whole(figure)
+    _draw_pair(axes, image0, image1, matches, expected_px)
+    return figure
+
+
+def _whole(figure: Figure) -> Any:
+    """Axes that fill the figure."""
+    figure.set_layout_engine("none")
+    return figure.add_axes((0.0, 0.0, 1.0, 1.0))
+
+
+def _canvas_size(image0: Image, image1: Image) -> tuple[int, int]:
+    (h0, w0), (h1, w1) = image0.shape[:2], image1.shape[:2]
+    return w0 + _gap(image0, image1) + w1, max(h0, h1)
+
+
+def _gap(image0: Image, image1: Image) -> int:
+    return round(0.02 * (image0.shape[1] + image1.shape[1]))
+
+
+def draw_matches(
+    figure: Figure,
+    axes: Any,
+    image0: Image,
+    image1: Image,
+    matches: Matches,
+    expected_px: FloatArray,
+) -> None:
+    """The same into given axes, with a legend."""
+    _draw_pair(axes, image0, image1, matches, expected_px)
+    if len(matches):
+        _add_bar(figure, axes)
+
+
+def _draw_pair(
+    axes: Any,
+    image0: Image,
+    image1: Image,
+    matches: Matches,
+    expected_px: FloatArray,
+) -> None:
+    width, height = _canvas_size(image0, image1)
+    left = image0.shape[1] + _gap(image0, image1)
+    for image, at in ((image0, 0), (image1, left)):
+        rows, columns = image.shape[:2]
+        extent = (at - 0.5, at + columns - 0.5, rows - 0.5, -0.5)
+        axes.imshow(_backdrop(image), extent=extent, cmap="gray", vmin=0, vmax=255)
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
+    axes.axis("off")
+    if len(matches):
+        _draw_matches(axes, matches, left, expected_px)
+
+
+def _add_bar(figure: Figure, axes: Any) -> None:
+    from matplotlib.cm import ScalarMappable
+
+    shown = ScalarMappable(_NORM, ERROR_COLORS)
+    bar = figure.colorbar(shown, ax=axes, shrink=0.75, pad=0.01, extend="both")
+    bar.set_label("expected error, px")
+    bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
+
+
+def _backdrop(image: Image) -> FloatArray:
+    """Grey and pale, so that colours are the matches' alone."""
+    grey = image if image.ndim == 2 else image.mean(axis=2)
+    return 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
+
+
+def _draw_matches(
+    axes: Any, matches: Matches, left: float, expected: FloatArray
+) -> None:
+    """Dots for all, lines for an even sample; the worst below, the best on top."""
+    order = np.argsort(-expected)
+    target = matches.target + np.array([left, 0.0])
+    colors = ERROR_COLORS(_NORM(expected))
+    some = order[:: max(1, len(order) // MAX_LINES)]
+    lines = np.stack([matches.source[some], target[some]], axis=1)
+    axes.add_collection(
+        LineCollection(list(lines), colors=colors[some], linewidths=0.6, alpha=0.55)
+    )
+    for points in (matches.source, target):
+        axes.scatter(*points[order].T, s=5, c=colors[order], linewidths=0, alpha=0.9)
+
+
+def spread_out(points: FloatArray, candidates: IntArray, count: int) -> IntArray:
+    """About `count` of the candidates, the first in each cell of a grid."""
+    place = points[candidates]
+    low, high = place.min(axis=0), place.max(axis=0)
+    cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / count)
+    column, row = ((place - low) // cell).astype(np.int64).T
+    _, first = np.unique(row * 10_000 + column, return_index=True)
+    return candidates[first]
+
+
+def plot_ellipses(
+    image: Image,
+    points: FloatArray,
+    half_axes: FloatArray,
+    expected_px: FloatArray,
+    magnified: float,
+) -> Figure:
+    """Ellipses about points of one image, larger than life; no legend."""
+    height, width = image.shape[:2]
+    figure = _figure(9.0, 9.0 * height / width)
+    _draw_ellipses(_whole(figure), image, points, half_axes, expected_px, magnified)
+    return figure
+
+
+def draw_ellipses(
+    figure: Figure,
+    axes: Any,
+    image: Image,
+    points: FloatArray,
+    half_axes: FloatArray,
+    expected_px: FloatArray,
+    magnified: float,
+) -> None:
+    """The same into given axes, with a legend."""
+    _draw_ellipses(axes, image, points, half_axes, expected_px, magnified)
+    _add_bar(figure, axes)
+
+
+def _draw_ellipses(
+    axes: Any,
+    image: Image,
+    points: FloatArray,
+    half_axes: FloatArray,
+    expected_px: FloatArray,
+    magnified: float,
+) -> None:
+    height, width = image.shape[:2]
+    axes.imshow(_backdrop(image), cmap="gray", vmin=0, vmax=255)
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
+    axes.axis("off")
+    colors = ERROR_COLORS(_NORM(expected_px))
+    width_px, height_px = 2 * magnified * half_axes.T
+    for edge, breadth in (("0.1", 2.2), (colors, 1.2)):
+        drawn = EllipseCollection(
+            width_px, height_px, np.zeros(len(points)), units="xy", offsets=points,
+            offset_transform=axes.transData, facecolors="none", edgecolors=edge,
+            linewidths=breadth,
+        )  # fmt: skip
+        axes.add_collection(drawn)
+
+
+def plot_reliability(
+    expected: FloatArray, observed: FloatArray, title: str = "Reliability"
+) -> Figure:
+    """Observed against expected error in equal-mass bins; the diagonal is honest."""
+    figure = _figure(5.6, 5.2)
+    axes = figure.add_subplot()
+    x, y, _ = reliability(expected, observed)
+    ends = min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5
+    axes.plot(ends, ends, color="0.5", linestyle=":", label="as predicted")
+    axes.fill_between(
+        ends, np.array(ends) / 1.25, np.array(ends) * 1.25, color="0.5", alpha=0.15,
+        linewidth=0, label="within 25 %",
+    )  # fmt: skip
+    axes.plot(x, y, marker="o", color="#2c6fbb", label="observed")
+    axes.set(
+        xscale="log", yscale="log", xlim=ends, ylim=ends, title=title,
+        xlabel="expected error, px", ylabel="observed error, px",
+    )  # fmt: skip
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.25, which="both", linewidth=0.5)
+    return figure
+
+
+def plot_bars(
+    groups: dict[str, dict[str, float]], ylabel: str, title: str = ""
+) -> Figure:
+    """Grouped bars: one group per key, one bar per inner key."""
+    names = list(next(iter(groups.values())))
+    figure = _figure(1.2 + 1.6 * len(groups), 3.8)
+    axes = figure.add_subplot()
+    width = 0.8 / len(names)
+    shades = ["0.72", "#7fb2e5", "#1b5fa8", "#0b2f57"]
+    for k, name in enumerate(names):
+        places = np.arange(len(groups)) + (k - (len(names) - 1) / 2) * width
+        heights = [row[name] for row in groups.values()]
+        bars = axes.bar(places, heights, width, label=name, color=shades[k % 4])
+        axes.bar_label(bars, fmt="%.2f", fontsize=7, padding=1)
+    axes.set_xticks(np.arange(len(groups)), labels=list(groups))
+    axes.set(ylabel=ylabel, title=title)
+    axes.margins(y=0.18)  # room for the legend
+    axes.legend(frameon=False, ncols=len(names), loc="upper center")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def plot_weights(weight: FloatArray) -> Figure:
+    """Histogram of the refit weights."""
+    figure = _figure(5.6, 3.2)
+    axes = figure.add_subplot()
+    axes.hist(weight, bins=40, range=(0, 1), color="#2c6fbb")
+    axes.set(xlabel="weight: chance that the coarse cell was right", ylabel="matches")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

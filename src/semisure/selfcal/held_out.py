@@ -1,0 +1,61 @@
+"""How far a calibration can be believed: its trial on matches it was not fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from semisure import metrics, mixture
+from semisure.calibration import Observations, nll_per_match
+from semisure.error_laws import error_law
+from semisure.types import Calibration, PerMatch
+
+TAIL_PX = 8.0  # an error beyond one coarse cell
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Trust:
+    """How a calibration did on matches that it was not fitted to."""
+
+    matches: int
+    pairs: int
+    expected_px: float
+    observed_px: float
+    expected_beyond: float  # share of axes off by more than TAIL_PX
+    observed_beyond: float
+    nll: float
+    ece_px: float
+    spearman: float
+    expected: PerMatch  # px, for a reliability plot
+    observed: PerMatch  # px
+
+    def verdict(self) -> str:
+        """One sentence for people."""
+        return (
+            f"Predicted {self.expected_px:.2f} px, observed {self.observed_px:.2f} px "
+            f"on {self.matches:,} held-out matches; predicted "
+            f"{100 * self.expected_beyond:.1f} % beyond {TAIL_PX:.0f} px, observed "
+            f"{100 * self.observed_beyond:.1f} %."
+        )
+
+
+def trial(observations: Observations, calibration: Calibration) -> Trust:
+    """How well `calibration` foretells the errors of `observations`."""
+    law = error_law(observations, calibration)
+    expected = mixture.expected_abs_error(law)
+    errors = np.abs(observations.residual)
+    observed = errors.mean(axis=1)
+    return Trust(
+        matches=len(observations),
+        pairs=len(np.unique(observations.pair)),
+        expected_px=float(expected.mean()),
+        observed_px=float(observed.mean()),
+        expected_beyond=float(mixture.tail_probability(law, TAIL_PX).mean()),
+        observed_beyond=float((errors > TAIL_PX).mean()),
+        nll=float(nll_per_match(observations, calibration).mean()),
+        ece_px=metrics.expected_calibration_error(expected, observed),
+        spearman=metrics.spearman(expected, observed),
+        expected=expected,
+        observed=observed,
+    )

@@ -1,0 +1,117 @@
+"""The fitted parameters of an error law."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from semisure.errors import InputError
+from semisure.types.checks import as_choice, as_numbers, as_size
+
+LawName = Literal[
+    "mixture",
+    "fine_only",
+    "gaussian",
+    "uncalibrated",
+    "no_confidence_gate",
+    "hard_gate",
+]
+LAW_NAMES: tuple[LawName, ...] = get_args(LawName)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The fitted parameters of one matcher's error law.
+
+    Eight numbers are stored, not the paper's nine: only the two intercepts
+    β_d = −k_s t_d − k_m t_m enter the gate, so one direction of the nine is
+    free. :meth:`paper_symbols` gives the nine with the gauge t_m = 0, and
+    :meth:`from_paper` reads any nine. `location` is our addition: the mean
+    residual per axis in units of the fine window, or None as in the paper.
+
+    >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
+    >>> calibration = Calibration.from_paper(**nine)
+    >>> calibration.intercept
+    (-3.5, -3.5)
+    >>> calibration.paper_symbols()["t_x"]
+    7.0
+    """
+
+    coarse_var_gain: tuple[float, float]  # a_x, a_y
+    fine_var_gain: tuple[float, float]  # b_x, b_y
+    spread_slope: float  # k_s, logit per % of the image side
+    doubt_slope: float  # k_m, logit per nat
+    intercept: tuple[float, float]  # logit
+    location: tuple[float, float] | None = None  # in fine windows
+    shared_error: float | None = None  # a factor of what a pair errs in common
+    law: LawName = "mixture"
+    matcher: str = "unknown"
+    resolution: tuple[int, int] | None = None  # width, height it was fitted at
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        pairs = ["coarse_var_gain", "fine_var_gain", "intercept"]
+        if self.location is not None:
+            pairs.append("location")
+        for name in pairs:
+            object.__setattr__(self, name, as_numbers(name, getattr(self, name), 2))
+        for name in ("spread_slope", "doubt_slope"):
+            number = as_numbers(name, getattr(self, name), 1)[0]
+            object.__setattr__(self, name, number)
+        for name in ("coarse_var_gain", "fine_var_gain"):
+            if min(getattr(self, name)) <= 0:
+                raise InputError(
+                    f"{name} must be positive, but is {getattr(self, name)}."
+                )
+        if self.shared_error is not None and not 0 <= self.shared_error < np.inf:
+            raise InputError(
+                f"shared_error must not be negative, but is {self.shared_error}."
+            )
+        as_choice("law", self.law, LAW_NAMES)
+        if self.resolution is not None:
+            size = as_size("resolution", self.resolution)
+            object.__setattr__(self, "resolution", size)
+
+    @classmethod
+    def from_paper(
+        cls,
+        *,
+        a_x: float,
+        a_y: float,
+        b_x: float,
+        b_y: float,
+        k_s: float,
+        k_m: float,
+        t_x: float,
+        t_y: float,
+        t_m: float,
+        **named: Any,
+    ) -> Calibration:
+        """A calibration from the paper's nine numbers, whatever their gauge."""
+        return cls(
+            coarse_var_gain=(a_x, a_y),
+            fine_var_gain=(b_x, b_y),
+            spread_slope=k_s,
+            doubt_slope=k_m,
+            intercept=(-k_s * t_x - k_m * t_m, -k_s * t_y - k_m * t_m),
+            **named,
+        )
+
+    def paper_symbols(self) -> dict[str, float | None]:
+        """The paper's nine with t_m = 0; the knees are None where k_s = 0."""
+        k_s = self.spread_slope
+        knees = [-beta / k_s if k_s else None for beta in self.intercept]
+        return {
+            "a_x": self.coarse_var_gain[0],
+            "a_y": self.coarse_var_gain[1],
+            "b_x": self.fine_var_gain[0],
+            "b_y": self.fine_var_gain[1],
+            "k_s": k_s,
+            "k_m": self.doubt_slope,
+            "t_x": knees[0],
+            "t_y": knees[1],
+            "t_m": 0.0,
+        }

@@ -1,0 +1,171 @@
+"""What a matcher said about two images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semisure.types.arrays import (
+    FloatArray,
+    Index,
+    Labels,
+    PerAxis,
+    PerMatch,
+    Points,
+)
+from semisure.types.checks import as_floats, as_size, require
+
+DEFAULT_FINE_WINDOW_PX = 8.0  # the coarse cell of every matcher of the paper
+
+
+def default_window() -> PerMatch:
+    """The window of a matcher that names none; one number stands for all matches."""
+    return np.array(DEFAULT_FINE_WINDOW_PX)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Matches:
+    """What a frozen matcher said about one image pair.
+
+    `side` says which image's point was refined, so which image the standard
+    deviations, residuals and scales of a match live in: 0 or 1, one for all or
+    one for each match. `fine_window` is the side in px of the window that the
+    fine stage searched; a calibrated location is measured in it.
+
+    >>> import numpy as np
+    >>> matches = Matches(
+    ...     source=np.zeros((3, 2)), target=np.ones((3, 2)),
+    ...     confidence=[0.9, 0.5, 0.1], fine_std=np.ones((3, 2)),
+    ...     coarse_std=np.full((3, 2), 20.0),
+    ...     source_size=(640, 480), target_size=(640, 480))
+    >>> len(matches), matches.side.tolist()
+    (3, [1, 1, 1])
+    """
+
+    source: Points  # px, image 0
+    target: Points  # px, image 1
+    confidence: PerMatch  # in (0, 1]
+    fine_std: PerAxis  # px, on the refined side
+    coarse_std: PerAxis  # px, on the refined side
+    source_size: tuple[int, int]  # width, height
+    target_size: tuple[int, int]  # width, height
+    side: Labels = field(default_factory=lambda: np.array(1))  # 0 or 1
+    fine_window: PerMatch = field(default_factory=default_window)  # px
+
+    doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
+
+    def __post_init__(self) -> None:
+        n = len(np.atleast_1d(np.asarray(self.source)))
+        for name, shape in _ARRAY_SHAPES.items():
+            values = getattr(self, name)
+            if name in ("side", "fine_window") and np.ndim(values) == 0:
+                values = np.full(n, values)
+            array = as_floats(name, values, (n, *shape))
+            object.__setattr__(self, name, array)
+        for name in ("source_size", "target_size"):
+            object.__setattr__(self, name, as_size(name, getattr(self, name)))
+        self._check_ranges()
+        object.__setattr__(self, "side", self.side.astype(np.int64))
+        object.__setattr__(self, "doubt", -np.log(self.confidence))
+
+    def _check_ranges(self) -> None:
+        m = self.confidence
+        advice = "Raw scores need a softmax first; give an underflow to 0 a tiny value."
+        require("confidence", m, (m > 0) & (m <= 1), "lie in (0, 1]", advice)
+        for name in ("fine_std", "coarse_std"):
+            std = getattr(self, name)
+            advice = "It is a standard deviation in px; a variance's root."
+            require(name, std, std >= 0, "not be negative", advice)
+        advice = "It names the image whose point was refined."
+        require("side", self.side, np.isin(self.side, (0, 1)), "be 0 or 1", advice)
+        window = self.fine_window
+        require("fine_window", window, window > 0, "be positive", "It is a size in px.")
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def refined_size(self) -> FloatArray:
+        """Width and height of the refined image, (n, 2) px: the paper's D.
+
+        One row, (1, 2), where the same image was refined throughout.
+        """
+        sizes = np.array([self.source_size, self.target_size], dtype=np.float64)
+        first = self.side[:1]
+        return sizes[first if (self.side == first).all() else self.side]
+
+    @property
+    def spread(self) -> PerAxis:
+        """Coarse std in percent of the refined image's sides, (n, 2)."""
+        return self.coarse_std * (100.0 / self.refined_size)
+
+    @property
+    def refined(self) -> Points:
+        """The refined point of each match, px in its own image."""
+        return np.where(self.side[:, None] == 1, self.target, self.source)
+
+    def shift_px(self, location: tuple[float, float]) -> PerAxis:
+        """What a location, in fine windows, is in pixels of each refined point."""
+        return self.fine_window[:, None] * np.array(location)
+
+    def take(self, index: Index) -> Matches:
+        """The matches that `index` (a mask or positions) picks."""
+        picked = {name: getattr(self, name)[index] for name in _ARRAY_SHAPES}
+        return replace(self, **picked)
+
+    def swapped(self) -> Matches:
+        """The same matches with images 0 and 1 exchanged."""
+        return replace(
+            self,
+            source=self.target,
+            target=self.source,
+            source_size=self.target_size,
+            target_size=self.source_size,
+            side=1 - self.side,
+        )
+
+    def shifted(self, offset: PerAxis) -> Matches:
+        """The matches with `offset` (n, 2) px added to each refined point."""
+        on_target = (self.side == 1)[:, None]
+        return replace(
+            self,
+            source=self.source + np.where(on_target, 0.0, offset),
+            target=self.target + np.where(on_target, offset, 0.0),
+        )
+
+
+_ARRAY_SHAPES: dict[str, tuple[int, ...]] = {
+    "source": (2,),
+    "target": (2,),
+    "confidence": (),
+    "fine_std": (2,),
+    "coarse_std": (2,),
+    "side": (),
+    "fine_window": (),
+}
+
+
+class Cues(Protocol):
+    """What an error law reads of matches: n rows of raw cues."""
+
+    @property
+    def fine_std(self) -> PerAxis: ...
+    @property
+    def coarse_std(self) -> PerAxis: ...
+    @property
+    def spread(self) -> PerAxis: ...
+    @property
+    def doubt(self) -> PerMatch: ...
+    def shift_px(self, location: tuple[float, float]) -> PerAxis: ...
+
+
+@runtime_checkable
+class Matcher(Protocol):
+    """Anything that turns two images, (h, w) or (h, w, 3) uint8, into matches."""
+
+    def __call__(
+        self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]
+    ) -> Matches: ...

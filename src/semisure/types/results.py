@@ -1,0 +1,69 @@
+"""What estimators and refits return, and the images they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from semisure.types.arrays import FloatArray, Mask, Matrix, Matrix3, PerMatch, Points
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Estimate:
+    """What a robust estimator found, or why it found nothing."""
+
+    model: FloatArray | None  # H_01, 3 × 3, last entry 1 if it can be; [R | t], 3 × 4
+    inliers: Mask
+    estimator: str
+    reason: str | None = None  # why `model` is None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Refit:
+    """A refitted model, its weights, and how it came about.
+
+    Where the start was kept, `reason` says why, `model` is the start, and weights,
+    likelihood and covariance are the start's.
+    """
+
+    model: FloatArray | None  # the initial model where `reason` is set
+    weight: PerMatch  # behind `model`
+    initial: FloatArray | None
+    method: str
+    reason: str | None = None  # why the initial model was kept
+    iterations: int = 1
+    log_likelihood: tuple[float, float] | None = None  # initial, returned; nats
+    std_floor_px: float | None = None  # the law's floor on raw standard deviations
+    uncertainty: Callable[[], Matrix | None] | None = field(default=None, repr=False)
+
+    @cached_property
+    def covariance(self) -> Matrix | None:
+        """Covariance of `model`, made when first asked for; None where there is none.
+
+        Homography: 8 × 8 px² of the images of image 0's corners, x and y in turn.
+        Pose: 6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`.
+        """
+        return None if self.uncertainty is None else self.uncertainty()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Pair:
+    """Two images and, where known, the homography between them."""
+
+    name: str
+    image0: Path
+    image1: Path
+    H_01: Matrix3 | None = None
+    group: str = ""  # of pairs that share an image or a scene
+
+
+@runtime_checkable
+class RobustEstimator(Protocol):
+    """Anything that turns two point sets into an :class:`Estimate`."""
+
+    def __call__(
+        self, source: Points, target: Points, confidence: PerMatch
+    ) -> Estimate: ...

@@ -1,0 +1,136 @@
+"""2D–3D matches: points of a query image and where they lie in the world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from semisure.errors import InputError
+from semisure.types.arrays import (
+    FloatArray,
+    Index,
+    Labels,
+    PerAxis,
+    PerMatch,
+    Points,
+    Points3,
+)
+from semisure.types.checks import as_floats, as_size
+from semisure.types.matches import Matches, default_window
+
+# Where nobody says: the median of the views that calibrations are made on.
+TYPICAL_VIEW_CHANGE = 0.4
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WorldMatches:
+    """Query points, the world points they show, and the matcher's cues for them.
+
+    The cues describe the query's points: it is the refined side. Pixels are ours
+    (centres at integers), world points are in whatever unit the map has. `map_error`
+    is the scale of a world point's own error, seen in the query; `group` tells the
+    mapped images apart that the points came through, and `view_change` how unlike the
+    query they are: ‖A − I‖ of the local map A between them. `shift_map` takes a shift
+    of the refined point to the query's pixels: the identity where the query's point
+    was refined, −A (in query pixels per unit of the window) where the mapped one was.
+    """
+
+    points: Points  # px in the query
+    world: Points3
+    confidence: PerMatch  # in (0, 1]
+    fine_std: PerAxis  # px
+    coarse_std: PerAxis  # px
+    size: tuple[int, int]  # width, height of the query
+    fine_window: PerMatch = field(default_factory=default_window)  # px
+    map_error: PerMatch = field(default_factory=lambda: np.array(0.0))  # px
+    view_change: PerMatch = field(default_factory=lambda: np.array(TYPICAL_VIEW_CHANGE))
+    group: Labels = field(default_factory=lambda: np.array(0))  # which mapped image
+    shift_map: FloatArray = field(default_factory=lambda: np.eye(2))  # (n, 2, 2)
+
+    doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
+
+    def __post_init__(self) -> None:
+        # The same arrays are the same claims about one image: checked in one place.
+        image = Matches(
+            source=self.points,
+            target=self.points,
+            confidence=self.confidence,
+            fine_std=self.fine_std,
+            coarse_std=self.coarse_std,
+            source_size=as_size("size", self.size),
+            target_size=as_size("size", self.size),
+            fine_window=self.fine_window,
+        )
+        world = as_floats("world", self.world, (len(image), 3))
+        n = len(image)
+        meanings = {"map_error": "a scale in px", "view_change": "a norm"}
+        for name, meaning in meanings.items():
+            values = as_floats(name, np.broadcast_to(getattr(self, name), (n,)), (n,))
+            if (values < 0).any():
+                raise InputError(f"{name} must not be negative; it is {meaning}.")
+            object.__setattr__(self, name, values)
+        maps = np.broadcast_to(self.shift_map, (n, 2, 2))
+        object.__setattr__(self, "shift_map", as_floats("shift_map", maps, (n, 2, 2)))
+        group = np.broadcast_to(np.asarray(self.group, dtype=np.int64), (n,))
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "points", image.source)
+        object.__setattr__(self, "world", world)
+        object.__setattr__(self, "size", image.source_size)
+        for name in ("confidence", "fine_std", "coarse_std", "fine_window", "doubt"):
+            object.__setattr__(self, name, getattr(image, name))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def refined_size(self) -> FloatArray:
+        """Width and height of the query, (1, 2) px: the paper's D."""
+        return np.array([self.size], dtype=np.float64)
+
+    @property
+    def spread(self) -> PerAxis:
+        """Coarse std in percent of the query's sides."""
+        return self.coarse_std * (100.0 / self.refined_size)
+
+    def shift_px(self, location: tuple[float, float]) -> PerAxis:
+        """What a location, in fine windows, is in pixels of each query point."""
+        windows = self.fine_window[:, None] * np.array(location)
+        return np.einsum("nij,nj->ni", self.shift_map, windows)
+
+    def take(self, index: Index) -> WorldMatches:
+        """The matches that `index` (a mask or positions) picks."""
+        return replace(self, **{name: getattr(self, name)[index] for name in _ARRAYS})
+
+    def shifted(self, offset: PerAxis) -> WorldMatches:
+        """The matches with `offset` (n, 2) px added to each query point."""
+        return replace(self, points=self.points + offset)
+
+    @classmethod
+    def joined(cls, parts: Sequence[WorldMatches]) -> WorldMatches:
+        """All matches of one query, from however many database images."""
+        if len({part.size for part in parts}) != 1:
+            sizes = sorted({part.size for part in parts})
+            raise InputError(f"Matches of one query have one size, but have {sizes}.")
+        arrays = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in _ARRAYS[:-1]
+        }
+        lengths = [len(part) for part in parts]
+        group = np.repeat(np.arange(len(parts)), lengths)
+        return cls(size=parts[0].size, group=group, **arrays)
+
+
+_ARRAYS = (
+    "points",
+    "world",
+    "confidence",
+    "fine_std",
+    "coarse_std",
+    "fine_window",
+    "map_error",
+    "view_change",
+    "shift_map",
+    "group",
+)
