@@ -48,6 +48,7 @@ from semisure.types.arrays import (
 from semisure.types.calibration import LAW_NAMES, Calibration, LawName
 from semisure.types.checks import as_choice
 from semisure.types.matches import DEFAULT_FINE_WINDOW_PX, Cues, Matcher, Matches
+from semisure.types.progress import Tick, silent
 from semisure.types.results import Estimate, Pair, Refit, RobustEstimator
 from semisure.types.world import WorldMatches
 
@@ -78,8 +79,10 @@ __all__ = [
     "Pose",
     "Refit",
     "RobustEstimator",
+    "Tick",
     "Vector",
     "Vector3",
     "WorldMatches",
     "as_choice",
+    "silent",
 ]
