@@ -1,6 +1,6 @@
 """Speed against named rivals, as ratios measured in one run. `make bench` prints it.
 
-1. ``fit(method="newton")`` against SciPy's Powell with the paper's settings, on matches
+1. ``fit(optimiser="newton")`` against SciPy's Powell with the paper's settings, on matches
    drawn from a law with a tenth of coarse failures.
 2. Weights and ``core`` refit against Algorithm 2 transcribed to NumPy (2n × 9 SVD).
 3. The same against ``cv2.findHomography(RANSAC)`` on the same matches.
@@ -46,7 +46,7 @@ def compare_fits(count: int) -> None:
     _, newton = fit(observations)
     newton_seconds = time.perf_counter() - start
     start = time.perf_counter()
-    _, powell = fit(observations, method="powell")
+    _, powell = fit(observations, optimiser="powell")
     powell_seconds = time.perf_counter() - start
     print(f"\nfit of {len(observations):,} matches, {newton.pairs} pairs")
     print(

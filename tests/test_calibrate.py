@@ -8,7 +8,8 @@ import pytest
 from semisure.calibration import Observations, fit, nll_per_match, observe
 from semisure.calibration.likelihood import BLOCK_ROWS, Likelihood
 from semisure.calibration.newton import minimise
-from semisure.calibration.optimisers import pack, unpack, weighted_median
+from semisure.calibration.optimisers import weighted_median
+from semisure.calibration.parameters import pack, unpack
 from semisure.error_laws import error_law
 from semisure.errors import FitError, InputError
 from semisure.mixture import sample
@@ -94,7 +95,7 @@ def test_standard_errors_are_the_spread_over_repeated_fits() -> None:
 def test_powell_finds_the_same_optimum(planted_set: Observations) -> None:
     few = planted_set.take(slice(0, 6000))
     newton, by_newton = fit(few)
-    powell, by_powell = fit(few, method="powell")
+    powell, by_powell = fit(few, optimiser="powell")
     assert by_newton.nll <= by_powell.nll + 1e-6
     assert by_powell.nll == pytest.approx(by_newton.nll, abs=1e-4)
     assert pack(powell) == pytest.approx(pack(newton), abs=0.1)
@@ -115,7 +116,7 @@ def test_powell_from_a_swapped_start_fails_and_newton_survives(
 ) -> None:
     few = planted_set.take(slice(0, 6000))
     _, good = fit(few)
-    trapped, by_powell = fit(few, method="powell", start=SWAPPED)
+    trapped, by_powell = fit(few, optimiser="powell", start=SWAPPED)
     survived, by_newton = fit(few, start=SWAPPED)
     # Powell stays where "coarse" is the narrow component: the labels are swapped.
     law = error_law(few, trapped)
@@ -237,10 +238,10 @@ def test_unusable_data_gets_one_sentence() -> None:
         fit([(matches, bad)])
     with pytest.raises(InputError, match="law must be one of"):
         fit([(matches, r)], law="students-t")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="method must be newton or powell"):
-        fit([(matches, r)], method="adam")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="optimiser must be one of newton, powell"):
+        fit([(matches, r)], optimiser="adam")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="location is fitted with"):
-        fit([(matches, r)], method="powell", location=True)
+        fit([(matches, r)], optimiser="powell", location=True)
 
 
 def test_weighted_median_is_the_minimiser_of_weighted_distances() -> None:

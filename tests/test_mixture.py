@@ -114,7 +114,7 @@ def test_samples_follow_the_law(shape) -> None:
     observed = np.abs(r).mean()
     assert mixture.expected_abs_residual(law)[0, 0] == pytest.approx(observed, rel=0.01)
     beyond = (np.abs(r) > 4).mean()
-    assert mixture.tail_probability(law, 4.0)[0, 0] == pytest.approx(beyond, abs=0.003)
+    assert mixture.prob_beyond(law, 4.0)[0, 0] == pytest.approx(beyond, abs=0.003)
 
 
 @pytest.mark.parametrize("shape", [LAPLACE, GAUSSIAN])
@@ -184,7 +184,7 @@ def test_every_variant_answers_every_question(name: str, matches: Matches) -> No
         mixture.cdf(law, r),
         mixture.crps(law, r),
         mixture.expected_abs_error(law),
-        mixture.tail_probability(law, 8.0),
+        mixture.prob_beyond(law, 8.0),
         mixture.quantile(law, 0.9),
         mixture.sample(law, np.random.default_rng(0)),
         mixture.coarse_failure(law),

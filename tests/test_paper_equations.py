@@ -10,7 +10,7 @@ import pytest
 from semisure import mixture
 from semisure.calibration import fit, nll_per_match, observe
 from semisure.calibration.likelihood import Likelihood
-from semisure.calibration.optimisers import pack
+from semisure.calibration.parameters import pack
 from semisure.geometry.homography import project, residual, weighted_dlt
 from semisure.mixture import ErrorLaw
 from semisure.refit import homography as refit
@@ -208,9 +208,9 @@ def test_expected_error_golden_values() -> None:
     assert mixture.expected_abs_error(law)[0] == pytest.approx(1.6)
 
 
-def test_tail_probability_golden_value() -> None:
+def test_prob_beyond_golden_value() -> None:
     # P(|r| > 8) = 0.8 e^{−8} + 0.2 e^{−2}
-    tail = mixture.tail_probability(one_law(1, 4, 0.2), 8.0)
+    tail = mixture.prob_beyond(one_law(1, 4, 0.2), 8.0)
     by_hand = 0.8 * math.exp(-8) + 0.2 * math.exp(-2)
     assert tail[0] == pytest.approx([by_hand, by_hand], rel=1e-12)
 

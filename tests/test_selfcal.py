@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from semisure.calibration.optimisers import pack
+from semisure.calibration.parameters import pack
 from semisure.demo import PHOTOS, sample_folder
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration

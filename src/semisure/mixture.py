@@ -202,7 +202,7 @@ def cdf(law: ErrorLaw, residual: FloatArray) -> FloatArray:
     return _mix(law, fine, law.family.cdf(x, law.coarse_scale))
 
 
-def tail_probability(law: ErrorLaw, threshold_px: float) -> FloatArray:
+def prob_beyond(law: ErrorLaw, threshold_px: float) -> FloatArray:
     """P(|r| > τ) per axis, (n, 2)."""
     if not threshold_px >= 0:
         raise InputError(f"threshold_px must not be negative, but is {threshold_px}.")

@@ -17,22 +17,30 @@ import numpy as np
 from semisure import mixture
 from semisure.calibration.likelihood import Likelihood, Observations, observe
 from semisure.calibration.optimisers import (
-    PARAMETER_NAMES,
     Outcome,
     fit_fine_only,
     fit_hard_gate,
     fit_newton,
     fit_powell,
     median_location,
-    pack,
     untouched,
 )
+from semisure.calibration.parameters import NAMES, gain_slopes, pack
 from semisure.error_laws import error_law
 from semisure.errors import FitError, InputError
 from semisure.mixture import STD_FLOOR_PX
-from semisure.types import LAW_NAMES, Calibration, FloatArray, LawName, Matches
+from semisure.types import (
+    LAW_NAMES,
+    Calibration,
+    LawName,
+    Matches,
+    PerAxis,
+    PerMatch,
+    as_choice,
+)
 
-Method = Literal["newton", "powell"]
+Optimiser = Literal["newton", "powell"]
+OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 
 # Error strata of the paper's table, on e = ½‖r‖₁ in px.
 STRATA_PX = {"<8": (0.0, 8.0), "8-64": (8.0, 64.0), ">64": (64.0, np.inf)}
@@ -42,9 +50,15 @@ _MIN_CLUSTERS = 20  # pairs below which a clustered variance says nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitReport:
-    """How a fit went; everything a reader needs to trust or doubt it."""
+    """How a fit went; everything a reader needs to trust or doubt it.
 
-    method: str
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> _, report = fit([SyntheticMatcher().match(np.eye(3), count=500)])
+    >>> report.summary()[:40]
+    'mixture by newton on 1 pairs: converged '
+    """
+
+    optimiser: str
     law: str
     matches: int
     pairs: int
@@ -63,13 +77,13 @@ class FitReport:
     def summary(self) -> str:
         """What was fitted to how much, and whether it went well."""
         state = "converged" if self.converged else "did NOT converge"
-        told = (
-            f"{self.law} by {self.method} on {self.pairs} pairs: {state} after "
+        sentence = (
+            f"{self.law} by {self.optimiser} on {self.pairs} pairs: {state} after "
             f"{self.iterations} iterations ({self.message})."
         )
         if self.at_bounds:
-            told += f" At a bound: {', '.join(self.at_bounds)}."
-        return told
+            sentence += f" At a bound: {', '.join(self.at_bounds)}."
+        return sentence
 
     def rows(self) -> list[list[str]]:
         """A table: error, matches and NLL, of all and by stratum."""
@@ -82,10 +96,10 @@ class FitReport:
 
 
 def fit(
-    pairs: Iterable[tuple[Matches, FloatArray]] | Observations,
+    pairs: Iterable[tuple[Matches, PerAxis]] | Observations,
     *,
     law: LawName = "mixture",
-    method: Method = "newton",
+    optimiser: Optimiser = "newton",
     location: bool = False,
     start: Calibration | None = None,
     matcher: str = "unknown",
@@ -102,13 +116,23 @@ def fit(
         with the true homography gives them).
     law
         ``mixture`` is the paper's; the others are its ablation's.
+    optimiser
+        ``newton`` (ours) or ``powell`` (the paper's).
     location
         Fit the systematic shift too (ours; the paper's law is centred on zero).
     start
         Where to begin; ``newton`` also tries its own start and keeps the better.
+
+    Examples
+    --------
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> pairs = [SyntheticMatcher().match(np.eye(3), seed=seed) for seed in range(3)]
+    >>> calibration, report = fit(pairs)
+    >>> report.converged, report.matches
+    (True, 6000)
     """
     observations = pairs if isinstance(pairs, Observations) else observe(pairs)
-    _check(observations, law, method, location)
+    _check(observations, law, optimiser, location)
     shift = median_location(observations) if location else (0.0, 0.0)
     if law == "uncalibrated":
         outcome = untouched()
@@ -116,7 +140,7 @@ def fit(
         outcome = fit_fine_only(observations, shift)
     elif law == "hard_gate":
         outcome = fit_hard_gate(observations, shift, start)
-    elif method == "powell":
+    elif optimiser == "powell":
         outcome = fit_powell(observations, law, start)
     else:
         outcome = fit_newton(observations, law, start, shift if location else None)
@@ -128,20 +152,20 @@ def fit(
         resolution=resolution,
         provenance=dict(provenance or {}),
     )
-    return calibration, _report(observations, calibration, method, outcome)
+    return calibration, _report(observations, calibration, optimiser, outcome)
 
 
-def _check(obs: Observations, law: str, method: str, location: bool) -> None:
-    if law not in LAW_NAMES:
-        raise InputError(f"law must be one of {', '.join(LAW_NAMES)}, but is {law!r}.")
-    if method not in get_args(Method):
-        raise InputError(f"method must be newton or powell, but is {method!r}.")
-    if method == "powell" and law in ("fine_only", "hard_gate"):
-        raise InputError(f"law {law!r} has a closed-form fit; leave method='newton'.")
-    if location and (method == "powell" or law in ("uncalibrated", "gaussian")):
+def _check(obs: Observations, law: str, optimiser: str, location: bool) -> None:
+    as_choice("law", law, LAW_NAMES)
+    as_choice("optimiser", optimiser, OPTIMISERS)
+    if optimiser == "powell" and law in ("fine_only", "hard_gate"):
         raise InputError(
-            "location is fitted with method='newton' and a Laplace law only; "
-            f"it was asked for with method={method!r} and law={law!r}."
+            f"law {law!r} has a closed-form fit; leave optimiser='newton'."
+        )
+    if location and (optimiser == "powell" or law in ("uncalibrated", "gaussian")):
+        raise InputError(
+            "location is fitted with optimiser='newton' and a Laplace law only; "
+            f"it was asked for with optimiser={optimiser!r} and law={law!r}."
         )
     if len(obs) < 16:
         raise FitError(
@@ -150,8 +174,8 @@ def _check(obs: Observations, law: str, method: str, location: bool) -> None:
         )
 
 
-def nll_per_match(obs: Observations, calibration: Calibration) -> FloatArray:
-    """NLL of each match, mean over its axes, (n,) nats."""
+def nll_per_match(obs: Observations, calibration: Calibration) -> PerMatch:
+    """NLL of each match, mean over its axes, nats."""
     parts = []
     for block in obs.blocks():
         law = error_law(block, calibration)
@@ -160,7 +184,7 @@ def nll_per_match(obs: Observations, calibration: Calibration) -> FloatArray:
 
 
 def _report(
-    obs: Observations, calibration: Calibration, method: str, outcome: Outcome
+    obs: Observations, calibration: Calibration, optimiser: str, outcome: Outcome
 ) -> FitReport:
     nll = nll_per_match(obs, calibration)
     error = 0.5 * np.abs(obs.residual).sum(axis=1)
@@ -169,7 +193,7 @@ def _report(
     }
     errors, kind = _standard_errors(obs, calibration, outcome)
     return FitReport(
-        method=method,
+        optimiser=optimiser,
         law=calibration.law,
         matches=len(obs),
         pairs=len(np.unique(obs.pair)),
@@ -214,9 +238,6 @@ def _standard_errors(
         variance, kind = bread, "Hessian; matches taken as independent"
     spread = np.sqrt(np.maximum(np.diag(variance), 0.0))
     # Gains were fitted as logarithms; the delta method brings them back.
-    by_gain = np.where(np.arange(8) < 4, np.exp(np.minimum(parameters, 700.0)), 1.0)
-    named = {
-        PARAMETER_NAMES[i]: float(by_gain[i] * s)
-        for i, s in zip(free, spread, strict=True)
-    }
+    by_gain = gain_slopes(parameters)
+    named = {NAMES[i]: float(by_gain[i] * s) for i, s in zip(free, spread, strict=True)}
     return named, kind

@@ -12,33 +12,36 @@ from __future__ import annotations
 import numpy as np
 
 from semisure.calibration.likelihood import Observations
+from semisure.calibration.parameters import (
+    DOUBT_SLOPE,
+    SIZE,
+    SPREAD_SLOPE,
+    of_axis,
+)
 from semisure.mixture import STD_FLOOR_PX
-from semisure.types import FloatArray
+from semisure.types import PerAxis, PerMatch, Vector
 
 _ANGLES = 16
 
 
-def harden(
-    obs: Observations, x: FloatArray, soft: FloatArray
-) -> tuple[FloatArray, int]:
+def harden(obs: Observations, x: PerAxis, soft: Vector) -> tuple[Vector, int]:
     """The eight parameters of the best hard gate, and how many cuts were searched.
 
     `x` is |r| less the location, (n, 2); `soft` the parameters of the soft fit.
     """
-    candidates = [(soft[4], soft[5])]
+    candidates = [(soft[SPREAD_SLOPE], soft[DOUBT_SLOPE])]
     unit = np.maximum([obs.spread.std(), obs.doubt.std()], 1e-9)
     for angle in np.linspace(0.0, np.pi / 2, _ANGLES):
         candidates.append((np.cos(angle) / unit[0], np.sin(angle) / unit[1]))
     fits = [_best_cuts(obs, x, slopes) for slopes in candidates]
-    _, parameters = min(fits, key=lambda found: found[0])
+    _, parameters = min(fits, key=lambda fit: fit[0])
     return parameters, len(candidates)
 
 
 def _best_cuts(
-    obs: Observations, x: FloatArray, slopes: tuple[float, float]
-) -> tuple[float, FloatArray]:
-    parameters = np.zeros(8)
-    parameters[4:6] = slopes
+    obs: Observations, x: PerAxis, slopes: tuple[float, float]
+) -> tuple[float, Vector]:
+    parameters = np.zeros(SIZE)
     total = 0.0
     for axis in (0, 1):
         score = slopes[0] * obs.spread[:, axis] + slopes[1] * obs.doubt
@@ -46,13 +49,13 @@ def _best_cuts(
         coarse = np.maximum(obs.coarse_std[:, axis], STD_FLOOR_PX)
         nll, cut, fine_gain, coarse_gain = _best_cut(score, x[:, axis], fine, coarse)
         total += nll
-        parameters[axis], parameters[2 + axis] = 2 * np.log([fine_gain, coarse_gain])
-        parameters[6 + axis] = -cut
+        log_gains = 2 * np.log([fine_gain, coarse_gain])
+        parameters[of_axis(axis)] = *log_gains, *slopes, -cut
     return total, parameters
 
 
 def _best_cut(
-    score: FloatArray, x: FloatArray, fine: FloatArray, coarse: FloatArray
+    score: PerMatch, x: PerMatch, fine: PerMatch, coarse: PerMatch
 ) -> tuple[float, float, float, float]:
     """NLL, threshold and the two scale gains of the best split of sorted scores."""
     order = np.argsort(score, kind="stable")
@@ -77,6 +80,6 @@ def _best_cut(
     )
 
 
-def _sums_above(values: FloatArray) -> FloatArray:
+def _sums_above(values: PerMatch) -> PerMatch:
     """Sum of all values after each place but the last."""
     return np.cumsum(values[::-1])[::-1][1:]

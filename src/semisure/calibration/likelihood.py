@@ -14,33 +14,39 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from semisure.calibration.parameters import SIZE, of_axis
 from semisure.errors import InputError
 from semisure.mixture import STD_FLOOR_PX, expit, softplus
-from semisure.types import FloatArray, IntArray, Matches
+from semisure.types import (
+    FloatArray,
+    Labels,
+    Matches,
+    Matrix,
+    PerAxis,
+    PerMatch,
+    Vector,
+)
 
 # Rows per block: about ten temporaries of this length stay in a core's cache.
 BLOCK_ROWS = 16_384
-
-# Order of the parameter vector: u_x, u_y, v_x, v_y, k_s, k_m, β_x, β_y.
-SIZE = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observations:
     """Matches whose true error is known, stacked over image pairs."""
 
-    residual: FloatArray  # (n, 2) px, predicted − reference
-    fine_std: FloatArray  # (n, 2) px
-    coarse_std: FloatArray  # (n, 2) px
-    spread: FloatArray  # (n, 2) % of the image side
-    doubt: FloatArray  # (n,) nats
-    fine_window: FloatArray  # (n,) px
-    pair: IntArray  # (n,) index of the image pair
+    residual: PerAxis  # px, predicted − reference
+    fine_std: PerAxis  # px
+    coarse_std: PerAxis  # px
+    spread: PerAxis  # % of the image side
+    doubt: PerMatch  # nats
+    fine_window: PerMatch  # px
+    pair: Labels  # index of the image pair
 
     def __len__(self) -> int:
         return len(self.residual)
 
-    def shift_px(self, location: tuple[float, float]) -> FloatArray:
+    def shift_px(self, location: tuple[float, float]) -> PerAxis:
         """What a location, in fine windows, is in pixels of each refined point."""
         return self.fine_window[:, None] * np.array(location)
 
@@ -54,7 +60,7 @@ class Observations:
             yield self.take(slice(begin, begin + rows))
 
 
-def observe(pairs: Iterable[tuple[Matches, FloatArray]]) -> Observations:
+def observe(pairs: Iterable[tuple[Matches, PerAxis]]) -> Observations:
     """Stack (matches, residual) of each pair; rows of infinite residual are refused."""
     parts = [_observe_one(i, *pair) for i, pair in enumerate(pairs)]
     if not parts:
@@ -65,7 +71,7 @@ def observe(pairs: Iterable[tuple[Matches, FloatArray]]) -> Observations:
     )
 
 
-def _observe_one(index: int, matches: Matches, residual: FloatArray) -> Observations:
+def _observe_one(index: int, matches: Matches, residual: PerAxis) -> Observations:
     residual = np.asarray(residual, dtype=np.float64)
     if residual.shape != matches.target.shape:
         raise InputError(
@@ -98,7 +104,7 @@ class Likelihood:
     location: tuple[float, float] = (0.0, 0.0)  # in fine windows
     power: int = 1  # 1: Laplace, 2: Gaussian
 
-    def value(self, parameters: FloatArray) -> float:
+    def value(self, parameters: Vector) -> float:
         """Mean NLL per axis, nats."""
         total = 0.0
         for block in self.observations.blocks():
@@ -106,41 +112,40 @@ class Likelihood:
                 total -= float(self._axis(block, axis, parameters).log_density.sum())
         return total / (2 * len(self.observations))
 
-    def __call__(self, parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    def __call__(self, parameters: Vector) -> tuple[float, Vector, Matrix]:
         """Mean NLL per axis with its gradient (8,) and Hessian (8, 8)."""
         value, gradient, hessian = 0.0, np.zeros(SIZE), np.zeros((SIZE, SIZE))
         for block in self.observations.blocks():
             for axis in (0, 1):
                 term = self._axis(block, axis, parameters)
                 value -= float(term.log_density.sum())
-                index = _places(axis)
+                index = of_axis(axis)
                 first, second = term.derivatives()
                 gradient[index] -= first.sum(axis=1)
                 hessian[np.ix_(index, index)] -= second
         n = 2 * len(self.observations)
         return value / n, gradient / n, hessian / n
 
-    def pair_scores(self, parameters: FloatArray) -> FloatArray:
+    def pair_scores(self, parameters: Vector) -> FloatArray:
         """Gradient of each pair's summed log density, (pairs, 8)."""
         scores = np.zeros((int(np.max(self.observations.pair)) + 1, SIZE))
         for block in self.observations.blocks():
             for axis in (0, 1):
                 first, _ = self._axis(block, axis, parameters).derivatives()
-                for place, row in zip(_places(axis), first, strict=True):
+                for place, row in zip(of_axis(axis), first, strict=True):
                     scores[:, place] += np.bincount(
                         block.pair, weights=row, minlength=len(scores)
                     )
         return scores
 
-    def centred(self, block: Observations, axis: int) -> FloatArray:
-        """Residual of one axis less the location, (n,) px."""
+    def centred(self, block: Observations, axis: int) -> PerMatch:
+        """Residual of one axis less the location, px."""
         shift = self.location[axis]
         residual = block.residual[:, axis]
         return residual - shift * block.fine_window if shift else residual
 
-    def _axis(self, block: Observations, axis: int, parameters: FloatArray) -> _Axis:
-        u, v = parameters[axis], parameters[2 + axis]
-        k_s, k_m, beta = parameters[4], parameters[5], parameters[6 + axis]
+    def _axis(self, block: Observations, axis: int, parameters: Vector) -> _Axis:
+        u, v, k_s, k_m, beta = parameters[of_axis(axis)]
         fine = np.maximum(block.fine_std[:, axis], STD_FLOOR_PX)
         coarse = np.maximum(block.coarse_std[:, axis], STD_FLOOR_PX)
         features = np.stack([block.spread[:, axis], block.doubt, np.ones(len(block))])
@@ -161,8 +166,8 @@ class Likelihood:
 
 
 def _component(
-    x: FloatArray, std: FloatArray, log_gain: float, power: int
-) -> tuple[FloatArray, FloatArray]:
+    x: PerMatch, std: PerMatch, log_gain: float, power: int
+) -> tuple[PerMatch, PerMatch]:
     """Log density and energy A of a component of scale std · e^{log_gain / 2}."""
     scale = std * np.exp(0.5 * log_gain)
     if power == 1:
@@ -176,11 +181,11 @@ def _component(
 class _Axis:
     """One axis of one block, with what the derivatives need."""
 
-    log_density: FloatArray  # (n,)
-    prior: FloatArray  # σ(z), (n,)
-    posterior: FloatArray  # σ(g), (n,)
-    fine_energy: FloatArray  # (n,)
-    coarse_energy: FloatArray  # (n,)
+    log_density: PerMatch
+    prior: PerMatch  # σ(z)
+    posterior: PerMatch  # σ(g)
+    fine_energy: PerMatch
+    coarse_energy: PerMatch
     features: FloatArray  # spread, doubt, 1: (3, n)
     power: int
 
@@ -204,8 +209,3 @@ class _Axis:
         second[0, 0] -= 0.25 * p * p * float((1.0 - tail) @ self.fine_energy)
         second[1, 1] -= 0.25 * p * p * float(tail @ self.coarse_energy)
         return first, second
-
-
-def _places(axis: int) -> list[int]:
-    """Where (u, v, k_s, k_m, β) of an axis stand in the parameter vector."""
-    return [axis, 2 + axis, 4, 5, 6 + axis]

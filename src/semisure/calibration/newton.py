@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semisure.types import BoolArray, FloatArray
+from semisure.types import BoolArray, Matrix, Vector
 
-Objective = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
+Objective = Callable[[Vector], tuple[float, Vector, Matrix]]
 
 _SUFFICIENT_DECREASE = 1e-4
 _MAX_HALVINGS = 40
@@ -26,10 +26,10 @@ _CURVATURE_FLOOR = 1e-10
 class Minimum:
     """Where the search ended, and why."""
 
-    x: FloatArray
+    x: Vector
     value: float
-    gradient: FloatArray
-    hessian: FloatArray
+    gradient: Vector
+    hessian: Matrix
     iterations: int
     evaluations: int
     converged: bool
@@ -38,9 +38,9 @@ class Minimum:
 
 def minimise(
     objective: Objective,
-    start: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    start: Vector,
+    lower: Vector,
+    upper: Vector,
     *,
     decrement: float = 1e-12,
     max_iterations: int = 100,
@@ -64,10 +64,10 @@ def minimise(
         length = 1.0
         for _ in range(_MAX_HALVINGS):
             trial = np.clip(x + length * step, lower, upper)
-            found = objective(trial)
+            answer = objective(trial)
             evaluations += 1
             gain = _SUFFICIENT_DECREASE * float(gradient @ (trial - x))
-            if np.isfinite(found[0]) and found[0] <= value + gain:
+            if np.isfinite(answer[0]) and answer[0] <= value + gain:
                 break
             length *= 0.5
         else:
@@ -77,23 +77,19 @@ def minimise(
                 x, value, gradient, hessian, iteration, evaluations, True, message
             )
         x = trial
-        value, gradient, hessian = found
+        value, gradient, hessian = answer
     message = f"stopped at the limit of {max_iterations} iterations"
     return Minimum(
         x, value, gradient, hessian, max_iterations, evaluations, False, message
     )
 
 
-def _held(
-    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
-) -> BoolArray:
+def _held(x: Vector, gradient: Vector, lower: Vector, upper: Vector) -> BoolArray:
     """Variables on a bound whose descent direction points out of the box."""
     return ((x <= lower) & (gradient >= 0)) | ((x >= upper) & (gradient <= 0))
 
 
-def _saddle_free_step(
-    gradient: FloatArray, hessian: FloatArray, free: BoolArray
-) -> FloatArray:
+def _saddle_free_step(gradient: Vector, hessian: Matrix, free: BoolArray) -> Vector:
     """−|H|⁻¹ g on the free variables, in units that even out the diagonal."""
     step = np.zeros_like(gradient)
     if not free.any():

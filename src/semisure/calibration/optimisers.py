@@ -10,9 +10,22 @@ from semisure import mixture
 from semisure.calibration import hard_gate
 from semisure.calibration.likelihood import Likelihood, Observations
 from semisure.calibration.newton import Minimum, minimise
+from semisure.calibration.parameters import (
+    COARSE,
+    DOUBT_SLOPE,
+    FINE,
+    NAMES,
+    NINE,
+    SIZE,
+    from_nine,
+    of_axis,
+    pack,
+    to_nine,
+    unpack,
+)
 from semisure.errors import FitError
 from semisure.mixture import STD_FLOOR_PX
-from semisure.types import Calibration, FloatArray, LawName
+from semisure.types import Calibration, LawName, Matrix, PerMatch, Vector
 
 # The paper's Powell settings (supplement, "Calibration optimization").
 POWELL_ITERATIONS = 120
@@ -30,7 +43,6 @@ INTERCEPT_BOUNDS = (-40.0, 40.0)
 ORDER_SPAN = 40.0  # log of the largest coarse to fine variance gain ratio
 
 COARSE_CELL_PX = 8.0
-PARAMETER_NAMES = ("b_x", "b_y", "a_x", "a_y", "k_s", "k_m", "beta_x", "beta_y")
 
 _PILOT_ROWS = 20_000
 _MAX_LOCATION_ROUNDS = 50
@@ -52,46 +64,22 @@ class Outcome:
     power: int = 1
 
 
-def pack(calibration: Calibration) -> FloatArray:
-    """The eight numbers (log b, log a, k_s, k_m, β) of a calibration."""
-    return np.array(
-        [
-            *np.log(calibration.fine_var_gain),
-            *np.log(calibration.coarse_var_gain),
-            calibration.spread_slope,
-            calibration.doubt_slope,
-            *calibration.intercept,
-        ]
-    )
-
-
-def unpack(parameters: FloatArray) -> Calibration:
-    """The calibration of eight numbers; inverse of :func:`pack`."""
-    gains = np.exp(parameters[:4])
-    return Calibration(
-        fine_var_gain=(gains[0], gains[1]),
-        coarse_var_gain=(gains[2], gains[3]),
-        spread_slope=parameters[4],
-        doubt_slope=parameters[5],
-        intercept=(parameters[6], parameters[7]),
-    )
-
-
-def _moment_start(obs: Observations, shift: tuple[float, float]) -> FloatArray:
+def _moment_start(obs: Observations, shift: tuple[float, float]) -> Vector:
     """Robust moments: the median error gives b, errors beyond a cell give a and β."""
     x = np.abs(obs.residual - obs.fine_window[:, None] * np.array(shift))
     fine = x / np.maximum(obs.fine_std, STD_FLOOR_PX)
     coarse = x / np.maximum(obs.coarse_std, STD_FLOOR_PX)
-    parameters = np.zeros(8)
+    parameters = np.zeros(SIZE)
     for axis in (0, 1):
         cut = min(COARSE_CELL_PX, float(np.quantile(x[:, axis], 0.99)))
         failed = x[:, axis] >= cut
         # median |r| of a Laplace law is s log 2
         gain = max(float(np.median(fine[:, axis])) / np.log(2.0), 1e-3)
         tail = max(float(coarse[failed, axis].mean()), 1e-3)
-        parameters[axis], parameters[2 + axis] = 2 * np.log(gain), 2 * np.log(tail)
         share = np.clip(failed.mean(), 1e-3, 0.5)
-        parameters[6 + axis] = np.log(share / (1.0 - share))
+        beta = np.log(share / (1.0 - share))
+        start = 2 * np.log(gain), 2 * np.log(tail), 0.0, 0.0, beta
+        parameters[of_axis(axis)] = start
     return parameters
 
 
@@ -108,9 +96,9 @@ class _OrderedBox:
     components would have swapped their names.
     """
 
-    equal: FloatArray  # c, (2,)
-    lower: FloatArray
-    upper: FloatArray
+    equal: Vector  # c, (2,)
+    lower: Vector
+    upper: Vector
 
     @classmethod
     def around(cls, obs: Observations, law: LawName) -> _OrderedBox:
@@ -122,28 +110,28 @@ class _OrderedBox:
         box = np.array([gain, gain, order, order, slope, doubt, intercept, intercept])
         return cls(2.0 * np.log(fine / coarse), box[:, 0], box[:, 1])
 
-    def outer(self, inner: FloatArray) -> FloatArray:
+    def outer(self, inner: Vector) -> Vector:
         parameters = inner.copy()
-        parameters[2:4] += inner[:2] + self.equal
+        parameters[COARSE] += inner[FINE] + self.equal
         return parameters
 
-    def inner(self, parameters: FloatArray) -> FloatArray:
+    def inner(self, parameters: Vector) -> Vector:
         inner = parameters.copy()
-        inner[2:4] -= parameters[:2] + self.equal
+        inner[COARSE] -= parameters[FINE] + self.equal
         return np.clip(inner, self.lower, self.upper)
 
-    def minimise(self, likelihood: Likelihood, start: FloatArray) -> Minimum:
-        mix = np.eye(8)  # d outer / d inner
-        mix[[2, 3], [0, 1]] = 1.0
+    def minimise(self, likelihood: Likelihood, start: Vector) -> Minimum:
+        mix = np.eye(SIZE)  # d outer / d inner
+        mix[COARSE, FINE] = np.eye(2)
 
-        def objective(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        def objective(x: Vector) -> tuple[float, Vector, Matrix]:
             value, gradient, hessian = likelihood(self.outer(x))
             return value, mix.T @ gradient, mix.T @ hessian @ mix
 
         return minimise(objective, self.inner(start), self.lower, self.upper)
 
-    def at_bounds(self, inner: FloatArray) -> tuple[str, ...]:
-        names = ("b_x", "b_y", "a_x = b_x", "a_y = b_y", *PARAMETER_NAMES[4:])
+    def at_bounds(self, inner: Vector) -> tuple[str, ...]:
+        names = (*NAMES[FINE], "a_x = b_x", "a_y = b_y", *NAMES[COARSE.stop :])
         touching = (inner <= self.lower) | (inner >= self.upper)
         fixed = self.lower == self.upper
         pairs = zip(names, touching & ~fixed, strict=True)
@@ -165,7 +153,7 @@ def fit_newton(
     # data is passed over only a few times.
     pilot = obs.take(slice(None, None, max(1, len(obs) // _PILOT_ROWS)))
     fits = [_descend(box, pilot, first, shift, power) for first in starts]
-    best, shift = min(fits, key=lambda found: found[0].value)
+    best, shift = min(fits, key=lambda fit: fit[0].value)
     if len(pilot) < len(obs):
         best, shift = _descend(box, obs, box.outer(best.x), shift, power)
     if not np.isfinite(best.value):
@@ -178,7 +166,7 @@ def fit_newton(
         converged=best.converged,
         message=best.message,
         at_bounds=box.at_bounds(best.x),
-        free=tuple(i for i in range(8) if box.lower[i] < box.upper[i]),
+        free=tuple(i for i in range(SIZE) if box.lower[i] < box.upper[i]),
         power=power,
     )
 
@@ -186,7 +174,7 @@ def fit_newton(
 def _descend(
     box: _OrderedBox,
     obs: Observations,
-    start: FloatArray,
+    start: Vector,
     shift: tuple[float, float] | None,
     power: int,
 ) -> tuple[Minimum, tuple[float, float] | None]:
@@ -197,20 +185,18 @@ def _descend(
         moved = _location_step(Likelihood(obs, shift), box.outer(best.x))
         settled = max(abs(a - b) for a, b in zip(moved, shift, strict=True))
         shift = moved
-        found = box.minimise(Likelihood(obs, shift, power), box.outer(best.x))
+        better = box.minimise(Likelihood(obs, shift, power), box.outer(best.x))
         best = replace(
-            found,
-            iterations=best.iterations + found.iterations,
-            evaluations=best.evaluations + found.evaluations,
+            better,
+            iterations=best.iterations + better.iterations,
+            evaluations=best.evaluations + better.evaluations,
         )
         if settled < _LOCATION_TOLERANCE:
             break
     return best, shift
 
 
-def _location_step(
-    likelihood: Likelihood, parameters: FloatArray
-) -> tuple[float, float]:
+def _location_step(likelihood: Likelihood, parameters: Vector) -> tuple[float, float]:
     """The location that EM would choose: a weighted median, as |r| has no curvature."""
     obs, calibration = likelihood.observations, unpack(parameters)
     law = mixture.mixture_law(obs, replace(calibration, location=likelihood.location))
@@ -222,7 +208,7 @@ def _location_step(
     return x, y
 
 
-def weighted_median(values: FloatArray, weight: FloatArray) -> float:
+def weighted_median(values: PerMatch, weight: PerMatch) -> float:
     """The value at which half of the weight lies below.
 
     >>> import numpy as np
@@ -244,66 +230,55 @@ def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Ou
     box = [gain] * 4 + [POWELL_SLOPE_BOUNDS, doubt] + [POWELL_KNEE_BOUNDS] * 3
     free = [i for i in range(9) if box[i][0] < box[i][1]]
 
-    def eight(nine: FloatArray) -> FloatArray:
-        k_s, k_m, t_x, t_y, t_m = nine[4:]
-        tail = k_s * np.array([t_x, t_y]) + k_m * t_m
-        return np.concatenate([nine[:6], -tail])
-
-    def objective(chosen: FloatArray) -> float:
+    def objective(chosen: Vector) -> float:
         nine = first.copy()
         nine[free] = chosen
-        return likelihood.value(eight(nine))
+        return likelihood.value(from_nine(nine))
 
     first = _powell_start(start, box)
-    found = minimize(
+    minimum = minimize(
         objective,
         first[free],
         method="Powell",
         bounds=[box[i] for i in free],
         options={"maxiter": POWELL_ITERATIONS, "ftol": POWELL_FTOL},
     )
-    if not np.isfinite(found.fun):
+    if not np.isfinite(minimum.fun):
         raise FitError("Powell ended at a likelihood that is not finite.")
     nine = first.copy()
-    nine[free] = found.x
-    names = (*PARAMETER_NAMES[:6], "t_x", "t_y", "t_m")
+    nine[free] = minimum.x
     touching = [i for i in free if nine[i] in box[i]]
     return Outcome(
-        calibration=unpack(eight(nine)),
-        iterations=int(found.nit),
-        evaluations=int(found.nfev),
-        converged=bool(found.success),
-        message=str(found.message),
-        at_bounds=tuple(names[i] for i in touching),
-        free=tuple(range(8)) if law != "no_confidence_gate" else (0, 1, 2, 3, 4, 6, 7),
+        calibration=unpack(from_nine(nine)),
+        iterations=int(minimum.nit),
+        evaluations=int(minimum.nfev),
+        converged=bool(minimum.success),
+        message=str(minimum.message),
+        at_bounds=tuple(NINE[i] for i in touching),
+        free=tuple(i for i in range(SIZE) if i != DOUBT_SLOPE or DOUBT_SLOPE in free),
         power=power,
     )
 
 
-def _powell_start(
-    start: Calibration | None, box: list[tuple[float, float]]
-) -> FloatArray:
+def _powell_start(start: Calibration | None, box: list[tuple[float, float]]) -> Vector:
     """The nine to begin with: raw scales and a gate that opens at 5 % and 2 nats."""
     if start is None:
         return np.array([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 5.0, 5.0, 2.0]) * [
             float(low < high) for low, high in box
         ]
-    symbols = start.paper_symbols()
-    knees = [symbols[name] or 0.0 for name in ("t_x", "t_y", "t_m")]
-    nine = np.concatenate([pack(start)[:6], knees])
-    return np.clip(nine, *np.array(box).T)
+    return np.clip(to_nine(start), *np.array(box).T)
 
 
 def untouched() -> Outcome:
-    return Outcome(calibration=unpack(np.zeros(8)), message="nothing to fit")
+    return Outcome(calibration=unpack(np.zeros(SIZE)), message="nothing to fit")
 
 
 def fit_fine_only(obs: Observations, shift: tuple[float, float]) -> Outcome:
     """√b = mean |r| / s̃ᶠ: the maximum-likelihood scale of a Laplace law."""
     x = np.abs(obs.residual - obs.fine_window[:, None] * np.array(shift))
     gain = (x / np.maximum(obs.fine_std, STD_FLOOR_PX)).mean(axis=0)
-    parameters = np.zeros(8)
-    parameters[:2] = 2.0 * np.log(np.maximum(gain, 1e-3))
+    parameters = np.zeros(SIZE)
+    parameters[FINE] = 2.0 * np.log(np.maximum(gain, 1e-3))
     return Outcome(calibration=unpack(parameters), location=shift)
 
 

@@ -51,7 +51,7 @@ def trial(observations: Observations, calibration: Calibration) -> Trust:
         pairs=len(np.unique(observations.pair)),
         expected_px=float(expected.mean()),
         observed_px=float(observed.mean()),
-        expected_beyond=float(mixture.tail_probability(law, TAIL_PX).mean()),
+        expected_beyond=float(mixture.prob_beyond(law, TAIL_PX).mean()),
         observed_beyond=float((errors > TAIL_PX).mean()),
         nll=float(nll_per_match(observations, calibration).mean()),
         ece_px=metrics.expected_calibration_error(expected, observed),

@@ -76,7 +76,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     row["auc"] = 100.0 * auc(errors, [AUC_PX])[0]
     if task.powell:
         begin = time.perf_counter()
-        fit(pairs, method="powell")
+        fit(pairs, optimiser="powell")
         row["powell seconds"] = time.perf_counter() - begin
     return row
 

@@ -39,7 +39,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     if not len(matches):
         return {**row, "predicted": None, "observed": None}
     law = error_law(matches, task.calibration)
-    predicted = mixture.tail_probability(law, TAIL_PX)[:, 0]
+    predicted = mixture.prob_beyond(law, TAIL_PX)[:, 0]
     observed = np.abs(residual[:, 0]) > TAIL_PX
     return {
         **row,
