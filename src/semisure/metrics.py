@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
 from semisure.geometry.homography import corners, project
-from semisure.types import BoolArray, FloatArray, IntArray
+from semisure.types import FloatArray, IntArray, Mask, Matrix3, PerMatch, Pose, Vector
 
 ECE_BINS = 15
 
 
 def corner_error(
-    H_01: FloatArray | None, truth: FloatArray, source_size: tuple[int, int]
+    H_01: Matrix3 | None, truth: Matrix3, source_size: tuple[int, int]
 ) -> float:
     """Mean distance in px of the four corners of image 0 under the two models.
 
@@ -29,7 +29,7 @@ def corner_error(
     return mean if np.isfinite(mean) else float("inf")
 
 
-def pose_error_deg(P_01: FloatArray | None, truth: FloatArray) -> float:
+def pose_error_deg(P_01: Pose | None, truth: Pose) -> float:
     """The larger of the angles of rotation and of translation direction, in degrees.
 
     The convention of MegaDepth-1500: the sign of t, which an essential matrix leaves
@@ -83,7 +83,7 @@ def auc_gain(
     thresholds: Sequence[float],
     seed: int = 0,
     draws: int = 500,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Vector, Vector]:
     """AUC of `after` less that of `before`, and its standard error, by threshold.
 
     Both hold the errors of the same pairs; pairs are drawn anew with both of theirs
@@ -99,7 +99,7 @@ def auc_gain(
     return gain, np.std(drawn, axis=0)
 
 
-def _mass_bins(order_by: FloatArray, bins: int) -> list[IntArray]:
+def _mass_bins(order_by: PerMatch, bins: int) -> list[IntArray]:
     """Indices of `bins` groups of equal count, from the smallest value up."""
     return [
         g for g in np.array_split(np.argsort(order_by, kind="stable"), bins) if len(g)
@@ -107,8 +107,8 @@ def _mass_bins(order_by: FloatArray, bins: int) -> list[IntArray]:
 
 
 def reliability(
-    expected: FloatArray, observed: FloatArray, bins: int = ECE_BINS
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    expected: PerMatch, observed: PerMatch, bins: int = ECE_BINS
+) -> tuple[Vector, Vector, Vector]:
     """Mean expected, mean observed and count in equal-mass bins of the expected."""
     groups = _mass_bins(expected, bins)
     return (
@@ -119,7 +119,7 @@ def reliability(
 
 
 def expected_calibration_error(
-    expected: FloatArray, observed: FloatArray, bins: int = ECE_BINS
+    expected: PerMatch, observed: PerMatch, bins: int = ECE_BINS
 ) -> float:
     """ECE of the expected error in px: Σ n_b/N |mean expected − mean observed|.
 
@@ -132,7 +132,7 @@ def expected_calibration_error(
     return float((count * gap).sum() / count.sum())
 
 
-def spearman(a: FloatArray, b: FloatArray) -> float:
+def spearman(a: PerMatch, b: PerMatch) -> float:
     """Rank correlation; NaN where one of the two is constant.
 
     >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 15.0]))
@@ -144,13 +144,13 @@ def spearman(a: FloatArray, b: FloatArray) -> float:
     return float(ra @ rb) / norm if norm > 0 else float("nan")
 
 
-def _ranks(values: FloatArray) -> FloatArray:
+def _ranks(values: PerMatch) -> PerMatch:
     """Ranks from 1, ties sharing their mean (scipy.stats takes a second to import)."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(count) - (count - 1) / 2.0)[place]
 
 
-def auroc(score: FloatArray, positive: BoolArray) -> float:
+def auroc(score: PerMatch, positive: Mask) -> float:
     """Chance that a positive scores above a negative, ties counting half."""
     n_pos = int(positive.sum())
     n_neg = len(positive) - n_pos
@@ -160,7 +160,7 @@ def auroc(score: FloatArray, positive: BoolArray) -> float:
     return (rank_sum - n_pos * (n_pos + 1) / 2) / (n_pos * n_neg)
 
 
-def auprc(score: FloatArray, positive: BoolArray) -> float:
+def auprc(score: PerMatch, positive: Mask) -> float:
     """Average precision: precision at each positive, averaged; ties share a cut."""
     n_pos = int(positive.sum())
     if n_pos == 0:
@@ -174,7 +174,7 @@ def auprc(score: FloatArray, positive: BoolArray) -> float:
     return float((precision * gained).sum())
 
 
-def coverage(pit: FloatArray, levels: ArrayLike) -> FloatArray:
+def coverage(pit: FloatArray, levels: ArrayLike) -> Vector:
     """Share of truths inside each central interval, from the law's CDF at them.
 
     `pit` (any shape) is P(R ≤ r); a calibrated law gives back `levels`.

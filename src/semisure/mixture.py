@@ -1,4 +1,4 @@
-"""The calibrated error law of the paper: nine numbers, one mixture per axis.
+"""The calibrated error law of the paper: eight numbers, one mixture per axis.
 
 For match i and axis d the residual r = predicted − reference follows
 
@@ -18,7 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.types import BoolArray, Calibration, Cues, FloatArray, Index
+from semisure.types import (
+    BoolArray,
+    Calibration,
+    Cues,
+    FloatArray,
+    Index,
+    PerAxis,
+    PerMatch,
+)
 
 # A sharp softmax underflows to a standard deviation of exactly 0, where the density
 # has no value. Raw standard deviations are raised to this floor before the gains.
@@ -92,10 +100,10 @@ GAUSSIAN = Family(
 class ErrorLaw:
     """The distribution of each match's residual, per axis; all arrays (n, 2)."""
 
-    fine_scale: FloatArray  # sᶠ, px
-    coarse_scale: FloatArray  # sᶜ, px
-    tail_logit: FloatArray  # logit α; ±inf where the gate is shut or open
-    location: FloatArray  # μ, px; 0 in the paper
+    fine_scale: PerAxis  # sᶠ, px
+    coarse_scale: PerAxis  # sᶜ, px
+    tail_logit: PerAxis  # logit α; ±inf where the gate is shut or open
+    location: PerAxis  # μ, px; 0 in the paper
     family: Family = LAPLACE
 
     def __len__(self) -> int:
@@ -112,15 +120,21 @@ class ErrorLaw:
         )
 
 
-def location(cues: Cues, calibration: Calibration) -> FloatArray:
+def _example_law() -> ErrorLaw:
+    """One match with scales of 1 and 4 px and a tail of 0.2, for examples."""
+    one = np.ones((1, 2))
+    return ErrorLaw(one, 4 * one, np.log(0.25) * one, 0 * one)
+
+
+def location(cues: Cues, calibration: Calibration) -> PerAxis:
     """Systematic shift of the refined points, (n, 2) px."""
     if calibration.location is None:
         return np.zeros_like(cues.fine_std)
     return cues.shift_px(calibration.location)
 
 
-def scales(cues: Cues, calibration: Calibration) -> tuple[FloatArray, FloatArray]:
-    """Calibrated fine and coarse scales, (n, 2) px each (eq. scale_calibration)."""
+def scales(cues: Cues, calibration: Calibration) -> tuple[PerAxis, PerAxis]:
+    """Calibrated fine and coarse scales, px each (eq. scale_calibration)."""
     fine = np.maximum(cues.fine_std, STD_FLOOR_PX)
     coarse = np.maximum(cues.coarse_std, STD_FLOOR_PX)
     fine *= np.sqrt(calibration.fine_var_gain)
@@ -128,7 +142,7 @@ def scales(cues: Cues, calibration: Calibration) -> tuple[FloatArray, FloatArray
     return fine, coarse
 
 
-def tail_logit(cues: Cues, calibration: Calibration) -> FloatArray:
+def tail_logit(cues: Cues, calibration: Calibration) -> PerAxis:
     """Logit of the chance that the coarse cell was wrong, (n, 2) (eq. gate)."""
     gate = calibration.spread_slope * cues.spread
     gate += calibration.doubt_slope * cues.doubt[:, None]
@@ -143,7 +157,7 @@ def mixture_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
     return ErrorLaw(fine, coarse, gate, location(cues, calibration))
 
 
-def log_density(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+def log_density(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """log p(r) per axis, (n, 2) nats (eq. laplace_mixture)."""
     x = residual - law.location
     fine = law.family.log_density(x, law.fine_scale) - softplus(law.tail_logit)
@@ -151,11 +165,14 @@ def log_density(law: ErrorLaw, residual: FloatArray) -> FloatArray:
     return np.logaddexp(fine, coarse)
 
 
-def coarse_success(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """Posterior, per axis, that the coarse cell was right (eq. weight_approx).
 
     Bayes in odds: the prior logit of failure and the two energies meet in one
     exponent, whose overflow is the right limit, 0. No epsilon, any residual.
+
+    >>> coarse_success(_example_law(), np.zeros((1, 2))).round(4)  # 16/17
+    array([[0.9412, 0.9412]])
     """
     x = residual - law.location
     odds = law.family.energy(x, law.fine_scale)
@@ -168,41 +185,50 @@ def coarse_success(law: ErrorLaw, residual: FloatArray) -> FloatArray:
     return 1.0 / odds
 
 
-def tail_prob(law: ErrorLaw) -> FloatArray:
+def tail_prob(law: ErrorLaw) -> PerAxis:
     """α, the chance per axis that the coarse cell was wrong, (n, 2)."""
     return expit(law.tail_logit)
 
 
-def coarse_failure(law: ErrorLaw) -> FloatArray:
-    """Chance that the coarse cell was wrong on either axis, (n,)."""
+def coarse_failure(law: ErrorLaw) -> PerMatch:
+    """Chance that the coarse cell was wrong on either axis.
+
+    >>> law = _example_law()
+    >>> coarse_failure(law).round(2)  # 1 − 0.8²
+    array([0.36])
+    """
     return 1.0 - expit(-law.tail_logit).prod(axis=1)
 
 
-def _mix(law: ErrorLaw, fine: FloatArray, coarse: FloatArray) -> FloatArray:
+def _mix(law: ErrorLaw, fine: PerAxis, coarse: PerAxis) -> PerAxis:
     alpha = tail_prob(law)
     return (1.0 - alpha) * fine + alpha * coarse
 
 
-def expected_abs_residual(law: ErrorLaw) -> FloatArray:
+def expected_abs_residual(law: ErrorLaw) -> PerAxis:
     """E|r| per axis, (n, 2) px; (1 − α) sᶠ + α sᶜ for the paper's law."""
     fine = law.family.mean_abs(law.location, law.fine_scale)
     coarse = law.family.mean_abs(law.location, law.coarse_scale)
     return _mix(law, fine, coarse)
 
 
-def expected_abs_error(law: ErrorLaw) -> FloatArray:
-    """E[e], the mean over axes of E|r|, (n,) px: what a match's error should be."""
+def expected_abs_error(law: ErrorLaw) -> PerMatch:
+    """E[e], the mean over axes of E|r|, px: what a match's error should be.
+
+    >>> expected_abs_error(_example_law()).round(2)  # 0.8 · 1 + 0.2 · 4
+    array([1.6])
+    """
     return expected_abs_residual(law).mean(axis=1)
 
 
-def cdf(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+def cdf(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """P(R ≤ r) per axis, (n, 2)."""
     x = residual - law.location
     fine = law.family.cdf(x, law.fine_scale)
     return _mix(law, fine, law.family.cdf(x, law.coarse_scale))
 
 
-def prob_beyond(law: ErrorLaw, threshold_px: float) -> FloatArray:
+def prob_beyond(law: ErrorLaw, threshold_px: float) -> PerAxis:
     """P(|r| > τ) per axis, (n, 2)."""
     if not threshold_px >= 0:
         raise InputError(f"threshold_px must not be negative, but is {threshold_px}.")
@@ -215,7 +241,7 @@ def prob_beyond(law: ErrorLaw, threshold_px: float) -> FloatArray:
     return _mix(law, beyond(law.fine_scale), beyond(law.coarse_scale))
 
 
-def quantile(law: ErrorLaw, probability: float) -> FloatArray:
+def quantile(law: ErrorLaw, probability: float) -> PerAxis:
     """The residual per axis that is not exceeded with `probability`, (n, 2) px."""
     from scipy.optimize import elementwise
 
@@ -257,14 +283,14 @@ def _unit_quantile(family: Family, probability: float) -> float:
     )
 
 
-def sample(law: ErrorLaw, rng: np.random.Generator) -> FloatArray:
+def sample(law: ErrorLaw, rng: np.random.Generator) -> PerAxis:
     """One residual per match and axis drawn from the law, (n, 2) px."""
     failed: BoolArray = rng.random(law.fine_scale.shape) < tail_prob(law)
     scale = np.where(failed, law.coarse_scale, law.fine_scale)
     return law.location + law.family.sample(rng, scale)
 
 
-def crps(law: ErrorLaw, residual: FloatArray) -> FloatArray:
+def crps(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """Continuous ranked probability score per axis, (n, 2) px; lower is better.
 
     E|X − r| − ½ E|X − X'| with X, X' from the law; closed form for both families.

@@ -18,7 +18,16 @@ from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import rays
 from semisure.geometry.homography import project
 from semisure.mixture import sample
-from semisure.types import Calibration, FloatArray, Matches, WorldMatches
+from semisure.types import (
+    Calibration,
+    Matches,
+    Matrix3,
+    PerAxis,
+    PerMatch,
+    Points,
+    Pose,
+    WorldMatches,
+)
 
 CELL_PX = 8
 
@@ -43,12 +52,12 @@ class SyntheticMatcher:
 
     def match(
         self,
-        H_01: FloatArray,
+        H_01: Matrix3,
         *,
         count: int = 2000,
         size: tuple[int, int] = (640, 480),
         seed: int = 0,
-    ) -> tuple[Matches, FloatArray]:
+    ) -> tuple[Matches, PerAxis]:
         """`count` matches under `H_01` and their true residuals, (n, 2) px."""
         rng = np.random.default_rng(seed)
         source = _cells(rng, count, size)
@@ -56,14 +65,14 @@ class SyntheticMatcher:
 
     def match_views(
         self,
-        P_01: FloatArray,
-        K: FloatArray,
+        P_01: Pose,
+        K: Matrix3,
         *,
         depths: tuple[float, float] = (4.0, 12.0),
         count: int = 2000,
         size: tuple[int, int] = (640, 480),
         seed: int = 0,
-    ) -> tuple[Matches, FloatArray]:
+    ) -> tuple[Matches, PerMatch]:
         """`count` matches of two views of a scene, and depths in image 0, (n,).
 
         Both cameras have the intrinsics `K`; camera 1 is at `P_01`, [R | t]. Inverse
@@ -85,10 +94,10 @@ class SyntheticMatcher:
     def _err(
         self,
         rng: np.random.Generator,
-        source: FloatArray,
-        truth: FloatArray,
+        source: Points,
+        truth: Points,
         size: tuple[int, int],
-    ) -> tuple[Matches, FloatArray]:
+    ) -> tuple[Matches, PerAxis]:
         """Cues for each match, and the error that its law gives it."""
         count = len(source)
         matches = Matches(
@@ -105,13 +114,13 @@ class SyntheticMatcher:
 
     def match_world(
         self,
-        cam_from_world: FloatArray,
+        cam_from_world: Pose,
         camera: Camera = EXAMPLE_CAMERA,
         *,
         count: int = 800,
         depth: tuple[float, float] = (3.0, 9.0),
         seed: int = 0,
-    ) -> tuple[WorldMatches, FloatArray]:
+    ) -> tuple[WorldMatches, PerAxis]:
         """`count` 2D–3D matches under a pose and their true residuals, (n, 2) px."""
         rng = np.random.default_rng(seed)
         z = rng.uniform(*depth, count)
@@ -130,7 +139,7 @@ class SyntheticMatcher:
         return matches.shifted(residual), residual
 
 
-def _cells(rng: np.random.Generator, count: int, size: tuple[int, int]) -> FloatArray:
+def _cells(rng: np.random.Generator, count: int, size: tuple[int, int]) -> Points:
     """Centres of random cells."""
     cells = rng.integers(0, [size[0] // CELL_PX, size[1] // CELL_PX], (count, 2))
     return CELL_PX * (cells + 0.5) - 0.5
@@ -138,7 +147,7 @@ def _cells(rng: np.random.Generator, count: int, size: tuple[int, int]) -> Float
 
 def random_homography(
     rng: np.random.Generator, size: tuple[int, int] = (640, 480), strength: float = 0.15
-) -> FloatArray:
+) -> Matrix3:
     """The homography that moves each corner by up to `strength` of the image side."""
     from semisure.geometry.homography import corners, weighted_dlt
 
@@ -149,6 +158,6 @@ def random_homography(
     return H
 
 
-def random_pose(rng: np.random.Generator, strength: float = 0.5) -> FloatArray:
+def random_pose(rng: np.random.Generator, strength: float = 0.5) -> Pose:
     """A pose [R | t] turned (rad) and moved by up to `strength` along each axis."""
     return se3.moved(np.eye(3, 4), rng.uniform(-strength, strength, 6))

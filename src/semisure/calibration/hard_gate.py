@@ -19,7 +19,7 @@ from semisure.calibration.parameters import (
     of_axis,
 )
 from semisure.mixture import STD_FLOOR_PX
-from semisure.types import PerAxis, PerMatch, Vector
+from semisure.types import FloatArray, PerAxis, PerMatch, Vector
 
 _ANGLES = 16
 
@@ -80,6 +80,6 @@ def _best_cut(
     )
 
 
-def _sums_above(values: PerMatch) -> PerMatch:
+def _sums_above(values: PerMatch) -> FloatArray:
     """Sum of all values after each place but the last."""
     return np.cumsum(values[::-1])[::-1][1:]

@@ -25,7 +25,7 @@ from semisure.calibration.parameters import (
 )
 from semisure.errors import FitError
 from semisure.mixture import STD_FLOOR_PX
-from semisure.types import Calibration, LawName, Matrix, PerMatch, Vector
+from semisure.types import Calibration, FloatArray, LawName, Matrix, PerMatch, Vector
 
 # The paper's Powell settings (supplement, "Calibration optimization").
 POWELL_ITERATIONS = 120
@@ -96,7 +96,7 @@ class _OrderedBox:
     components would have swapped their names.
     """
 
-    equal: Vector  # c, (2,)
+    equal: FloatArray  # c, (2,)
     lower: Vector
     upper: Vector
 

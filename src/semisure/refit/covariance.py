@@ -27,7 +27,21 @@ from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.mixture import ErrorLaw
-from semisure.types import BoolArray, FloatArray, IntArray, Matches, WorldMatches
+from semisure.types import (
+    FloatArray,
+    Jacobian,
+    Labels,
+    Mask,
+    Matches,
+    Matrix,
+    Matrix3,
+    PerAxis,
+    PerMatch,
+    Points,
+    Pose,
+    Vector,
+    WorldMatches,
+)
 
 # Matches this close err together. Chosen with the field below, of 48, 64 and 96 px, by
 # the coverage on random views of photos and the agreement of two matchers on real ones.
@@ -43,18 +57,18 @@ class Shared:
 
     factor: float | None
     field: FloatArray  # (4, n)
-    change: FloatArray  # (n,) of view
-    group: IntArray  # (n,) which image
+    change: PerMatch  # of view
+    group: Labels  # which image
 
 
 def of_homography(
-    H_01: FloatArray,
+    H_01: Matrix3,
     matches: Matches,
     *,
     law: ErrorLaw | None = None,
-    weight: FloatArray | None = None,
+    weight: PerMatch | None = None,
     shared_error: float | None = None,
-) -> FloatArray | None:
+) -> Matrix | None:
     """8 × 8 px² of the images of image 0's corners, or None if undetermined.
 
     The order is that of :func:`semisure.geometry.homography.corners`, x and y in turn.
@@ -62,8 +76,10 @@ def of_homography(
     """
     residual = plane.residual(H_01, matches)
     J = corner_jacobian(H_01, matches)
+    if J is None:
+        return None
     good = np.isfinite(J.sum(axis=(0, 1)) + residual.sum(axis=1))
-    points = np.where(matches.side[:, None] == 1, matches.target, matches.source)
+    points = matches.refined
     terms = _terms(residual, law, weight)
     shared = Shared(
         factor=shared_error,
@@ -75,14 +91,14 @@ def of_homography(
 
 
 def of_pose(
-    pose: FloatArray,
+    pose: Pose,
     matches: WorldMatches,
     camera: Camera,
     *,
     law: ErrorLaw | None = None,
-    weight: FloatArray | None = None,
+    weight: PerMatch | None = None,
     shared_error: float | None = None,
-) -> FloatArray | None:
+) -> Matrix | None:
     """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
     residual = matches.points - se3.project(pose, camera, matches.world)
     good = np.isfinite(residual.sum(axis=1))
@@ -98,8 +114,8 @@ def of_pose(
 
 
 def _terms(
-    residual: FloatArray, law: ErrorLaw | None, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    residual: PerAxis, law: ErrorLaw | None, weight: PerMatch | None
+) -> tuple[PerAxis, FloatArray, PerAxis]:
     """Score ψ (n, 2), its slope ψ′ (2, 2, n) and its weight ψ/r (n, 2)."""
     if law is not None:
         return law_score(law, residual)
@@ -110,9 +126,7 @@ def _terms(
     return both * residual, slope, both
 
 
-def law_score(
-    law: ErrorLaw, residual: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def law_score(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, FloatArray, PerAxis]:
     """The same for core+: ψ_d = ω r_d / (sᶠ √(r² + sᶠ²)), with ω = ω_x ω_y.
 
     ψ′ has the slope of ω in it, so it is below the weight and may be negative.
@@ -136,14 +150,14 @@ def law_score(
 
 
 def sandwich(
-    J: FloatArray,
-    score: FloatArray,
+    J: Jacobian,
+    score: PerAxis,
     slope: FloatArray,
-    weight: FloatArray,
-    points: FloatArray,
-    good: BoolArray,
+    weight: PerAxis,
+    points: Points,
+    good: Mask,
     shared: Shared,
-) -> FloatArray | None:
+) -> Matrix | None:
     """The covariance described above, of as many parameters as J (2, p, n) has."""
     used = good & (weight > 0).any(axis=1)
     J, slope, score = J[:, :, used], slope[:, :, used], score[used]
@@ -171,7 +185,7 @@ def sandwich(
     return 0.5 * (C + C.T)
 
 
-def _moved(turned: FloatArray, shared: Shared, used: BoolArray) -> FloatArray:
+def _moved(turned: Jacobian, shared: Shared, used: Mask) -> Matrix:
     """Σ over images, axes and functions of the square of how each moves the scores."""
     total = np.zeros((turned.shape[1], turned.shape[1]))
     field, group, change = (
@@ -188,7 +202,7 @@ def _moved(turned: FloatArray, shared: Shared, used: BoolArray) -> FloatArray:
     return total
 
 
-def _clustering(scores: FloatArray, meat: FloatArray, block: IntArray) -> float:
+def _clustering(scores: FloatArray, meat: Matrix, block: Labels) -> float:
     """How many times more block sums vary than independent scores would, ≥ 1."""
     count, parameters = int(block.max()) + 1, scores.shape[1]
     sums = np.stack([np.bincount(block, column, count) for column in scores.T])
@@ -197,7 +211,7 @@ def _clustering(scores: FloatArray, meat: FloatArray, block: IntArray) -> float:
     return max(1.0, excess * count / max(count - parameters, 1))
 
 
-def _positive(matrix: FloatArray) -> bool:
+def _positive(matrix: Matrix) -> bool:
     """Positive definite beyond rounding, whatever the parameters' units."""
     diagonal = np.diag(matrix)
     if not (diagonal > 0).all():
@@ -207,22 +221,22 @@ def _positive(matrix: FloatArray) -> bool:
     return bool(values[0] > 1e-12)
 
 
-def block_ids(points: FloatArray, side_px: float) -> IntArray:
-    """Which square of the image each point lies in, (n,), counted from 0."""
+def block_ids(points: Points, side_px: float) -> Labels:
+    """Which square of the image each point lies in, counted from 0."""
     cells = np.floor(points / side_px).astype(np.int64)
     cells -= cells.min(axis=0)
     flat = cells[:, 0] * (cells[:, 1].max() + 1) + cells[:, 1]
     return np.unique(flat, return_inverse=True)[1].astype(np.int64)
 
 
-def bilinear_field(points: FloatArray, size: FloatArray) -> FloatArray:
+def bilinear_field(points: Points, size: FloatArray) -> FloatArray:
     """The functions 1, x, y, xy at the points, (4, n); x and y run from −1 to 1."""
     x, y = (2.0 * points / size - 1.0).T
     return np.stack([np.ones(len(points)), x, y, x * y])
 
 
-def view_change(H_01: FloatArray, matches: Matches) -> FloatArray:
-    """‖A − I‖ of the local map A onto each match's refined side, (n,)."""
+def view_change(H_01: Matrix3, matches: Matches) -> PerMatch:
+    """‖A − I‖ of the local map A onto each match's refined side."""
     with np.errstate(all="ignore"):
         A = plane.jacobian(H_01, matches.source)
         on_source = matches.side == 0
@@ -234,8 +248,11 @@ def view_change(H_01: FloatArray, matches: Matches) -> FloatArray:
         return np.linalg.norm(A - np.eye(2), axis=(1, 2))
 
 
-def corner_jacobian(H_01: FloatArray, matches: Matches) -> FloatArray:
-    """∂ prediction / ∂ corner images, (2, 8, n), on each match's refined side."""
+def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
+    """∂ prediction / ∂ corner images, (2, 8, n), on each match's refined side.
+
+    None where a match lives in image 0 and `H_01` has no inverse.
+    """
     frame = plane.corners(matches.source_size)
     unit = np.diag([*(1.0 / np.maximum(frame.max(axis=0), 1.0)), 1.0])
     G = H_01 @ np.linalg.inv(unit)
@@ -244,7 +261,8 @@ def corner_jacobian(H_01: FloatArray, matches: Matches) -> FloatArray:
     at = matches.source
     if on_source.any():
         back = plane.inverse(H_01)
-        assert back is not None  # a refit's model is invertible
+        if back is None:
+            return None
         at = np.where(on_source[:, None], plane.project(back, matches.target), at)
     corners = _by_entry(G, frame @ unit[:2, :2]).transpose(2, 0, 1).reshape(8, 9)
     with np.errstate(all="ignore"):
@@ -259,7 +277,7 @@ def corner_jacobian(H_01: FloatArray, matches: Matches) -> FloatArray:
     return J
 
 
-def _by_entry(G: FloatArray, points: FloatArray) -> FloatArray:
+def _by_entry(G: Matrix3, points: Points) -> Jacobian:
     """∂ project(G, p) / ∂ entries of G, (2, 9, n)."""
     per_depth = 1.0 / plane.depth(G, points)
     x = np.stack([points[:, 0] * per_depth, points[:, 1] * per_depth, per_depth])
@@ -270,7 +288,7 @@ def _by_entry(G: FloatArray, points: FloatArray) -> FloatArray:
     return D
 
 
-def expected_corner_error(C: FloatArray) -> float:
+def expected_corner_error(C: Matrix) -> float:
     """Mean over corners of the distance expected under `C` (8 × 8), px.
 
     E‖N(0, Σ)‖ of a 2 × 2 Σ with eigenvalues a ≥ b is √(2a/π) E(1 − b/a), with E the
@@ -287,6 +305,6 @@ def expected_corner_error(C: FloatArray) -> float:
     return float((np.sqrt(2.0 * large / np.pi) * ellipe(1.0 - ratio)).mean())
 
 
-def mahalanobis2(C: FloatArray, offset: FloatArray) -> float:
+def mahalanobis2(C: Matrix, offset: Vector) -> float:
     """offsetᵀ C⁻¹ offset, to be held against χ² of as many degrees of freedom."""
     return float(offset @ np.linalg.solve(C, offset))

@@ -23,29 +23,29 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.mixture import LAPLACE, ErrorLaw, expit
-from semisure.types import FloatArray
+from semisure.types import PerAxis, PerMatch
 
 BACKGROUND = 0.02  # least chance that a match says nothing at all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LineLaw:
-    """The law of n distances, (n,) each: one peak and a constant."""
+    """The law of n distances: one peak and a constant."""
 
-    major: FloatArray  # px, a
-    minor: FloatArray  # px, b ≤ a
-    share: FloatArray  # chance of the peak
-    background: FloatArray  # density per px of all else
-    shift: FloatArray  # px, n·μ
+    major: PerMatch  # px, a
+    minor: PerMatch  # px, b ≤ a
+    share: PerMatch  # chance of the peak
+    background: PerMatch  # density per px of all else
+    shift: PerMatch  # px, n·μ
 
 
 def across(
-    law: ErrorLaw, normal: FloatArray, floor_px: FloatArray, extent_px: FloatArray
+    law: ErrorLaw, normal: PerAxis, floor_px: PerMatch, extent_px: PerMatch
 ) -> LineLaw:
     """The law across lines of unit `normal` (n, 2).
 
-    `floor_px` (n,) is added to both scales in quadrature: what the cameras do not
-    hold to. `extent_px` (n,) is the width over which a failure may lie.
+    `floor_px` is added to both scales in quadrature: how far cameras deviate from their
+    model. `extent_px` is the width over which a failure may lie.
     """
     if law.family is not LAPLACE:
         raise InputError(
@@ -63,13 +63,13 @@ def across(
     )
 
 
-def _phi(delta: FloatArray) -> FloatArray:
+def _phi(delta: PerMatch) -> PerMatch:
     small = delta < 1e-8  # where 1 − δ/2 is exact to rounding
     safe = np.where(small, 1.0, delta)
     return np.where(small, 1.0 - 0.5 * delta, -np.expm1(-safe) / safe)
 
 
-def _peak(law: LineLaw, distance: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _peak(law: LineLaw, distance: PerMatch) -> tuple[PerMatch, PerMatch]:
     """Share times density, and share times −density'/d."""
     d, a, b = np.abs(distance - law.shift), law.major, law.minor
     phi = _phi(d * (a - b) / (a * b))
@@ -77,13 +77,13 @@ def _peak(law: LineLaw, distance: FloatArray) -> tuple[FloatArray, FloatArray]:
     return height * (1.0 + d / a * phi), height * phi / (a * b)
 
 
-def log_density(law: LineLaw, distance: FloatArray) -> FloatArray:
+def log_density(law: LineLaw, distance: PerMatch) -> PerMatch:
     """log p(d), (n,) nats."""
     density, _ = _peak(law, distance)
     return np.log(density + law.background)
 
 
-def pull(law: LineLaw, distance: FloatArray) -> FloatArray:
+def pull(law: LineLaw, distance: PerMatch) -> PerMatch:
     """−p'(d) / (d p(d)), (n,) px⁻²: the factor of d² in the next weighted fit.
 
     A Laplace variable is a Gaussian of unknown variance and so is the sum of two: this
@@ -93,7 +93,7 @@ def pull(law: LineLaw, distance: FloatArray) -> FloatArray:
     return slope / (density + law.background)
 
 
-def coarse_success(law: LineLaw, distance: FloatArray) -> FloatArray:
+def coarse_success(law: LineLaw, distance: PerMatch) -> PerMatch:
     """Posterior that both cells were right, (n,): all that d says of it."""
     density, _ = _peak(law, distance)
     return density / (density + law.background)

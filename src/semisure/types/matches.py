@@ -21,7 +21,7 @@ from semisure.types.checks import as_floats, as_size, require
 DEFAULT_FINE_WINDOW_PX = 8.0  # the coarse cell of every matcher of the paper
 
 
-def default_window() -> PerMatch:
+def default_window() -> FloatArray:
     """The window of a matcher that names none; one number stands for all matches."""
     return np.array(DEFAULT_FINE_WINDOW_PX)
 
