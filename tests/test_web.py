@@ -13,9 +13,14 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from web_client import ADDRESS, SMALL, finish, picture, png_of_size, post
+
+pytest.importorskip("fastapi", reason="needs the extra web")
+
+from fastapi.testclient import TestClient
 
 from semisure.errors import FileError, SemisureError
 from semisure.matchers import describe_matchers
@@ -25,7 +30,6 @@ from semisure.web.app import make_app
 from semisure.web.image_headers import check_upload, image_size
 from semisure.web.limits import Limits
 from semisure.web.orders import Order
-from web_client import ADDRESS, SMALL, finish, picture, png_of_size, post
 
 
 @pytest.fixture(scope="module")

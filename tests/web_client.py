@@ -20,7 +20,10 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra web")
 pytest.importorskip("uvicorn", reason="needs the extra web")
 pytest.importorskip("python_multipart", reason="needs the extra web")
-pytest.importorskip("httpx", reason="FastAPI's test client needs it")
+pytest.importorskip("httpx", reason="it sends what the tests send")
+pytest.importorskip(
+    "starlette.testclient", reason="needs httpx2", exc_type=RuntimeError
+)
 
 from semisure.web.limits import Limits
 
