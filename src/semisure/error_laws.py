@@ -25,7 +25,13 @@ from semisure.types import Calibration, Cues, LawName
 
 
 def error_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
-    """The law of each match under `calibration`, whichever variant that is."""
+    """The law of each match under `calibration`, whichever variant that is.
+
+    >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=4)
+    >>> error_law(matches, EXAMPLE_CALIBRATION).fine_scale.shape
+    (4, 2)
+    """
     return _LAWS[calibration.law](cues, calibration)
 
 

@@ -18,11 +18,23 @@ import sys
 
 
 class SemisureError(Exception):
-    """Base of the tree above; its message is one sentence for the user."""
+    """Base of the tree above; its message is one sentence for the user.
+
+    >>> issubclass(InputError, SemisureError)
+    True
+    """
 
 
 class InputError(SemisureError, ValueError):
-    """What must hold, what breaks it, what to do."""
+    """What must hold, what breaks it, what to do.
+
+    >>> from semisure.estimators import RansacSettings
+    >>> try:
+    ...     RansacSettings(threshold_px=-1)
+    ... except InputError as error:
+    ...     print(error)
+    threshold_px must be positive, but is -1.
+    """
 
 
 class FileError(InputError):

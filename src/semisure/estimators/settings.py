@@ -15,7 +15,11 @@ MINIMAL_SAMPLE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RansacSettings:
-    """Settings that every estimator understands; the paper states none of them."""
+    """Settings that every estimator understands; the paper states none of them.
+
+    >>> RansacSettings(threshold_px=2.0).max_iterations
+    10000
+    """
 
     threshold_px: float = 3.0
     max_iterations: int = 10_000

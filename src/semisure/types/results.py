@@ -13,7 +13,15 @@ from semisure.types.arrays import FloatArray, Mask, Matrix, Matrix3, PerMatch, P
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Estimate:
-    """What a robust estimator found, or why it found nothing."""
+    """What a robust estimator found, or why it found nothing.
+
+    >>> import numpy as np
+    >>> nothing = Estimate(
+    ...     model=None, inliers=np.zeros(3, bool), estimator="ransac",
+    ...     reason="only 3 matches, a homography needs 4")
+    >>> nothing.reason
+    'only 3 matches, a homography needs 4'
+    """
 
     model: FloatArray | None  # H_01, 3 × 3, last entry 1 if it can be; [R | t], 3 × 4
     inliers: Mask
@@ -27,6 +35,13 @@ class Refit:
 
     Where the start was kept, `reason` says why, `model` is the start, and weights,
     likelihood and covariance are the start's.
+
+    >>> import numpy as np, semisure
+    >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=500)
+    >>> refit = semisure.refit_homography(matches, EXAMPLE_CALIBRATION, np.eye(3))
+    >>> refit.reason is None, refit.covariance.shape
+    (True, (8, 8))
     """
 
     model: FloatArray | None  # the initial model where `reason` is set
@@ -51,7 +66,11 @@ class Refit:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Pair:
-    """Two images and, where known, the homography between them."""
+    """Two images and, where known, the homography between them.
+
+    >>> Pair(name="graf 1-2", image0=Path("1.ppm"), image1=Path("2.ppm")).H_01 is None
+    True
+    """
 
     name: str
     image0: Path

@@ -35,6 +35,13 @@ class WorldMatches:
     query they are: ‖A − I‖ of the local map A between them. `shift_map` takes a shift
     of the refined point to the query's pixels: the identity where the query's point
     was refined, −A (in query pixels per unit of the window) where the mapped one was.
+
+    >>> matches = WorldMatches(
+    ...     points=np.zeros((2, 2)), world=np.ones((2, 3)), confidence=[0.9, 0.5],
+    ...     fine_std=np.ones((2, 2)), coarse_std=np.full((2, 2), 20.0),
+    ...     size=(640, 480))
+    >>> len(matches), matches.refined_size.tolist()
+    (2, [[640.0, 480.0]])
     """
 
     points: Points  # px in the query

@@ -34,7 +34,15 @@ PAPER_ESTIMATORS = ESTIMATOR_NAMES[:5]
 def load_estimator(
     name: str, settings: RansacSettings | None = None
 ) -> RobustEstimator:
-    """The robust homography estimator called `name`."""
+    """The robust homography estimator called `name`.
+
+    >>> import numpy as np
+    >>> estimator = load_estimator("ransac")
+    >>> square = np.array([[0.0, 0], [9, 0], [9, 9], [0, 9], [4, 5]])
+    >>> estimate = estimator(square, square + 3, np.ones(5))
+    >>> estimate.model[:2, 2].round(6).tolist(), int(estimate.inliers.sum())
+    ([3.0, 3.0], 5)
+    """
     settings = settings or RansacSettings()
     as_choice("estimator", name, ESTIMATOR_NAMES)
     if name == "poselib":
@@ -55,7 +63,19 @@ def estimate_homography(
     estimator: str | RobustEstimator = "magsac++",
     settings: RansacSettings | None = None,
 ) -> Estimate:
-    """θ₀ of the matches: a homography with its inliers, or the reason for none."""
+    """θ₀ of the matches: a homography with its inliers, or the reason for none.
+
+    Estimators know no location: give them matches `without_bias`.
+
+    >>> import numpy as np
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=1000)
+    >>> estimate = estimate_homography(matches, "magsac++")
+    >>> bool(np.abs(estimate.model - np.eye(3)).max() < 1)
+    True
+    >>> estimate_homography(matches.take(slice(3)), "magsac++").reason
+    'only 3 matches, a homography needs 4'
+    """
     run = (
         load_estimator(estimator, settings) if isinstance(estimator, str) else estimator
     )

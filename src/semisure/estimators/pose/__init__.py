@@ -55,7 +55,14 @@ def estimate_pose(
     estimator: str | PoseEstimator = "lo-ransac",
     settings: RansacSettings | None = None,
 ) -> Estimate:
-    """θ₀ of the matches: [R | t] with its inliers, or the reason for none."""
+    """θ₀ of the matches: [R | t] with its inliers, or the reason for none.
+
+    >>> from semisure.synthetic import EXAMPLE_CAMERA, SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match_world(np.eye(3, 4), count=500)
+    >>> estimate = estimate_pose(matches, EXAMPLE_CAMERA, "ransac")
+    >>> bool(np.abs(estimate.model - np.eye(3, 4)).max() < 0.1)
+    True
+    """
     if isinstance(estimator, str):
         estimator = load_pose_estimator(estimator, settings)
     return estimator(matches.points, matches.world, camera)

@@ -38,6 +38,14 @@ def estimate_relative(
     """θ₀ of the matches: [R | t] with its inliers, or the reason for none.
 
     `K0` and `K1` are 3 × 3 intrinsics in px with pixel centres at integers.
+
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
+    >>> truth = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])
+    >>> matches, _ = SyntheticMatcher().match_views(truth, K, count=500)
+    >>> estimate = estimate_relative(matches, K, K, "magsac++")
+    >>> bool(np.abs(estimate.model - truth).max() < 0.1)
+    True
     """
     as_choice("estimator", estimator, RELATIVE_ESTIMATORS)
     K0, K1 = (

@@ -1,0 +1,170 @@
+"""One meaning for the location: matches are raw, and every refit takes it off once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import semisure
+from semisure.cli import app
+from semisure.geometry import epipolar
+from semisure.geometry import pose as se3
+from semisure.maps.lifting import lift
+from semisure.metrics import corner_error, pose_error_deg
+from semisure.pipeline import PairResult, refit_matches
+from semisure.refit import REFIT_METHODS, RELATIVE_METHODS, RefitMethod, RelativeMethod
+from semisure.synthetic import (
+    EXAMPLE_CALIBRATION,
+    EXAMPLE_CAMERA,
+    SyntheticMatcher,
+    random_homography,
+    random_pose,
+)
+from semisure.types import Calibration, Matches, Matrix3
+
+LOCATED = replace(EXAMPLE_CALIBRATION, location=(0.15, -0.1))  # 1.2 and −0.8 px
+SIZE = (640, 480)
+BLANK = np.zeros((480, 640), dtype=np.uint8)
+K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
+
+
+@pytest.fixture
+def pair(truth: Matrix3) -> Matches:
+    return SyntheticMatcher(LOCATED).match(truth, count=1500, seed=7)[0]
+
+
+def matched(pair: Matches, method: RefitMethod) -> PairResult:
+    return semisure.match_pair(BLANK, BLANK, lambda *_: pair, LOCATED, method=method)
+
+
+@pytest.mark.parametrize("method", REFIT_METHODS)
+@pytest.mark.parametrize("suffix", ["npz", "csv"])
+def test_match_then_file_then_refit_gives_the_same_homography(
+    pair: Matches, method: RefitMethod, suffix: str, tmp_path: Path
+) -> None:
+    result = matched(pair, method)
+    file, theta = tmp_path / f"pair.{suffix}", tmp_path / "theta.json"
+    semisure.save_matches(result.matches, file)
+    semisure.save_calibration(result.calibration, theta)
+    done = CliRunner().invoke(
+        app, ["refit", str(file), "-c", str(theta), "-m", method, "--json"]
+    )
+    assert done.exit_code in (0, 3), done.output  # 3: the ablation's worst weights
+    again = json.loads(done.output)
+    assert result.refit.model is not None
+    assert np.array_equal(np.array(again["H_01"]), result.refit.model)
+
+
+@pytest.mark.parametrize(("method", "bound"), [("core+", 0.15), ("core", 0.3)])
+def test_the_location_is_taken_off_once(method: RefitMethod, bound: float) -> None:
+    """Off twice, or never, the corners would err by 1.4 px: the shift's length."""
+    errors = []
+    for seed in range(5):
+        truth = random_homography(np.random.default_rng(seed))
+        pair, _ = SyntheticMatcher(LOCATED).match(truth, count=1500, seed=seed)
+        errors.append(corner_error(matched(pair, method).refit.model, truth, SIZE))
+    assert np.median(errors) < bound
+
+
+def test_results_hold_raw_matches_and_their_law(pair: Matches) -> None:
+    result = matched(pair, "core+")
+    assert result.matches is pair
+    assert result.calibration is LOCATED
+    law = semisure.error_law(pair, LOCATED)
+    assert np.array_equal(result.expected_px, semisure.expected_abs_error(law))
+
+
+@pytest.mark.parametrize("method", REFIT_METHODS)
+def test_a_refit_of_located_matches_is_one_of_shifted_ones(
+    pair: Matches, truth: Matrix3, method: RefitMethod
+) -> None:
+    for some, start in ((pair, truth), (pair.swapped(), np.linalg.inv(truth))):
+        raw = semisure.refit_homography(some, LOCATED, start, method=method)
+        shifted = semisure.refit_homography(
+            *semisure.without_bias(some, LOCATED), start, method=method
+        )
+        assert raw.model is not None
+        assert np.array_equal(raw.model, shifted.model)
+        assert np.array_equal(raw.weight, shifted.weight)
+
+
+@pytest.mark.parametrize("method", REFIT_METHODS)
+def test_poses_of_located_matches(method: RefitMethod) -> None:
+    pose = random_pose(np.random.default_rng(1))
+    matches, _ = SyntheticMatcher(LOCATED).match_world(pose, count=800, seed=1)
+    raw = semisure.refit_pose(matches, EXAMPLE_CAMERA, LOCATED, pose, method=method)
+    unbiased, rest = semisure.without_bias(matches, LOCATED)
+    shifted = semisure.refit_pose(unbiased, EXAMPLE_CAMERA, rest, pose, method=method)
+    assert raw.model is not None
+    assert np.array_equal(raw.model, shifted.model)
+    if method in ("core+", "core"):
+        apart, angle = se3.errors(raw.model, pose)
+        assert apart < 0.01
+        assert angle < 0.05  # 0.15° is what a shift of 1.4 px turns
+
+
+@pytest.mark.parametrize("method", RELATIVE_METHODS)
+def test_relative_poses_of_located_matches(
+    method: RelativeMethod, tmp_path: Path
+) -> None:
+    P_01 = epipolar.checked_pose(se3.moved(np.eye(3, 4), [0.02, 0.1, 0, 1, 0.1, 0.2]))
+    matches, depth = SyntheticMatcher(LOCATED).match_views(P_01, K, count=1500)
+    semisure.save_matches(matches, tmp_path / "pair.npz")
+    stored = semisure.load_matches(tmp_path / "pair.npz")
+    unbiased, rest = semisure.without_bias(matches, LOCATED)
+    models = []
+    for some, calibration in ((matches, LOCATED), (stored, LOCATED), (unbiased, rest)):
+        refit = semisure.refit_relative(
+            some, calibration, P_01, K, K, method=method, depth=depth, baseline=1.0
+        )
+        models.append(refit.model)
+    assert np.array_equal(models[0], models[1])
+    assert np.array_equal(models[0], models[2])
+    if method == "core+":
+        assert pose_error_deg(models[0], P_01) < 0.2
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("told", [True, False])
+def test_a_location_survives_lifting_on_either_side(side: int, told: bool) -> None:
+    """Whichever image was refined, and whether or not lifting knew of the location."""
+    zoom = 1.5
+    x, y = np.meshgrid(np.arange(20.0, 600, 8), np.arange(20.0, 400, 8))
+    mapped = np.column_stack([x.ravel(), y.ravel()])
+    query = zoom * mapped
+    matches = Matches(
+        source=query,
+        target=mapped,
+        confidence=np.full(len(mapped), 0.9),
+        fine_std=np.ones_like(mapped),
+        coarse_std=np.full_like(mapped, 20.0),
+        source_size=(960, 720),
+        target_size=SIZE,
+        side=np.array(side),
+    )
+    shifted = matches.shifted(matches.shift_px((0.15, -0.1)))
+    world = np.column_stack([mapped, np.ones(len(mapped))])
+    lifted = lift(shifted, mapped, world, calibration=LOCATED if told else None)
+    unbiased, _ = semisure.without_bias(lifted, LOCATED)
+    assert len(lifted) == len(matches)
+    assert np.allclose(unbiased.points, zoom * lifted.world[:, :2], atol=1e-6)
+
+
+def test_a_start_from_a_file_is_refitted_alike(pair: Matches, truth: Matrix3) -> None:
+    given = refit_matches(pair, LOCATED, initial=truth)
+    plain = semisure.refit_homography(pair, LOCATED, truth)
+    assert given.estimate.estimator == "given"
+    assert given.refit.model is not None
+    assert np.array_equal(given.refit.model, plain.model)
+
+
+def test_without_a_location_nothing_is_copied(pair: Matches) -> None:
+    plain: Calibration = EXAMPLE_CALIBRATION
+    same, calibration = semisure.without_bias(pair, plain)
+    assert same is pair
+    assert calibration is plain
