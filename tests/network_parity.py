@@ -1,4 +1,4 @@
-"""What the parity tests of the networks share: seeded weights and seeded images.
+"""What the parity tests of the networks share: weights, images, official answers.
 
 The fixtures in `fixtures/` came from the official implementations, run once in float64
 with these weights on these images; their code is not needed to test against them.
@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from scipy import ndimage
 
@@ -117,16 +118,57 @@ def save_seeded(path: Path, name: str, **changed: object) -> Path:
     return path
 
 
+def checkpoint_fixture(name: str):
+    """A fixture: the path of a checkpoint with the seeded weights."""
+
+    @pytest.fixture(scope="module")
+    def checkpoint(tmp_path_factory) -> Path:
+        return save_seeded(tmp_path_factory.mktemp(name) / "seeded.ckpt", name)
+
+    return checkpoint
+
+
+def official(name: str) -> dict[str, np.ndarray]:
+    """What the official implementation answered."""
+    return dict(np.load(FIXTURES / f"{name}.npz"))
+
+
+def images_of(size: str, channels: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return seeded_pair(*SIZES[size], channels, list(SIZES).index(size))
+
+
+def check_matches(
+    raw, answer: dict[str, np.ndarray], size: str, least: int
+) -> np.ndarray:
+    """Points and confidences are the official ones; returns the coarse logits."""
+    logits = raw.cells.f0 @ raw.cells.f1.T
+    confidence = torch.softmax(logits, 0) * torch.softmax(logits, 1)
+    assert len(raw.source) == len(answer[f"{size}_source"]) >= least
+    assert np.abs(raw.source.numpy() - answer[f"{size}_source"]).max() < 1e-4
+    assert np.abs(raw.target.numpy() - answer[f"{size}_target"]).max() < 1e-4
+    m = raw.chosen.confidence.numpy()
+    assert m == pytest.approx(answer[f"{size}_confidence"], abs=1e-5)
+    rows = confidence[answer[f"{size}_rows"]].numpy()
+    assert np.abs(rows - answer[f"{size}_row_values"]).max() < 1e-5
+    return logits.numpy()
+
+
+def check_coarse_std(raw, coarse_std: torch.Tensor, logits: np.ndarray) -> None:
+    """The coarse cue in image 1 is the std of each row's softmax, by brute force."""
+    brute = softmax_std(logits[raw.chosen.index0], raw.cells.size1, 8.0)
+    assert coarse_std.numpy() == pytest.approx(brute, abs=1e-5)
+
+
 def softmax_std(logits: np.ndarray, size: tuple[int, int], step: float) -> np.ndarray:
     """Std (m, 2) px of a softmax over a grid, straight from its definition."""
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     y, x = np.divmod(np.arange(p.shape[1]), size[1])
-    found = []
+    stds = []
     for at in (x * step, y * step):
         mean = p @ at
-        found.append(np.sqrt((p * (at - mean[:, None]) ** 2).sum(axis=1)))
-    return np.stack(found, axis=1)
+        stds.append(np.sqrt((p * (at - mean[:, None]) ** 2).sum(axis=1)))
+    return np.stack(stds, axis=1)
 
 
 def photo_pair(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

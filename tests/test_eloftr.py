@@ -273,5 +273,5 @@ def test_what_is_wrong_gets_one_sentence(weights: Path, tmp_path: Path) -> None:
         FileError, match=r"bad\.safetensors cannot be read as a checkpoint"
     ):
         e.EfficientLoFTR(weights=bad)
-    with pytest.raises(InputError, match="fine_stages must be both or second"):
+    with pytest.raises(InputError, match="fine_stages must be one of both, second"):
         e.EfficientLoFTR(weights=weights, fine_stages="first")  # type: ignore[arg-type]

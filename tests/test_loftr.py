@@ -160,5 +160,5 @@ def test_what_is_wrong_gets_one_sentence(tmp_path: Path, weights: Path) -> None:
     loftr = LoFTR(weights=weights)
     with pytest.raises(InputError, match="at least 40 px a side, but one has 300 × 20"):
         loftr(np.zeros((20, 300), np.uint8), IMAGES[0])
-    with pytest.raises(InputError, match="daisy is no network: it takes no weights"):
+    with pytest.raises(InputError, match="daisy is not a network: it takes no weights"):
         load_matcher("daisy", weights=weights)

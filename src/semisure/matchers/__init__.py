@@ -1,4 +1,4 @@
-"""Matchers by name; each is a file, imported when it is asked for.
+"""Matchers by name; each is a file, imported when it is loaded.
 
 A matcher is any callable of two uint8 images, (h, w) or (h, w, 3) RGB, that returns
 :class:`semisure.types.Matches` in the images' own pixels.
@@ -10,7 +10,7 @@ name                  what                             refines          needs
 ``xfeat-star``        XFeat* by kornia                 image 0          extra `torch`
 ``loftr``             LoFTR by kornia, outdoor         image 1          extra `torch`
 ``loftr-indoor``      the same, indoor                 image 1          extra `torch`
-``loftr-indoor-new``  the same, encoding mended        image 1          extra `torch`
+``loftr-indoor-new``  the same, encoding fixed         image 1          extra `torch`
 ``eloftr``            EfficientLoFTR by transformers   image 1          extra `torch`
 ``gim-loftr``         GIM-LoFTR                        image 1          extra `torch`
 ``comatch``           CoMatch                          image 1          extra `torch`
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from semisure.errors import InputError, next_step
 from semisure.io.sources import digest, sources_of
-from semisure.types import Matcher
+from semisure.types import Matcher, as_choice
 
 if TYPE_CHECKING:
     from semisure.matchers._weights import Weights
@@ -41,13 +41,13 @@ class _Entry:
     factory: str
     packages: tuple[str, ...] = ()
     variant: str = ""
-    refines_source: bool = False  # of every match, or of some
+    refines_source: bool = False  # for all matches, or for some
 
     def weights(self) -> Weights | None:
         if not self.packages:
             return None
-        known = importlib.import_module(f"{__name__}.{self.module}").WEIGHTS
-        return known[self.variant] if self.variant else known
+        weights = importlib.import_module(f"{__name__}.{self.module}").WEIGHTS
+        return weights[self.variant] if self.variant else weights
 
 
 _KORNIA = ("torch", "kornia")
@@ -68,14 +68,11 @@ MATCHER_NAMES: tuple[str, ...] = tuple(_ENTRIES)
 
 def check_name(name: str) -> None:
     """Raise unless there is a matcher of that name."""
-    if name not in _ENTRIES:
-        raise InputError(
-            f"matcher must be one of {', '.join(MATCHER_NAMES)}, but is {name!r}."
-        )
+    as_choice("matcher", name, MATCHER_NAMES)
 
 
 def refines_source(name: str) -> bool:
-    """True of matchers that refine points of image 0, not of image 1 alone."""
+    """Whether the matcher refines points of image 0, in some matches or in all."""
     check_name(name)
     return _ENTRIES[name].refines_source
 
@@ -92,28 +89,34 @@ def load_matcher(
     Parameters
     ----------
     max_side
-        Limits the images it looks at, in px; None leaves the matcher's own limit.
+        Larger images are reduced to this many px; None leaves the matcher's own limit.
     device, weights
         For networks: a torch device, and a file instead of the official weights.
+
+    >>> import numpy as np
+    >>> photo = np.random.default_rng(0).integers(0, 255, (96, 128), np.uint8)
+    >>> matches = load_matcher("daisy", max_side=480)(photo, photo)
+    >>> float(np.abs(matches.target - matches.source).max()) < 0.1
+    True
     """
     check_name(name)
     entry = _ENTRIES[name]
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "max_side": max_side,
         "device": device,
         "weights": None if weights is None else Path(weights),
         "variant": entry.variant or None,
     }
-    settings = {key: value for key, value in asked.items() if value is not None}
-    for needless in {"device", "weights"} & settings.keys():
-        if not entry.packages:
-            raise InputError(f"{name} is no network: it takes no {needless}.")
+    settings = {key: value for key, value in options.items() if value is not None}
+    for option in ("device", "weights"):
+        if option in settings and not entry.packages:
+            raise InputError(f"{name} is not a network: it takes no {option}.")
     module = importlib.import_module(f"{__name__}.{entry.module}")
     return getattr(module, entry.factory)(**settings)
 
 
 def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
-    """SHA-256 of what a matcher's answers rest on: its weights, and its own code."""
+    """SHA-256 of what decides a matcher's answers: its weights and its code."""
     check_name(name)
     code = sources_of(f"{__name__}.{_ENTRIES[name].module}")
     return {"weights": digest([_weights_file(name, weights)]), "code": digest(code)}
@@ -122,10 +125,10 @@ def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
 def _weights_file(name: str, weights: str | Path | None) -> Path:
     from semisure.matchers._weights import obtain
 
-    known = _ENTRIES[name].weights()
-    if known is None:
+    official = _ENTRIES[name].weights()
+    if official is None:
         return Path(__file__).parents[1] / "data" / "daisy.npz"
-    return obtain(known, weights)
+    return obtain(official, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +137,13 @@ class MatcherStatus:
 
     name: str
     licence: str
-    size: int  # bytes of weights; roughly, before they are fetched
+    size: int  # bytes of weights; approximate until they are downloaded
     source: str
     status: str
 
 
 def describe_matchers() -> list[MatcherStatus]:
-    """Every matcher with its licence and whether it can run here, nothing loaded."""
+    """Every matcher with its licence and whether it can run here; loads none."""
     return [_describe(name, entry) for name, entry in _ENTRIES.items()]
 
 
@@ -158,17 +161,17 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     weights = entry.weights()
     if weights is None:
         return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready")
-    found = locate(weights)
+    local = locate(weights)
     missing = [package for package in entry.packages if not _usable(package)]
     if missing:
         status = f"not installed. {next_step(missing[-1], 'torch')}"
-    elif found is not None:
-        status = f"ready, weights in {found[1]}"
+    elif local is not None:
+        status = f"ready, weights in {local[1]}"
     elif weights.address:
         status = "downloaded at first use"
     else:
-        status = "fetch by hand, then --weights FILE"
-    size = (
-        found[0].stat().st_size if found is not None else weights.size or weights.about
-    )
+        status = "download by hand, then --weights FILE"
+    size = weights.size or weights.about
+    if local is not None:
+        size = local[0].stat().st_size
     return MatcherStatus(name, weights.licence, size, weights.source, status)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from semisure.errors import FileError, MissingExtraError
+
+Net = TypeVar("Net", bound=nn.Module)
 
 # Training code keeps the network under one of these names.
 PREFIXES = ("matcher.", "model.")
@@ -23,15 +26,16 @@ def plain_name(name: str) -> str:
 
 
 def load_checkpoint(
-    network: nn.Module,
+    network: Net,
     path: Path,
     *,
     rename: Callable[[str], str] = plain_name,
     training_only: tuple[str, ...] = (),
-) -> None:
-    """Load `path` strictly; names that begin with `training_only` are passed over.
+) -> Net:
+    """The network with the weights in `path`, loaded strictly.
 
-    Safetensors, or torch's own format; there the tensors may lie one level down, under
+    Names that begin with `training_only` are skipped. The file is
+    safetensors, or torch's own format; there the tensors may lie one level down, under
     ``state_dict``. `rename` gives the network's name for the file's.
     """
     state = {
@@ -41,6 +45,7 @@ def load_checkpoint(
     }
     _check(network.state_dict(), state, path)
     network.load_state_dict(state)
+    return network
 
 
 def _read(path: Path) -> dict[str, Tensor]:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, max_pool2d, pad, unfold
+from torch.nn.functional import interpolate, max_pool2d, unfold
 
-from semisure.matchers._cues import cell_corner, wide
-from semisure.matchers._dual import CellMatches, mutual_cells
-from semisure.matchers._resnet import Stem, conv, merging
+from semisure.matchers._cues import cell_corner, cell_windows, square, wide
+from semisure.matchers._dual import CellMatches, Cells, mutual_cells
+from semisure.matchers._resnet import Stem, conv, doubled, merging
 from semisure.matchers._transformer import (
     EncoderLayer,
     Projections,
@@ -30,19 +30,18 @@ SUBPIXEL = 8  # channels of the fine features that only the sub-pixel stage read
 FINE_BATCH = 512  # matches refined at a time; 100 × 100 similarities each
 
 
-class Cells(NamedTuple):
-    """Coarse features, scaled so that products are logits, and the grids they fill."""
+class Features(NamedTuple):
+    """What both stages read of the two images."""
 
-    f0: Tensor  # (n0, 256)
-    f1: Tensor  # (n1, 256)
-    size0: tuple[int, int]  # rows and columns
-    size1: tuple[int, int]
+    cells: Cells
     covisible0: Tensor  # (n0,) in [0, 1]
     covisible1: Tensor  # (n1,)
+    fine0: Tensor  # (1, 64, h, w)
+    fine1: Tensor
 
 
 class Fine(NamedTuple):
-    """What the fine stages say of each match; offsets from the cells' corners, px."""
+    """The fine stages' answer for each match; offsets from the cells' corners, px."""
 
     offset0: Tensor  # (m, 2)
     offset1: Tensor  # (m, 2)
@@ -52,13 +51,15 @@ class Fine(NamedTuple):
     heat1: Tensor  # (m, 9) around the pixel of image 1
 
 
-class Found(NamedTuple):
+class RawMatches(NamedTuple):
     """Matches in px whose origin is the image's corner, and what they came from."""
 
     source: Tensor  # (m, 2)
     target: Tensor  # (m, 2)
     chosen: CellMatches
     fine: Fine
+    covisible0: Tensor  # (n0,) in [0, 1], of all cells
+    covisible1: Tensor  # (n1,)
     cells: Cells
 
 
@@ -168,13 +169,9 @@ class FineMaps(nn.Module):
         self.layer1_outconv2 = merging(128, 64)
 
     def forward(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
-        x = self.layer2_outconv(quarter) + _doubled(self.layer3_outconv(coarse))
-        x = self.layer1_outconv(half) + _doubled(self.layer2_outconv2(x))
-        return _doubled(self.layer1_outconv2(x))
-
-
-def _doubled(x: Tensor) -> Tensor:
-    return interpolate(x, scale_factor=2.0, mode="bilinear")
+        x = self.layer2_outconv(quarter) + doubled(self.layer3_outconv(coarse))
+        x = self.layer1_outconv(half) + doubled(self.layer2_outconv2(x))
+        return doubled(self.layer1_outconv2(x))
 
 
 class FineStack(nn.Module):
@@ -253,9 +250,7 @@ def _around(window: Tensor, pixel: Tensor) -> Tensor:
 
 def grid(side: int, like: Tensor) -> Tensor:
     """Offsets (side², 2) px of a square's pixels from its middle, row by row."""
-    k = torch.arange(side**2, device=like.device)
-    steps = torch.stack([k % side, k // side], dim=1).to(like.dtype)
-    return steps - (side - 1) / 2
+    return square(side, like.device).to(like.dtype) - (side - 1) / 2
 
 
 class CoMatchNet(nn.Module):
@@ -270,8 +265,8 @@ class CoMatchNet(nn.Module):
         self.loftr_fine = FineStack()
         self.fine_matching = FineHead()
 
-    def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
-        """Coarse cells and the two fine maps (1, 64, h, w)."""
+    def features(self, image0: Tensor, image1: Tensor) -> Features:
+        """Coarse cells, their covisibilities, and the two fine maps."""
         (half0, quarter0, x0), (half1, quarter1, x1) = map(
             self.backbone, (image0, image1)
         )
@@ -279,20 +274,14 @@ class CoMatchNet(nn.Module):
         size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
         x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
         f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
-        cells = Cells(
-            f0 / self.coarse_matching.temperature,
-            f1,
-            size0,
-            size1,
-            seen0.flatten(),
-            seen1.flatten(),
-        )
+        cells = Cells(f0 / self.coarse_matching.temperature, f1, size0, size1)
         fine0 = self.fine_preprocess(x0, quarter0, half0)
-        return cells, fine0, self.fine_preprocess(x1, quarter1, half1)
+        fine1 = self.fine_preprocess(x1, quarter1, half1)
+        return Features(cells, seen0.flatten(), seen1.flatten(), fine0, fine1)
 
-    def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> Found:
-        cells, fine0, fine1 = self.features(image0, image1)
-        chosen = mutual_cells(*cells[:4], threshold=threshold, border=BORDER)
+    def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> RawMatches:
+        cells, seen0, seen1, fine0, fine1 = self.features(image0, image1)
+        chosen = mutual_cells(*cells, threshold=threshold, border=BORDER)
         pairs = torch.stack([chosen.index0, chosen.index1])
         parts = [
             self.refine(fine0, fine1, *pairs[:, k : k + FINE_BATCH])
@@ -301,7 +290,7 @@ class CoMatchNet(nn.Module):
         fine = Fine(*(torch.cat(same) for same in zip(*parts, strict=True)))
         source = cell_corner(chosen.index0, cells.size0[1], CELL) + wide(fine.offset0)
         target = cell_corner(chosen.index1, cells.size1[1], CELL) + wide(fine.offset1)
-        return Found(source, target, chosen, fine, cells)
+        return RawMatches(source, target, chosen, fine, seen0, seen1, cells)
 
     def refine(
         self, fine0: Tensor, fine1: Tensor, index0: Tensor, index1: Tensor
@@ -313,8 +302,4 @@ class CoMatchNet(nn.Module):
 
 def _windows(fine: Tensor, index: Tensor) -> Tensor:
     """The chosen cells and a pixel around them, (m, 100, 64)."""
-    padded = pad(fine[0], [1] * 4)
-    # A view, one window for each coarse cell: only the chosen ones are copied.
-    tiles = padded.unfold(1, WINDOW, CELL).unfold(2, WINDOW, CELL)
-    picked = tiles[:, index // tiles.shape[2], index % tiles.shape[2]]
-    return picked.flatten(2).permute(1, 2, 0).contiguous()
+    return cell_windows(fine, index, side=WINDOW, step=CELL, margin=1)

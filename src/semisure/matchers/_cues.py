@@ -1,14 +1,19 @@
-"""What every network's adapter needs of torch: pixels in, softmax moments out.
+"""What every network's adapter does in torch: pixels in, softmax moments out.
 
 Moments are a few numbers per selected row, in tiles, never a second N × N matrix.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+
+from semisure.io.images import Image
+from semisure.types import FloatArray
 
 # Rows at a time: with 20,000 candidates a tile of float32 is 20 MB.
 TILE_ROWS = 256
@@ -61,7 +66,41 @@ def cell_corner(index: Tensor, columns: int, stride: int) -> Tensor:
     return wide(corner * stride)
 
 
-def unit_tensor(image: NDArray[np.uint8], device: str) -> Tensor:
+def square(side: int, device: torch.device) -> Tensor:
+    """Column and row (side², 2) of each cell of a square, row by row."""
+    k = torch.arange(side**2, device=device)
+    return torch.stack([k % side, k // side], dim=1)
+
+
+def cell_windows(
+    fine: Tensor, index: Tensor, *, side: int, step: int, margin: int
+) -> Tensor:
+    """Windows (m, side², c) of a fine map (1, c, h, w) around the cells at `index`.
+
+    Cells are `step` pixels of the map apart; a window begins `margin` before its cell.
+    """
+    padded = torch.nn.functional.pad(fine[0], [margin] * 4)
+    # A view, one window for each coarse cell: only the chosen ones are copied.
+    tiles = padded.unfold(1, side, step).unfold(2, side, step)
+    windows = tiles[:, index // tiles.shape[2], index % tiles.shape[2]]
+    return windows.flatten(2).permute(1, 2, 0).contiguous()
+
+
+def points_and_confidence(raw: Any) -> dict[str, Tensor]:
+    """Of a network's raw matches; pixel centres move from half numbers to integers."""
+    return {
+        "source": raw.source - 0.5,
+        "target": raw.target - 0.5,
+        "confidence": raw.chosen.confidence,
+    }
+
+
+def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, FloatArray]:
+    """The tensors as float64 arrays."""
+    return {name: t.cpu().double().numpy() for name, t in tensors.items()}
+
+
+def unit_tensor(image: Image, device: str) -> Tensor:
     """Pixels from 0 to 1, (1, channels, h, w)."""
     planes = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
     pixels = torch.from_numpy(np.ascontiguousarray(planes))[None]

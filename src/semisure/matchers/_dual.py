@@ -16,6 +16,15 @@ from semisure.matchers._cues import TILE_ROWS, wide
 from semisure.matchers._stopwatch import extraction
 
 
+class Cells(NamedTuple):
+    """Coarse features, scaled so that products are logits, and the grids they fill."""
+
+    f0: Tensor  # (n0, c)
+    f1: Tensor  # (n1, c)
+    size0: tuple[int, int]  # rows and columns
+    size1: tuple[int, int]
+
+
 class CellMatches(NamedTuple):
     """Pairs of cells: indices (m,) and dual-softmax confidence (m,)."""
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from semisure.matchers._cues import cell_corner, wide
-from semisure.matchers._dual import CellMatches, top_cells
-from semisure.matchers._resnet import Stem, basic_stage, conv
+from semisure.matchers._dual import CellMatches, Cells, top_cells
+from semisure.matchers._resnet import Stem, basic_stage, conv, doubled
 from semisure.matchers._transformer import Projections, Stack, rotated
 
 CELL = 8  # px between coarse cells
@@ -28,16 +28,7 @@ BIN_PX = CELL / (BINS - 1)
 MIN_SCORE = 1e-6
 
 
-class Cells(NamedTuple):
-    """Coarse features, scaled so that products are logits, and the grids they fill."""
-
-    f0: Tensor  # (n0, 256)
-    f1: Tensor  # (n1, 256)
-    size0: tuple[int, int]  # rows and columns
-    size1: tuple[int, int]
-
-
-class Found(NamedTuple):
+class RawMatches(NamedTuple):
     """Matches in px whose origin is the image's corner, and what they came from."""
 
     source: Tensor  # (m, 2)
@@ -118,7 +109,7 @@ class NeckLayer(Projections):
 
 
 class Neck(nn.Module):
-    """What the images know of each other at 1/32, injected into their maps at 1/8."""
+    """Attention between the images at 1/32, injected into their maps at 1/8."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,14 +135,10 @@ class Neck(nn.Module):
 
     def injected(self, f8: Tensor, f16: Tensor, f32: Tensor) -> Tensor:
         """The map at 1/8, gated and lifted by the coarser ones."""
-        gate, lift = _doubled(self.att32(f32)), _doubled(f32)
+        gate, lift = doubled(self.att32(f32)), doubled(f32)
         f16 = self.dwconv16(self.fc16(f16) * gate + lift)
-        gate, lift = _doubled(self.att16(f16)), _doubled(f16)
+        gate, lift = doubled(self.att16(f16)), doubled(f16)
         return self.dwconv8(self.fc8(f8) * gate + lift)
-
-
-def _doubled(x: Tensor) -> Tensor:
-    return nn.functional.interpolate(x, scale_factor=2.0, mode="bilinear")
 
 
 class FineHead(nn.Module):
@@ -200,7 +187,7 @@ class EdmNet(nn.Module):
 
     def forward(
         self, image0: Tensor, image1: Tensor, threshold: float, share: float
-    ) -> Found:
+    ) -> RawMatches:
         """The best `share` of image 0's cells, each moved on the side that is surer."""
         cells, fine0, fine1 = self.features(image0, image1)
         best = top_cells(cells.f0, cells.f1, int(len(cells.f0) * share))
@@ -219,20 +206,20 @@ class EdmNet(nn.Module):
         moved = (heat @ offsets(heat))[:, None] * torch.stack([~on1, on1], dim=1)
         source = cell_corner(chosen.index0, cells.size0[1], CELL) + wide(moved[:, 0])
         target = cell_corner(chosen.index1, cells.size1[1], CELL) + wide(moved[:, 1])
-        found = Found(source, target, chosen, side, heat, sigma, cells)
-        return _kept(found, image0, image1)
+        raw = RawMatches(source, target, chosen, side, heat, sigma, cells)
+        return _plausible(raw, image0, image1)
 
 
-def _kept(found: Found, image0: Tensor, image1: Tensor) -> Found:
-    """What lies in both images and is not given up by its own scale."""
-    kept = wide(1.0 - found.sigma.mean(dim=1) / CELL) > MIN_SCORE
-    for points, image in ((found.source, image0), (found.target, image1)):
+def _plausible(raw: RawMatches, image0: Tensor, image1: Tensor) -> RawMatches:
+    """The matches that lie in both images and whose scale is not the largest."""
+    kept = wide(1.0 - raw.sigma.mean(dim=1) / CELL) > MIN_SCORE
+    for points, image in ((raw.source, image0), (raw.target, image1)):
         end = points.new_tensor([image.shape[3], image.shape[2]])
         kept &= ((points >= 0) & (points <= end)).all(dim=1)
-    source, target, chosen, *rest, cells = found
+    source, target, chosen, *rest, cells = raw
     chosen = CellMatches(*(t[kept.to(t.device)] for t in chosen))
     side, heat, sigma = (t[kept.to(t.device)] for t in rest)
-    return Found(source[kept], target[kept], chosen, side, heat, sigma, cells)
+    return RawMatches(source[kept], target[kept], chosen, side, heat, sigma, cells)
 
 
 def offsets(like: Tensor) -> Tensor:

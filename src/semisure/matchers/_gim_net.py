@@ -10,9 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from semisure.matchers._cues import cell_corner, wide
-from semisure.matchers._dual import CellMatches, mutual_cells
-from semisure.matchers._resnet import Bottleneck, conv, merging
+from semisure.matchers._cues import cell_corner, cell_windows, square, wide
+from semisure.matchers._dual import CellMatches, Cells, mutual_cells
+from semisure.matchers._resnet import Bottleneck, conv, doubled, merging
 from semisure.matchers._transformer import EncoderLayer, Stack, linear_attention
 
 CELL = 8  # px between coarse cells
@@ -23,16 +23,7 @@ BORDER = 2  # coarse cells without matches along the image's edges
 FINE_BATCH = 1024  # matches refined at a time
 
 
-class Cells(NamedTuple):
-    """Coarse features, scaled so that products are logits, and the grids they fill."""
-
-    f0: Tensor  # (n0, 256)
-    f1: Tensor  # (n1, 256)
-    size0: tuple[int, int]  # rows and columns
-    size1: tuple[int, int]
-
-
-class Found(NamedTuple):
+class RawMatches(NamedTuple):
     """Matches in px whose origin is the image's corner, and what they came from."""
 
     source: Tensor  # (m, 2)
@@ -79,14 +70,10 @@ class Pyramid(nn.Module):
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
         half, quarter, eighth = self.encode(image)
         coarse = self.layer3_outconv(eighth)
-        x = self.layer2_outconv2(self.layer2_outconv(quarter) + _doubled(coarse))
-        return coarse, self.layer1_outconv2(self.layer1_outconv(half) + _doubled(x))
-
-
-def _doubled(x: Tensor) -> Tensor:
-    return nn.functional.interpolate(
-        x, scale_factor=2.0, mode="bilinear", align_corners=True
-    )
+        above = doubled(coarse, align_corners=True)
+        x = self.layer2_outconv2(self.layer2_outconv(quarter) + above)
+        above = doubled(x, align_corners=True)
+        return coarse, self.layer1_outconv2(self.layer1_outconv(half) + above)
 
 
 def _encoded(x: Tensor) -> Tensor:
@@ -127,7 +114,7 @@ class GimNet(nn.Module):
         sharp = x0[0] / (x0.shape[2] * TEMPERATURE)
         return Cells(sharp, x1[0], size0, size1), fine0, fine1
 
-    def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> Found:
+    def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> RawMatches:
         cells, fine0, fine1 = self.features(image0, image1)
         chosen = mutual_cells(*cells, threshold=threshold, border=BORDER)
         heats = [fine0.new_zeros(0, WINDOW**2)]
@@ -139,7 +126,8 @@ class GimNet(nn.Module):
         heat = torch.cat(heats)
         source = cell_corner(chosen.index0, cells.size0[1], CELL)
         target = cell_corner(chosen.index1, cells.size1[1], CELL)
-        return Found(source, target + wide(heat @ offsets(heat)), chosen, heat, cells)
+        target = target + wide(heat @ offsets(heat))
+        return RawMatches(source, target, chosen, heat, cells)
 
     @staticmethod
     def _heat(window0: Tensor, window1: Tensor) -> Tensor:
@@ -150,15 +138,11 @@ class GimNet(nn.Module):
 
 def _windows(fine: Tensor, index: Tensor) -> Tensor:
     """The chosen cells' windows of the fine map, (m, 25, 128)."""
-    padded = nn.functional.pad(fine[0], [WINDOW // 2] * 4)
-    # A view, one window for each coarse cell: only the chosen ones are copied.
-    tiles = padded.unfold(1, WINDOW, 4).unfold(2, WINDOW, 4)
-    picked = tiles[:, index // tiles.shape[2], index % tiles.shape[2]]
-    return picked.flatten(2).permute(1, 2, 0).contiguous()
+    step = CELL // FINE_CELL
+    return cell_windows(fine, index, side=WINDOW, step=step, margin=WINDOW // 2)
 
 
 def offsets(like: Tensor) -> Tensor:
     """Offsets (25, 2) px of the fine window's cells from its centre."""
-    k = torch.arange(WINDOW**2, device=like.device)
-    steps = torch.stack([k % WINDOW, k // WINDOW], dim=1) - WINDOW // 2
+    steps = square(WINDOW, like.device) - WINDOW // 2
     return (steps * FINE_CELL).to(like.dtype)

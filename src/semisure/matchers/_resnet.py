@@ -20,6 +20,13 @@ def merging(inputs: int, outputs: int) -> nn.Sequential:
     )
 
 
+def doubled(x: Tensor, *, align_corners: bool = False) -> Tensor:
+    """The map (1, c, h, w) at twice its size, by bilinear interpolation."""
+    return nn.functional.interpolate(
+        x, scale_factor=2.0, mode="bilinear", align_corners=align_corners
+    )
+
+
 class BasicBlock(nn.Module):
     """Two 3 × 3 convolutions beside the identity."""
 
@@ -89,8 +96,8 @@ class Stem(nn.Module):
     def pyramid(self, image: Tensor) -> list[Tensor]:
         """Features at 1/2, 1/4, … of the image."""
         x = self.bn1(self.conv1(image)).relu_()
-        found = []
+        maps = []
         for k in range(self.depth):
             x = self.get_submodule(f"layer{k + 1}")(x)
-            found.append(x)
-        return found
+            maps.append(x)
+        return maps

@@ -9,7 +9,7 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.io.images import Image
-from semisure.types import FloatArray, IntArray, Matches
+from semisure.types import Labels, Matches, PerAxis, PerMatch, Points, Vector
 
 MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 
@@ -22,12 +22,12 @@ class View:
     size: tuple[int, int]
 
     @property
-    def scale(self) -> FloatArray:
+    def scale(self) -> Vector:
         """Own pixels per pixel of the view, (2,)."""
         return np.array(self.size) / np.array(self.image.shape[1::-1])
 
-    def back(self, points: FloatArray) -> FloatArray:
-        """Points of the view, (n, 2), in the image's own pixels."""
+    def back(self, points: Points) -> Points:
+        """Points of the view in the image's own pixels."""
         return (points + 0.5) * self.scale - 0.5
 
 
@@ -51,16 +51,32 @@ def view_of(
         )
     shrink = min(1.0, (max_side or max(height, width)) / max(height, width))
     limit = max(max_side // multiple, 1) if max_side else max(height, width)
-    wanted = [
+    size = [
         min(max(round(shrink * n / multiple), 1), limit) * multiple
         for n in (width, height)
     ]
-    if wanted == [width, height]:
+    if size == [width, height]:
         return View(image, (width, height))
-    shrinks = wanted[0] * wanted[1] < width * height
-    how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-    seen = np.asarray(cv2.resize(image, wanted, interpolation=how), np.uint8)
-    return View(seen, (width, height))
+    shrinks = size[0] * size[1] < width * height
+    interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    resized = cv2.resize(image, size, interpolation=interpolation)
+    return View(np.asarray(resized, np.uint8), (width, height))
+
+
+def views_of(
+    image0: Image,
+    image1: Image,
+    max_side: int | None,
+    *,
+    multiple: int = 1,
+    min_side: int = 1,
+) -> tuple[View, View]:
+    """Both images, each as :func:`view_of` gives it."""
+    view0, view1 = (
+        view_of(image, max_side, multiple=multiple, min_side=min_side)
+        for image in (image0, image1)
+    )
+    return view0, view1
 
 
 def grey(view: View) -> Image:
@@ -71,24 +87,24 @@ def grey(view: View) -> Image:
 
 
 def rgb(view: View) -> Image:
-    """The view as three channels, (h, w, 3); of a grey one, three times the same."""
+    """The view as three channels, (h, w, 3); a grey one is repeated."""
     image = view.image.reshape(*view.image.shape[:2], -1)
     return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
 
 
 def assemble(
-    view0: View,
-    view1: View,
+    views: tuple[View, View],
     *,
-    source: FloatArray,
-    target: FloatArray,
-    confidence: FloatArray,
-    fine_std: FloatArray,
-    coarse_std: FloatArray,
-    fine_window: float | FloatArray,
-    side: int | IntArray,
+    source: Points,
+    target: Points,
+    confidence: PerMatch,
+    fine_std: PerAxis,
+    coarse_std: PerAxis,
+    fine_window: float | PerMatch,
+    side: int | Labels,
 ) -> Matches:
     """Matches in the images' own pixels, from points and cues in those of the views."""
+    view0, view1 = views
     side = np.broadcast_to(side, confidence.shape)
     scale = np.stack([view0.scale, view1.scale])[side]
     return Matches(

@@ -1,4 +1,4 @@
-"""Weights that are found, fetched and verified, in one place.
+"""Weights files: located, downloaded and verified.
 
 Looked for in this order: a path that the user names; the caches of semisure, torch and
 the Hugging Face hub; an installed package that carries them; the official download.
@@ -16,12 +16,13 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from semisure.errors import FileError
+from semisure.types import Tick, silent
 
 CACHE_VARIABLE = "SEMISURE_CACHE"
 OFFLINE_VARIABLE = "SEMISURE_OFFLINE"
@@ -30,8 +31,6 @@ HUB_VARIABLE = "HF_ENDPOINT"  # a mirror of the hub, as its own client takes it
 _HUB = "https://huggingface.co"
 _CHUNK = 1 << 20
 _TIMEOUT_S = 30.0
-
-Tick = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ def cache_folder() -> Path:
 
 
 def locate(weights: Weights) -> tuple[Path, str] | None:
-    """The file without a download, and where it was found; None if nowhere."""
+    """A file that is on this machine, and the name of its place; None without one."""
     for path, place in _places(weights):
         if path.is_file():
             return path, place
@@ -103,9 +102,9 @@ def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
             yield path, "the hub's cache"
     if weights.package is not None:
         pip_name, module, inside = weights.package
-        found = importlib.util.find_spec(module)
-        if found is not None and found.origin is not None:
-            yield Path(found.origin).parent / inside, f"package {pip_name}"
+        spec = importlib.util.find_spec(module)
+        if spec is not None and spec.origin is not None:
+            yield Path(spec.origin).parent / inside, f"package {pip_name}"
 
 
 def obtain(
@@ -117,13 +116,13 @@ def obtain(
         if not chosen.is_file():
             raise FileError(f"There is no weights file {chosen}.")
         return chosen
-    found = locate(weights)
-    if found is None:
+    local = locate(weights)
+    if local is None:
         return download(weights, tick)
-    known = _with_record(found[0], weights)
-    if known.sha256:
-        verify(found[0], known)
-    return found[0]
+    recorded = _with_record(local[0], weights)
+    if recorded.sha256:
+        verify(local[0], recorded)
+    return local[0]
 
 
 def _record(path: Path) -> Path:
@@ -157,46 +156,63 @@ def verify(path: Path, weights: Weights) -> None:
 
 
 def download(weights: Weights, tick: Tick | None = None) -> Path:
-    """Fetch into the cache; an interrupted download goes on where it stopped.
+    """Download into the cache; an interrupted download resumes where it stopped.
 
-    Without a `tick` a terminal is told what is fetched, on what terms, and how far.
+    Without a `tick`, a terminal shows source, licence and progress.
     """
     target = cache_folder() / weights.filename
-    package = _by_package(weights)
-    by_hand = (
-        f"{package}{'Or fetch' if package else 'Fetch'} "
-        f"{weights.address or weights.page} by hand and put it at {target}."
-    )
-    if not weights.address:
-        raise FileError(f"{weights.filename} cannot be fetched by a program. {by_hand}")
-    if os.environ.get(OFFLINE_VARIABLE):
-        raise FileError(
-            f"{weights.filename} is not on this machine, and {OFFLINE_VARIABLE} "
-            f"forbids downloads. {by_hand}"
-        )
+    _check_allowed(weights, target)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     try:
-        known = weights if weights.sha256 else _ask_hub(weights)
-        with _shown(known, tick) as shown:
-            _fetch(known, part, shown)
+        official = weights if weights.sha256 else _ask_hub(weights)
+        with _shown(official, tick) as shown:
+            _fetch(official, part, shown)
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         raise FileError(
-            f"{weights.filename} could not be downloaded: {reason}. {by_hand}"
+            f"{weights.filename} could not be downloaded: {reason}. "
+            f"{_by_hand(weights, target)}"
         ) from None
+    _check_download(part, official)
+    if not weights.sha256:
+        _record(target).write_text(f"{official.sha256}  {target.name}\n", "ascii")
+    part.replace(target)
+    return target
+
+
+def _check_allowed(weights: Weights, target: Path) -> None:
+    if not weights.address:
+        raise FileError(
+            f"{weights.filename} cannot be fetched by a program. "
+            f"{_by_hand(weights, target)}"
+        )
+    if os.environ.get(OFFLINE_VARIABLE):
+        raise FileError(
+            f"{weights.filename} is not on this machine, and {OFFLINE_VARIABLE} "
+            f"forbids downloads. {_by_hand(weights, target)}"
+        )
+
+
+def _check_download(part: Path, weights: Weights) -> None:
+    """Verify what was downloaded, and delete it if it is something else."""
     try:
-        verify(part, known)
+        verify(part, weights)
     except FileError:
         part.unlink()
         raise FileError(
-            f"What {weights.address} sent is not the official {weights.filename}; "
-            f"nothing was kept. Try again later. {_by_package(weights)}"
+            f"The file that {weights.address} sent is not the official "
+            f"{weights.filename}; nothing was kept. Try again later. "
+            f"{_by_package(weights)}"
         ) from None
-    if not weights.sha256:
-        _record(target).write_text(f"{known.sha256}  {target.name}\n", "ascii")
-    part.replace(target)
-    return target
+
+
+def _by_hand(weights: Weights, target: Path) -> str:
+    package = _by_package(weights)
+    return (
+        f"{package}{'Or fetch' if package else 'Fetch'} "
+        f"{weights.address or weights.page} by hand and put it at {target}."
+    )
 
 
 def _by_package(weights: Weights) -> str:
@@ -223,10 +239,10 @@ def _ask_hub(weights: Weights) -> Weights:
 
 @contextmanager
 def _shown(weights: Weights, tick: Tick | None) -> Iterator[Tick]:
-    """The tick given, or a bar with source and terms where a terminal watches."""
+    """The given tick, or on a terminal a progress bar with source and licence."""
     watched = sys.stderr.isatty() and not os.environ.get(QUIET_VARIABLE)
     if tick is not None or not watched:
-        yield tick or (lambda done, total: None)
+        yield tick or silent
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
@@ -255,6 +271,6 @@ def _fetch(weights: Weights, part: Path, tick: Tick) -> None:
             while block := answer.read(_CHUNK):
                 done += len(block)
                 if done > weights.size:
-                    break  # not the file that was asked for; verify says so
+                    break  # not the right file; verify reports it
                 file.write(block)
                 tick(done, weights.size)

@@ -46,7 +46,7 @@ DAMPING = 15.0  # squared grey levels: a flat patch does not move
 CHUNK = 256  # templates correlated at a time
 
 
-# ---- what neighbouring matches say ---------------------------------------------------
+# ---- local maps from neighbouring matches --------------------------------------------
 
 
 def local_planes(
@@ -91,7 +91,7 @@ def local_linear(cells0: Cells, chosen: Array, target: Array) -> Array:
 def heat_map(template: Array, window: Array) -> Array:
     """Zero-mean normalised correlation (s, s, n) of templates (p, p, n) in windows.
 
-    Templates hold every `STRIDE`-th pixel: neighbours in a smooth image say the same.
+    Templates hold every `STRIDE`-th pixel: in a smooth image the rest adds little.
     """
     side, span = len(template), len(window) - STRIDE * (len(template) - 1)
     template = template - template.mean(axis=(0, 1))
@@ -182,8 +182,8 @@ def _sample(image: Array, centre: Array, offset: Square) -> Array:
     """Pixels (s, s, n) at n centres plus offsets."""
     at = [c.astype(np.float32) + o for c, o in zip(centre.T, offset, strict=True)]
     x, y = (part.reshape(-1, len(centre)) for part in at)
-    found = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return found.reshape(at[0].shape)
+    pixels = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return pixels.reshape(at[0].shape)
 
 
 def _models(image: Array, source: Array, linear: Array, square: Square) -> Array:
@@ -226,8 +226,8 @@ def fine_match(
 ) -> tuple[Array, Array]:
     """Refined targets and heat covariance in frame 1: at half, then at full size.
 
-    A cell (8 px) is searched at half size; neighbours are asked again for the local
-    map before the last 3 px, since by then they know it better.
+    A cell (8 px) is searched at half size; the local map is fitted again before the
+    last 3 px, from the refined neighbours, which make it more precise.
     """
     if not len(chosen):
         return target, np.zeros((0, 2, 2))
@@ -256,9 +256,10 @@ class Daisy:
     min_confidence
         Weaker matches are dropped; few below 0.02 are right.
     search
-        Look for rotation, zoom and tilt; without it about 15 degrees are borne.
+        Look for rotation, zoom and tilt; without it, rotations of up to about 15
+        degrees are matched.
     projection
-        What ``scripts/learn_daisy.py`` learned; the shipped one unless given.
+        What ``scripts/learn_daisy.py`` learned; by default the shipped one.
     """
 
     max_side: int = 640

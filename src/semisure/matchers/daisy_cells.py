@@ -31,7 +31,7 @@ TILE_ROWS = 128  # cells of image 0 matched at a time: few MB, which stay in the
 
 @dataclass(frozen=True)
 class Projection:
-    """What `learn_projection.py` learns: a map of descriptors and a temperature."""
+    """What ``scripts/learn_daisy.py`` learns: a map of descriptors, a temperature."""
 
     mean: Array  # (200,)
     basis: Array  # (200, 64)
@@ -39,8 +39,8 @@ class Projection:
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> Projection:
-        with np.load(path or SHIPPED, allow_pickle=False) as held:
-            return cls(held["mean"], held["basis"], float(held["temperature"]))
+        with np.load(path or SHIPPED, allow_pickle=False) as stored:
+            return cls(stored["mean"], stored["basis"], float(stored["temperature"]))
 
 
 # ---- descriptors ---------------------------------------------------------------------

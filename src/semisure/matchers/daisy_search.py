@@ -32,7 +32,7 @@ ZOOMS = (1.0, 0.6, 1 / 0.6, 0.38, 1 / 0.38)
 MIN_SUPPORT = 3  # neighbours that must agree with a match
 ENOUGH_SHARE = 0.15  # of cells that agree on one affine map: the search may end
 CHANCE_SHARE = 0.1  # 130 unrelated pairs stayed below 0.08
-NEAR_IDENTITY = 0.15  # rotation, zoom or tilt that the descriptors bear
+NEAR_IDENTITY = 0.15  # rotation, zoom or tilt that the descriptors tolerate
 
 
 # ---- frames --------------------------------------------------------------------------
@@ -177,15 +177,15 @@ def _search(grey0: Array, grey1: Array, projection: Projection) -> Evidence:
     """The best evidence over turns and zooms, the three likeliest sharpened."""
     scale0, scale1 = (min(1.0, SEARCH_SIDE / max(g.shape)) for g in (grey0, grey1))
     frames = scaled_frame(grey0, scale0), scaled_frame(grey1, scale1)
-    found = _try_turns(frames, (0,), projection)
+    candidates = _try_turns(frames, (0,), projection)
     for root in np.sqrt(ZOOMS):
-        if found[0].share >= ENOUGH_SHARE:
+        if candidates[0].share >= ENOUGH_SHARE:
             break
         frames = scaled_frame(grey0, scale0 * root), scaled_frame(grey1, scale1 / root)
-        found += _try_turns(frames, tuple(range(TURNS)), projection)
-        found = sorted(found, key=lambda e: -e.share)[:3]
-    best, scale = found[0], np.sqrt(scale0 * scale1)
-    for candidate in found:
+        candidates += _try_turns(frames, tuple(range(TURNS)), projection)
+        candidates = sorted(candidates, key=lambda e: -e.share)[:3]
+    best, scale = candidates[0], np.sqrt(scale0 * scale1)
+    for candidate in candidates:
         sharp = _sharpen(grey0, grey1, candidate, scale, projection)
         best = max(best, sharp, key=lambda e: e.share)
         if best.share >= ENOUGH_SHARE:
@@ -204,14 +204,14 @@ def _try_turns(
         c, s = np.cos(2 * np.pi * k / TURNS), np.sin(2 * np.pi * k / TURNS)
         return supported(turned[k], cells1, np.array([[c, -s], [s, c]]))
 
-    found = sorted(map(matches, turns), key=lambda m: -len(m[0]))
-    return [weigh(frames, *m) for m in found[:3]]
+    ranked = sorted(map(matches, turns), key=lambda m: -len(m[0]))
+    return [weigh(frames, *m) for m in ranked[:3]]
 
 
 def _sharpen(
     grey0: Array, grey1: Array, best: Evidence, scale: float, projection: Projection
 ) -> Evidence:
-    """Undo the map found, tilt included, for as long as more cells agree.
+    """Undo the best map, tilt included, for as long as more cells agree.
 
     True maps gain much by it and chance ones nothing, which tells them apart.
     """
@@ -228,7 +228,7 @@ def _sharpen(
 
 
 def _worthwhile(linear: Array) -> bool:
-    """Neither degenerate nor so near the identity that the descriptors bear it."""
+    """Neither degenerate nor so near the identity that the descriptors tolerate it."""
     large, small = np.linalg.svd(linear)[1]
     sound = np.linalg.det(linear) > 0 and small > 0.15 and large < min(7, 6 * small)
     return bool(sound and np.linalg.norm(linear - np.eye(2), 2) > NEAR_IDENTITY)

@@ -7,17 +7,16 @@ scale, trained as that of a Laplace law through a flow, is kept as an extra.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from semisure.errors import MissingExtraError
-from semisure.matchers._view import View, assemble, grey, view_of
+from semisure.io.images import Image
+from semisure.matchers._network import Network, imports_of
+from semisure.matchers._view import View, assemble, grey, views_of
 from semisure.matchers._weights import Weights, obtain
-from semisure.types import FloatArray, Matches
+from semisure.types import FloatArray, Labels, Matches
 
 # The authors' own file, edm_outdoor.ckpt, is on drives only (github.com/chicleee/EDM);
 # this is the same network's state dict on the hub.
@@ -33,85 +32,60 @@ FINE_WINDOW_PX = 8.0  # offsets from −4 to 4 px
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edm:
+class Edm(Network):
     """EDM; `edm(image0, image1)` gives :class:`Matches` refined on either side.
 
     Parameters
     ----------
-    max_side
-        Larger images are reduced to this many px; None takes them as they are.
     threshold
-        On the confidence of a match; 0.05 is the authors' for outdoor scenes.
+        Least confidence of a match; 0.05 is the authors' for outdoor scenes.
     share
-        Of image 0's cells that are looked at, best first.
-    device
-        Any torch device.
-    weights
-        A file to use instead of the official weights.
+        Share of image 0's cells that are refined, the most confident first.
+    max_side, device, weights
+        As in :class:`~semisure.matchers._network.Network`.
     """
 
-    max_side: int | None = 1280
     threshold: float = 0.05
     share: float = 0.35
-    device: str = "cpu"
-    weights: Path | None = None
-    model: Any = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "model", _load(self.weights, self.device))
+    def _load(self) -> Any:
+        with imports_of("torch", "EDM"):
+            from semisure.matchers._checkpoint import load_checkpoint
+            from semisure.matchers._edm_net import TRAINING_ONLY, EdmNet
+        path = obtain(WEIGHTS, self.weights)
+        return load_checkpoint(EdmNet(), path, training_only=TRAINING_ONLY)
 
-    def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
+    def __call__(self, image0: Image, image1: Image) -> Matches:
         return self.with_extras(image0, image1)[0]
 
     def with_extras(
-        self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]
+        self, image0: Image, image1: Image
     ) -> tuple[Matches, dict[str, FloatArray]]:
         """The matches, and `native_scale` (n, 2): the head's own, px on `side`."""
-        view0, view1 = (
-            view_of(image, self.max_side, multiple=MULTIPLE, min_side=MULTIPLE)
-            for image in (image0, image1)
+        views = views_of(
+            image0, image1, self.max_side, multiple=MULTIPLE, min_side=MULTIPLE
         )
-        found, side = _match(self, view0, view1)
-        native = found.pop("native_scale")
-        native = native * np.stack([view0.scale, view1.scale])[side]
-        matches = assemble(view0, view1, **found, fine_window=FINE_WINDOW_PX, side=side)
+        arrays, side = _match(self, views)
+        native = arrays.pop("native_scale")
+        native = native * np.stack([view.scale for view in views])[side]
+        matches = assemble(views, **arrays, fine_window=FINE_WINDOW_PX, side=side)
         return matches, {"native_scale": native}
 
 
-def _load(path: Path | None, device: str) -> Any:
-    try:
-        from semisure.matchers._checkpoint import load_checkpoint
-        from semisure.matchers._edm_net import TRAINING_ONLY, EdmNet
-    except ImportError:
-        raise MissingExtraError("torch", "torch", "EDM") from None
-    network = EdmNet()
-    load_checkpoint(network, obtain(WEIGHTS, path), training_only=TRAINING_ONLY)
-    return network.eval().to(device)
-
-
-def _match(
-    edm: Edm, view0: View, view1: View
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+def _match(edm: Edm, views: tuple[View, View]) -> tuple[dict[str, FloatArray], Labels]:
     """Points and cues in the pixels of the views, and the side of each match."""
     import torch
 
-    from semisure.matchers._cues import unit_tensor
+    from semisure.matchers._cues import as_arrays, points_and_confidence, unit_tensor
 
     with torch.inference_mode():
-        pixels = (unit_tensor(grey(v), edm.device) for v in (view0, view1))
-        found = edm.model(*pixels, edm.threshold, edm.share)
-        named = {
-            "source": found.source - 0.5,
-            "target": found.target - 0.5,
-            "confidence": found.chosen.confidence,
-            "native_scale": found.sigma,
-            **cues(found),
-        }
-    arrays = {name: t.cpu().double().numpy() for name, t in named.items()}
-    return arrays, found.side.cpu().numpy()
+        pixels = (unit_tensor(grey(view), edm.device) for view in views)
+        raw = edm.model(*pixels, edm.threshold, edm.share)
+        named = points_and_confidence(raw) | cues(raw) | {"native_scale": raw.sigma}
+        return as_arrays(named), raw.side.cpu().numpy()
 
 
-def cues(found: Any) -> dict[str, Any]:
+def cues(raw: Any) -> dict[str, Any]:
     """Standard deviations (m, 2) in px of the refined image as the network sees it."""
     import torch
 
@@ -119,13 +93,13 @@ def cues(found: Any) -> dict[str, Any]:
     from semisure.matchers._dual import row_spread
     from semisure.matchers._edm_net import CELL, offsets
 
-    cells, on1 = found.cells, found.side == 1
-    spread = torch.empty_like(wide(found.sigma))
+    cells, on1 = raw.cells, raw.side == 1
+    spread = torch.empty_like(wide(raw.sigma))
     there = on1.to(spread.device)
-    rows0 = cells.f0[found.chosen.index0[on1]]
-    rows1 = cells.f1[found.chosen.index1[~on1]]
+    rows0 = cells.f0[raw.chosen.index0[on1]]
+    rows1 = cells.f1[raw.chosen.index1[~on1]]
     spread[there] = row_spread(rows0, cells.f1, cells.size1)
     spread[~there] = row_spread(rows1, cells.f0, cells.size0)
-    heat, at = wide(found.heat), wide(offsets(found.heat))
+    heat, at = wide(raw.heat), wide(offsets(raw.heat))
     variance = (heat * (at - (heat @ at)[..., None]) ** 2).sum(dim=-1)
     return {"fine_std": variance.sqrt(), "coarse_std": CELL * spread}

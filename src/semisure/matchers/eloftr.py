@@ -13,17 +13,14 @@ Half a pixel is taken off, as for LoFTR: the weights were trained with pixel cen
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from semisure.errors import InputError, MissingExtraError
-from semisure.matchers._view import View, assemble, grey, view_of
+from semisure.io.images import Image
+from semisure.matchers._network import FINE_STAGES, FineStages, Network, imports_of
+from semisure.matchers._view import View, assemble, grey, views_of
 from semisure.matchers._weights import Weights, obtain
-from semisure.types import Matches
+from semisure.types import FloatArray, Matches, as_choice
 
 WEIGHTS = Weights(
     filename="eloftr.safetensors",
@@ -32,8 +29,6 @@ WEIGHTS = Weights(
     hub_filename="model.safetensors",
     about=64_000_000,
 )
-
-FineStages = Literal["both", "second"]
 
 STRIDE = 8  # px, of coarse cells, which are the fine windows too
 MULTIPLE = 32  # px: attention aggregates 4 × 4 cells
@@ -47,66 +42,47 @@ MIN_SIDE = (2 * BORDER + 1) * STRIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EfficientLoFTR:
+class EfficientLoFTR(Network):
     """EfficientLoFTR; `eloftr(image0, image1)` gives matches refined in image 1.
+
+    Images are resized so that both sides are multiples of 32.
 
     Parameters
     ----------
-    max_side
-        Larger images are reduced to this many px; None takes them as they are. Both
-        sides become multiples of 32.
     threshold
-        On the confidence; the authors use 0.2, and 0.1 for MegaDepth.
+        Least confidence of a match; the authors use 0.2, and 0.1 for MegaDepth.
     normalise_positions
         Scale positions to the size of the training images, as the authors' tests do.
     fine_stages
-        Whose variance the fine std is: of ``both`` stages, added, or of the ``second``
-        alone, whose heat map is almost flat.
-    device
-        Any torch device.
-    weights
-        A file to use instead of the official weights.
+        The stages that the fine std covers: ``both``, their variances added, or the
+        ``second`` alone, whose heat map is almost flat.
+    max_side, device, weights
+        As in :class:`~semisure.matchers._network.Network`.
     """
 
-    max_side: int | None = 1280
     threshold: float = 0.2
     normalise_positions: bool = True
     fine_stages: FineStages = "both"
-    device: str = "cpu"
-    weights: Path | None = None
-    model: Any = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if self.fine_stages not in ("both", "second"):
-            raise InputError(
-                f"fine_stages must be both or second, but is {self.fine_stages!r}."
-            )
-        object.__setattr__(self, "model", _load(self.weights).to(self.device))
+    def _load(self) -> Any:
+        as_choice("fine_stages", self.fine_stages, FINE_STAGES)
+        with imports_of("transformers", "EfficientLoFTR"):
+            from transformers import EfficientLoFTRConfig as Config
+            from transformers import EfficientLoFTRForKeypointMatching as Matching
 
-    def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
-        view0, view1 = (
-            view_of(image, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE)
-            for image in (image0, image1)
+            from semisure.matchers._checkpoint import load_checkpoint
+        path = obtain(WEIGHTS, self.weights)
+        return load_checkpoint(Matching(Config()), path, rename=_library_name)
+
+    def __call__(self, image0: Image, image1: Image) -> Matches:
+        views = views_of(
+            image0, image1, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE
         )
-        found = _match(self, (view0, view1))
-        return assemble(view0, view1, **found, fine_window=float(STRIDE), side=1)
+        arrays = _match(self, views)
+        return assemble(views, **arrays, fine_window=float(STRIDE), side=1)
 
 
-def _load(path: Path | None) -> Any:
-    try:
-        from transformers import EfficientLoFTRConfig as Config
-        from transformers import EfficientLoFTRForKeypointMatching as Network
-
-        from semisure.matchers._checkpoint import load_checkpoint
-    except ImportError:
-        raise MissingExtraError("transformers", "torch", "EfficientLoFTR") from None
-    model = Network(Config())
-    load_checkpoint(model, obtain(WEIGHTS, path), rename=_library_name)
-    model.train(False)
-    return model
-
-
-# How the original checkpoint calls its tensors, and how the library does.
+# Names of tensors in the original checkpoint, and in the library.
 _RENAMED = (
     (r"^matcher\.", ""),
     (r"^backbone\.layer0\.", "efficientloftr.backbone.stages.0.blocks.0."),
@@ -134,7 +110,7 @@ _RENAMED = (
 
 
 def _library_name(name: str) -> str:
-    """The library's name of a tensor of the original checkpoint, or the name given."""
+    """The library's name of a tensor of the original checkpoint; its own stay."""
     if name.startswith(("efficientloftr.", "refinement_layer.")):
         return name
     for pattern, replacement in _RENAMED:
@@ -148,13 +124,11 @@ def _library_name(name: str) -> str:
     )
 
 
-def _match(
-    settings: EfficientLoFTR, views: tuple[View, View]
-) -> dict[str, NDArray[np.float64]]:
+def _match(settings: EfficientLoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
     import torch
 
-    from semisure.matchers._cues import unit_tensor
+    from semisure.matchers._cues import as_arrays, unit_tensor
 
     model = settings.model
     with torch.inference_mode():
@@ -167,8 +141,8 @@ def _match(
             model.refinement_layer.forward_pyramid(c / c.shape[1] ** 0.5, m[-2::-1])
             for c, m in zip(coarse, maps, strict=True)
         ]
-        found = _heads(coarse, fine, settings.threshold, settings.fine_stages)
-    return {name: t.cpu().double().numpy() for name, t in found.items()}
+        heads = _heads(coarse, fine, settings.threshold, settings.fine_stages)
+        return as_arrays(heads)
 
 
 def _heads(
@@ -288,17 +262,31 @@ def _windows(fine: Any, index: Any, columns: int, side: int) -> Any:
     at = torch.arange(side, device=index.device)
     rows = (index // columns * STRIDE)[:, None] + at
     places = (index % columns * STRIDE)[:, None] + at
-    # (c, m, side, side)
-    found = fine[:, rows[:, :, None], places[:, None, :]]
-    return found.flatten(2).permute(1, 2, 0)
+    windows = fine[:, rows[:, :, None], places[:, None, :]]  # (c, m, side, side)
+    return windows.flatten(2).permute(1, 2, 0)
 
 
 def _two_stages(w0: Any, w1: Any, stages: FineStages) -> tuple[Any, Any, Any]:
     """Moves of both points and std in image 1 from windows (m, 64, c), (m, 100, c)."""
     import torch
 
-    from semisure.matchers._cues import grid_moments, wide
+    from semisure.matchers._cues import grid_moments, square, wide
 
+    best0, best1, rows = _best_pixels(w0, w1)
+    # The window's middle stands for the cell's corner: the network was trained so.
+    grid = square(STRIDE, w0.device) - STRIDE // 2 + 0.5
+    logits, step = _around_best(w0, w1, best0, best1)
+    mean, std = grid_moments(logits.softmax(dim=1), step)
+    if stages == "both":
+        every = torch.arange(len(w0), device=w0.device)
+        around = square(STRIDE + 2, w0.device)
+        first = grid_moments(rows[every, best0], around)[1]
+        std = (std**2 + first**2).sqrt()
+    return wide(grid[best0]), wide(grid[best1]) + mean, std
+
+
+def _best_pixels(w0: Any, w1: Any) -> tuple[Any, Any, Any]:
+    """First stage: pixels (m,) of both cells, and the softmax over image 1's window."""
     m, cells, channels = w0.shape
     wider = STRIDE + 2
     pixel0, pixel1 = (w[..., :PIXEL_CHANNELS] / channels**0.5 for w in (w0, w1))
@@ -307,27 +295,23 @@ def _two_stages(w0: Any, w1: Any, stages: FineStages) -> tuple[Any, Any, Any]:
     dual = similarity.softmax(dim=1) * rows
     dual = dual.view(m, cells, wider, wider)[..., 1:-1, 1:-1].flatten(1)
     best = dual.argmax(dim=1)
-    best0, best1 = best // cells, best % cells
-    k = torch.arange(cells, device=w0.device)
-    # The window's middle stands for the cell's corner: the network was trained so.
-    grid = torch.stack([k % STRIDE, k // STRIDE], dim=1) - STRIDE // 2 + 0.5
+    return best // cells, best % cells, rows
 
-    chosen = torch.arange(m, device=w0.device)
-    delta = torch.arange(9, device=w0.device)
-    step = torch.stack([delta % 3, delta // 3], dim=1) - 1
+
+def _around_best(w0: Any, w1: Any, best0: Any, best1: Any) -> tuple[Any, Any]:
+    """Second stage: logits (m, 9) around image 1's pixel, and their steps (9, 2) px."""
+    import torch
+
+    from semisure.matchers._cues import square
+
+    every, wider = torch.arange(len(w0), device=w0.device), STRIDE + 2
+    step = square(3, w0.device) - 1
     # The original takes an index of the inner window for one of the wider: one pixel up
     # and left, and round the edge. The network was trained so, too.
     y, x = best1 // STRIDE, best1 % STRIDE
     near = (y[:, None] + step[:, 1]) % wider * wider + (x[:, None] + step[:, 0]) % wider
     second0, second1 = w0[..., PIXEL_CHANNELS:], w1[..., PIXEL_CHANNELS:]
     logits = torch.einsum(
-        "mc,mrc->mr", second0[chosen, best0], second1[chosen[:, None], near]
+        "mc,mrc->mr", second0[every, best0], second1[every[:, None], near]
     )
-    logits = logits / second0.shape[-1] ** 0.5 / REGRESS_TEMPERATURE
-    mean, std = grid_moments(logits.softmax(dim=1), step)
-    if stages == "both":
-        k = torch.arange(wider * wider, device=w0.device)
-        around = torch.stack([k % wider, k // wider], dim=1)
-        first = grid_moments(rows[chosen, best0], around)[1]
-        std = (std**2 + first**2).sqrt()
-    return wide(grid[best0]), wide(grid[best1]) + mean, std
+    return logits / second0.shape[-1] ** 0.5 / REGRESS_TEMPERATURE, step

@@ -11,25 +11,22 @@ pixel is taken off, since centres are at integers here.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from semisure.errors import InputError, MissingExtraError
-from semisure.matchers._view import View, assemble, grey, view_of
+from semisure.io.images import Image
+from semisure.matchers._network import Network, imports_of
+from semisure.matchers._view import View, assemble, grey, views_of
 from semisure.matchers._weights import Weights, obtain
-from semisure.types import Matches
+from semisure.types import FloatArray, Matches, as_choice
 
 Variant = Literal["outdoor", "indoor", "indoor-new"]
-FILES = {
+FILES: dict[Variant, str] = {
     "outdoor": "loftr_outdoor.ckpt",
     "indoor": "loftr_indoor.ckpt",
     "indoor-new": "loftr_indoor_ds_new.ckpt",
 }
-WEIGHTS = {
+WEIGHTS: dict[str, Weights] = {
     variant: Weights(
         filename=name, hub="kornia/loftr", licence="Apache-2.0", about=46_000_000
     )
@@ -46,91 +43,69 @@ FINE_BATCH = 1024  # matches; 25 × 256 floats each, several times over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoFTR:
+class LoFTR(Network):
     """LoFTR; `loftr(image0, image1)` gives :class:`Matches` refined in image 1.
 
     Parameters
     ----------
     variant
-        What it was trained on: ``outdoor`` (MegaDepth), ``indoor`` or ``indoor-new``
-        (ScanNet; the latter with the position encoding mended).
-    max_side
-        Larger images are reduced to this many px; None takes them as they are.
+        The training data: ``outdoor`` (MegaDepth), ``indoor`` or ``indoor-new``
+        (ScanNet; the latter with the position encoding corrected).
     threshold
-        On the confidence; the authors use 0.2, and 0.1 for HPatches.
-    device
-        Any torch device.
-    weights
-        A file to use instead of the official weights.
+        Least confidence of a match; the authors use 0.2, and 0.1 for HPatches.
+    max_side, device, weights
+        As in :class:`~semisure.matchers._network.Network`.
     """
 
     variant: Variant = "outdoor"
-    max_side: int | None = 1280
     threshold: float = 0.2
-    device: str = "cpu"
-    weights: Path | None = None
-    model: Any = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if self.variant not in FILES:
-            raise InputError(
-                f"variant must be one of {', '.join(FILES)}, but is {self.variant!r}."
-            )
-        object.__setattr__(self, "model", _load(self.variant, self.weights))
-        self.model.to(self.device)
+    def _load(self) -> Any:
+        variant = as_choice("variant", self.variant, tuple(FILES))
+        with imports_of("kornia", "LoFTR"):
+            from kornia.feature.loftr.loftr import LoFTR as KorniaLoFTR
+            from kornia.feature.loftr.loftr import default_cfg
 
-    def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
-        view0, view1 = (
-            view_of(image, self.max_side, min_side=MIN_SIDE)
-            for image in (image0, image1)
-        )
-        found = _match(self.model, (view0, view1), self.threshold, self.device)
-        return assemble(view0, view1, **found, fine_window=float(STRIDE_COARSE), side=1)
+            from semisure.matchers._checkpoint import load_checkpoint
+        config: dict[str, Any] = copy.deepcopy(default_cfg)
+        config["coarse"]["temp_bug_fix"] = variant == "indoor-new"
+        model = KorniaLoFTR(pretrained=None, config=config)
+        return load_checkpoint(model, obtain(WEIGHTS[variant], self.weights))
+
+    def __call__(self, image0: Image, image1: Image) -> Matches:
+        views = views_of(image0, image1, self.max_side, min_side=MIN_SIDE)
+        arrays = _match(self, views)
+        return assemble(views, **arrays, fine_window=float(STRIDE_COARSE), side=1)
 
 
-def _load(variant: str, path: Path | None) -> Any:
-    try:
-        from kornia.feature.loftr.loftr import LoFTR as Network
-        from kornia.feature.loftr.loftr import default_cfg
-
-        from semisure.matchers._checkpoint import load_checkpoint
-    except ImportError:
-        raise MissingExtraError("kornia", "torch", "LoFTR") from None
-    config: dict[str, Any] = copy.deepcopy(default_cfg)
-    config["coarse"]["temp_bug_fix"] = variant == "indoor-new"
-    model = Network(pretrained=None, config=config)
-    load_checkpoint(model, obtain(WEIGHTS[variant], path))
-    return model.eval()
-
-
-def _match(
-    model: Any, views: tuple[View, View], threshold: float, device: str
-) -> dict[str, NDArray[np.float64]]:
+def _match(loftr: LoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
     import torch
 
-    from semisure.matchers._cues import cell_corner, unit_tensor
+    from semisure.matchers._cues import as_arrays, cell_corner, unit_tensor
     from semisure.matchers._dual import mutual_cells, row_spread
 
+    model = loftr.model
     with torch.inference_mode():
-        maps = [_features(model, unit_tensor(grey(view), device)) for view in views]
+        tensors = [unit_tensor(grey(view), loftr.device) for view in views]
+        maps = [_features(model, tensor) for tensor in tensors]
         size0, size1 = (tuple(coarse.shape[2:]) for coarse, _ in maps)
         tokens = [coarse.flatten(2).mT.contiguous() for coarse, _ in maps]
         c0, c1 = model.loftr_coarse(*tokens)
         f0, f1 = c0[0] / (c0.shape[-1] * TEMPERATURE), c1[0]
         index0, index1, confidence = mutual_cells(
-            f0, f1, size0, size1, threshold=threshold, border=BORDER
+            f0, f1, size0, size1, threshold=loftr.threshold, border=BORDER
         )
         fine = [at_half for _, at_half in maps]
         offset, fine_std = _refine(model, fine, (c0, c1), index0, index1)
-        found = {
+        named = {
             "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
             "target": cell_corner(index1, size1[1], STRIDE_COARSE) + offset - 0.5,
             "confidence": confidence,
             "fine_std": fine_std,
             "coarse_std": STRIDE_COARSE * row_spread(f0[index0], f1, size1),
         }
-    return {name: t.cpu().double().numpy() for name, t in found.items()}
+        return as_arrays(named)
 
 
 def _features(model: Any, image: Any) -> tuple[Any, Any]:
@@ -173,10 +148,9 @@ def _refine(
     """Offset and std (m, 2) px in image 1, from the heat map of each match."""
     import torch
 
-    from semisure.matchers._cues import grid_moments, wide
+    from semisure.matchers._cues import grid_moments, square, wide
 
-    k = torch.arange(WINDOW * WINDOW, device=index0.device)
-    cells = torch.stack([k % WINDOW, k // WINDOW], dim=1).float() - WINDOW // 2
+    cells = square(WINDOW, index0.device).float() - WINDOW // 2
     means = [wide(cells[:0])]
     stds = [wide(cells[:0])]
     for start in range(0, len(index0), FINE_BATCH):
@@ -189,7 +163,7 @@ def _refine(
             "stride_f": STRIDE_FINE,
         }
         f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))
-        similarity = torch.einsum("mc,mrc->mr", f0[:, len(k) // 2], f1)
+        similarity = torch.einsum("mc,mrc->mr", f0[:, len(cells) // 2], f1)
         heat = torch.softmax(similarity / f0.shape[-1] ** 0.5, dim=1)
         mean, std = grid_moments(heat, STRIDE_FINE * cells)
         means.append(mean)

@@ -9,18 +9,15 @@ keypoints of image 0 for the keypoint of image 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from semisure.errors import MissingExtraError
+from semisure.io.images import Image
+from semisure.matchers._network import Network, imports_of
 from semisure.matchers._stopwatch import extraction
-from semisure.matchers._view import assemble, view_of
+from semisure.matchers._view import View, assemble, views_of
 from semisure.matchers._weights import Weights, obtain
-from semisure.types import Matches
+from semisure.types import FloatArray, Matches
 
 WEIGHTS = Weights(
     filename="xfeat.pt",
@@ -40,78 +37,59 @@ MIN_SIDE = 64  # px; at 0.6 of less the backbone sees less than one cell of 32 p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class XFeatStar:
+class XFeatStar(Network):
     """XFeat*; `xfeat(image0, image1)` gives :class:`Matches` refined in image 0.
 
     Parameters
     ----------
-    max_side
-        Larger images are reduced to this many px; None takes them as they are.
     top_k
         Keypoints per image.
     temperature
-        Of the coarse softmax over normalised features; part of the calibration.
-    device
-        Any torch device.
-    weights
-        A file to use instead of the official weights.
+        Temperature of the coarse softmax over normalised features. A calibration
+        holds for the temperature it was fitted with.
+    max_side, device, weights
+        As in :class:`~semisure.matchers._network.Network`.
     """
 
-    max_side: int | None = 1280
     top_k: int = 4096
     temperature: float = TEMPERATURE
-    device: str = "cpu"
-    weights: Path | None = None
-    model: Any = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "model", _load(self.weights, self.device))
+    def _load(self) -> Any:
+        with imports_of("kornia", "XFeat*"):
+            from kornia.feature import XFeat
 
-    def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
-        view0, view1 = (
-            view_of(image, self.max_side, min_side=MIN_SIDE)
-            for image in (image0, image1)
-        )
-        images = [view0.image, view1.image]
-        found = _match(self.model, images, self.top_k, self.temperature, self.device)
-        return assemble(view0, view1, **found, side=0)
+            from semisure.matchers._checkpoint import load_checkpoint
+        model = XFeat()
+        load_checkpoint(model.net, obtain(WEIGHTS, self.weights))
+        return model
+
+    def __call__(self, image0: Image, image1: Image) -> Matches:
+        views = views_of(image0, image1, self.max_side, min_side=MIN_SIDE)
+        return assemble(views, **_match(self, views), side=0)
 
 
-def _load(path: Path | None, device: str) -> Any:
-    try:
-        from kornia.feature import XFeat
-
-        from semisure.matchers._checkpoint import load_checkpoint
-    except ImportError:
-        raise MissingExtraError("kornia", "torch", "XFeat*") from None
-    model = XFeat()
-    load_checkpoint(model.net, obtain(WEIGHTS, path))
-    return model.eval().to(device)
-
-
-def _match(
-    model: Any, images: list[Any], top_k: int, temperature: float, device: str
-) -> dict[str, NDArray[np.float64]]:
-    """Points and cues in the pixels of the images given."""
+def _match(xfeat: XFeatStar, views: tuple[View, View]) -> dict[str, FloatArray]:
+    """Points and cues in the pixels of the views."""
     import torch
 
-    from semisure.matchers._cues import unit_tensor
+    from semisure.matchers._cues import as_arrays, unit_tensor
 
+    model = xfeat.model
     with torch.inference_mode():
-        tensors = [unit_tensor(image, device) for image in images]
-        first, second = (model.detectAndComputeDense(t, top_k=top_k) for t in tensors)
+        first, second = (
+            model.detectAndComputeDense(
+                unit_tensor(view.image, xfeat.device), top_k=xfeat.top_k
+            )
+            for view in views
+        )
         f0, f1 = first["descriptors"][0], second["descriptors"][0]
-        similarity = f0 @ f1.T
-        best1, best0 = similarity.argmax(dim=1), similarity.argmax(dim=0)
-        index0 = torch.arange(len(f0), device=f0.device)
-        index0 = index0[best0[best1] == index0]
-        index1 = best1[index0]
+        index0, index1 = _mutual(f0, f1)
         offset, fine_std, sure = _refine(model, f0[index0], f1[index1])
         index0, index1 = index0[sure], index1[sure]
         scale = first["scales"][0][index0][:, None]
         position = first["keypoints"][0]
-        cues = _coarse_cues(f0, f1, position, index0, index1, temperature)
-        found = {
+        cues = _coarse_cues(f0, f1, position, index0, index1, xfeat.temperature)
+        named = {
             "source": position[index0] + offset[sure] * scale,
             "target": second["keypoints"][0][index1],
             "confidence": cues[0],
@@ -119,20 +97,30 @@ def _match(
             "coarse_std": cues[1],
             "fine_window": GRID * scale[:, 0],
         }
-    return {name: t.cpu().double().numpy() for name, t in found.items()}
+        return as_arrays(named)
+
+
+def _mutual(f0: Any, f1: Any) -> tuple[Any, Any]:
+    """Indices of the keypoints that are each other's best, by raw dot products."""
+    import torch
+
+    similarity = f0 @ f1.T
+    best1, best0 = similarity.argmax(dim=1), similarity.argmax(dim=0)
+    index0 = torch.arange(len(f0), device=f0.device)
+    index0 = index0[best0[best1] == index0]
+    return index0, best1[index0]
 
 
 def _refine(model: Any, f0: Any, f1: Any) -> tuple[Any, Any, Any]:
     """Offset and std (m, 2) in cells of image 0, and which the library would keep."""
     import torch
 
-    from semisure.matchers._cues import grid_moments
+    from semisure.matchers._cues import grid_moments, square
 
     logits = model.net.fine_matcher(torch.cat([f0, f1], dim=-1))
     probability = torch.softmax(FINE_SHARPNESS * logits, dim=-1)
-    k = torch.arange(GRID * GRID, device=logits.device)
     # The library's grid runs from −4 to 3: its centre is half a pixel off.
-    offsets = torch.stack([k % GRID, k // GRID], dim=1).float() - GRID // 2
+    offsets = square(GRID, logits.device).float() - GRID // 2
     mean, std = grid_moments(probability, offsets)
     return mean, std, probability.max(dim=-1).values > MIN_FINE_PEAK
 

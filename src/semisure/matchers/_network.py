@@ -1,0 +1,50 @@
+"""What the adapters of networks share: settings, loading, and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from semisure.errors import MissingExtraError
+
+FineStages = Literal["both", "second"]
+FINE_STAGES: tuple[FineStages, ...] = ("both", "second")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A matcher that runs a network; each subclass says how it is loaded and called.
+
+    Parameters
+    ----------
+    max_side
+        Larger images are reduced to this many px; None takes them as they are.
+    device
+        Any torch device.
+    weights
+        A file to use instead of the official weights.
+    """
+
+    max_side: int | None = 1280
+    device: str = "cpu"
+    weights: Path | None = None
+    model: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", self._load().eval().to(self.device))
+
+    def _load(self) -> Any:
+        """The network with its weights, on the CPU."""
+        raise NotImplementedError
+
+
+@contextmanager
+def imports_of(package: str, network: str) -> Iterator[None]:
+    """Turn a failed import into the pip line that mends it."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(package, "torch", network) from None
