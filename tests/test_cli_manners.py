@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -23,6 +24,21 @@ from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 KNOWN = typer.main.get_command(app)
 NAMES = sorted(KNOWN.commands)
 MAIN = "import sys; sys.argv[0] = 'semisure'; from semisure.cli import main; main()"
+# Several command lines in one process, each ended by a mark on both streams.
+SEVERAL = """
+import json, os, sys
+from semisure.cli import main
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["semisure", *line]
+    os.environ["SEMISURE_QUIET"] = ""
+    try:
+        code = main() or 0
+    except SystemExit as end:
+        code = end.code or 0
+    for stream in sys.stdout, sys.stderr:
+        stream.write(f"<{code}>")
+        stream.flush()
+"""
 
 
 def examples(command: str) -> list[list[str]]:
@@ -147,13 +163,13 @@ def test_each_shell_has_a_script_to_install() -> None:
 # ---- bars ----------------------------------------------------------------------------
 
 
-def on_a_terminal(*arguments: object) -> tuple[int, str, str]:
-    """Exit code, standard output, and what a terminal on standard error shows."""
+def on_a_terminal(*lines: list[str]) -> list[tuple[str, str]]:
+    """Standard output of each line, and what a terminal on standard error shows."""
     import pty
 
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-c", MAIN, *map(str, arguments)],
+        [sys.executable, "-c", SEVERAL, json.dumps(lines)],
         stdout=subprocess.PIPE,
         stderr=theirs,
         text=True,
@@ -172,7 +188,11 @@ def on_a_terminal(*arguments: object) -> tuple[int, str, str]:
         assert running.stdout is not None
         printed = running.stdout.read()
     os.close(ours)
-    return running.returncode, printed, shown.decode(errors="replace")
+    terminal = shown.decode(errors="replace")
+    assert running.returncode == 0, terminal
+    outputs = printed.split("<0>")[:-1], terminal.split("<0>")[:-1]
+    assert [len(part) for part in outputs] == 2 * [len(lines)], terminal  # all exit 0
+    return list(zip(*outputs, strict=True))
 
 
 def long_commands(folder: Path) -> dict[str, tuple[list[object], list[str]]]:
@@ -200,15 +220,14 @@ def long_commands(folder: Path) -> dict[str, tuple[list[object], list[str]]]:
 @pytest.mark.parametrize("name", ["match", "fit", "calibrate"])
 def test_what_takes_long_shows_a_bar_that_can_be_silenced(name, tmp_path: Path) -> None:
     asked, stages = long_commands(tmp_path)[name]
-    code, printed, shown = on_a_terminal(name, *asked)
-    assert code == 0, shown
-    assert printed
+    line = [name, *map(str, asked)]
+    plain, quiet, as_json = on_a_terminal(line, [*line, "--quiet"], [*line, "--json"])
+    assert plain[0]
     for words in stages:
-        assert words in shown
-    for flag in ("--quiet", "--json"):
-        code, printed, shown = on_a_terminal(name, *asked, flag)
-        assert (code, shown) == (0, "")
-        assert bool(printed) == (flag == "--json")
+        assert words in plain[1]
+    assert quiet == ("", "")
+    assert as_json[0]
+    assert as_json[1] == ""
 
 
 def test_a_query_of_many_pairs_moves_the_bar_pair_by_pair() -> None:

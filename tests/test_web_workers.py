@@ -67,10 +67,16 @@ def client() -> Iterator[TestClient]:
 
 
 def held(
-    client: TestClient, files: tuple[bytes, bytes] | None = None
+    client: TestClient,
+    files: tuple[bytes, bytes] | None = None,
+    before: Callable[[], None] = lambda: None,
 ) -> tuple[int, str]:
-    """The worker's process, stopped with a job in hand, and the job's name."""
+    """The worker's process, stopped with a job in hand, and the job's name.
+
+    Its first job, which is slow, is done by then; `before` runs between the two.
+    """
     assert finish(client, post(client, *PAIR.files))["state"] == "done"
+    before()
     (pid,) = workers()
     os.kill(pid, signal.SIGSTOP)
     name = post(client, *(files or PAIR.files)).json()["id"]
@@ -96,14 +102,16 @@ def test_jobs_run_outside_the_server(client: TestClient) -> None:
 
 @pytest.mark.parametrize("more", [0, 3_000_000])  # the pipe does not hold the second
 def test_a_job_over_its_limit_is_stopped_and_says_so(more: int) -> None:
-    limits = Limits(workers=1, seconds=4)
+    limits = Limits(workers=1, seconds=60)
     padded = picture() + bytes(more), picture(9)
     with TestClient(make_app(limits=limits), base_url=ADDRESS) as client:
-        pid, name = held(client, padded)
+        with_limit = partial(object.__setattr__, limits, "seconds")
+        pid, name = held(client, padded, before=lambda: with_limit(0.5))
         job = ended(client, name)
         assert job["state"] == "failed"
-        assert "stopped after 4 s" in job["message"]
+        assert "stopped after 0.5 s" in job["message"]
         assert "--time-limit" in job["message"]
+        with_limit(60)
         assert finish(client, post(client, *PAIR.files))["state"] == "done"
         assert workers() != [pid]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import cv2
 import numpy as np
 
@@ -42,6 +44,7 @@ def render(pose: FloatArray) -> tuple[FloatArray, FloatArray]:
     return image.round().astype(np.uint8), depth
 
 
+@cache
 def texture(seed: int) -> FloatArray:
     noise = np.random.default_rng(seed).normal(size=(1200, 1200)).astype(np.float32)
     smooth = cv2.GaussianBlur(noise, (0, 0), 2.5)
