@@ -121,10 +121,10 @@ def refits(
     """Corner offsets and covariances of the refits that are not plainly wrong."""
     calibration = load_calibration(name)
     outcomes: dict[str, Outcome] = {}
-    for key, (biased, truth) in pairs.items():
-        matches, unbiased = without_bias(biased, calibration)
-        start = estimate_homography(matches)
-        refit = refit_homography(matches, unbiased, start, method=method)
+    for key, (matches, truth) in pairs.items():
+        unbiased, _ = without_bias(matches, calibration)
+        start = estimate_homography(unbiased)
+        refit = refit_homography(matches, calibration, start, method=method)
         C = refit.covariance
         if refit.model is None or C is None:
             continue
@@ -146,20 +146,21 @@ def poses(name: str, data: Path, cache: Path | None) -> None:
                 continue
             parts = []
             for other in query.mapped:
-                matches, unbiased = without_bias(source(query.name, other), calibration)
-                parts.append(lift(matches, *model.observations(other)))
+                matches, seen = source(query.name, other), model.observations(other)
+                parts.append(lift(matches, *seen, calibration=calibration))
             world = WorldMatches.joined(parts)
-            start = estimate_pose(world, query.camera, "poselib")
-            for method, found in outcomes.items():
+            unbiased, _ = without_bias(world, calibration)
+            start = estimate_pose(unbiased, query.camera, "poselib")
+            for method, by_query in outcomes.items():
                 refit = refit_pose(
-                    world, query.camera, unbiased, start, method=_method(method)
+                    world, query.camera, calibration, start, method=_method(method)
                 )
                 C = refit.covariance
                 if refit.model is not None and C is not None:
-                    found[query.name] = se3.tangent(refit.model, query.truth), C
-        for method, found in outcomes.items():
-            show(f"{name} {method} pose {retrieval}, as is", found, 3)
-            show(f"{name} {method} pose {retrieval}, floor", found, 3, floor)
+                    by_query[query.name] = se3.tangent(refit.model, query.truth), C
+        for method, by_query in outcomes.items():
+            show(f"{name} {method} pose {retrieval}, as is", by_query, 3)
+            show(f"{name} {method} pose {retrieval}, floor", by_query, 3, floor)
 
 
 def matches_of(name: str, data: Path, cache: Path | None) -> Source:

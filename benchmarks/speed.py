@@ -1,7 +1,7 @@
 """Speed against named rivals, as ratios measured in one run. `make bench` prints it.
 
-1. ``fit(optimiser="newton")`` against SciPy's Powell with the paper's settings, on matches
-   drawn from a law with a tenth of coarse failures.
+1. ``fit(optimiser="newton")`` against SciPy's Powell with the paper's settings, on
+   matches drawn from a law with a tenth of coarse failures.
 2. Weights and ``core`` refit against Algorithm 2 transcribed to NumPy (2n × 9 SVD).
 3. The same against ``cv2.findHomography(RANSAC)`` on the same matches.
 """

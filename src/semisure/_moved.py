@@ -6,13 +6,11 @@ Each old name gives the new module itself and a DeprecationWarning. The names go
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 MODULES = {
     "calibrate": "calibration",
@@ -31,14 +29,17 @@ MODULES = {
 _PREFIX = "semisure."
 
 
-class _Alias(Loader):
-    """Loads a module by giving another one."""
+class _Alias:
+    """A loader that gives another module than the one it was asked for."""
 
     def __init__(self, old: str, new: str) -> None:
         self.old, self.new = old, new
         self.own: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        import warnings
+        from importlib import import_module
+
         warnings.warn(
             f"{self.old} is now {self.new}; the old name goes in version 1.0.",
             DeprecationWarning,
@@ -53,20 +54,21 @@ class _Alias(Loader):
         module.__spec__ = self.own
 
 
-class _Finder(MetaPathFinder):
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        new = MODULES.get(fullname.removeprefix(_PREFIX))
-        if new is None or not fullname.startswith(_PREFIX):
+class _Finder:
+    """What Python asks when a module of ours is nowhere to be found."""
+
+    @staticmethod
+    def find_spec(name: str, path: object, target: object = None) -> ModuleSpec | None:
+        new = MODULES.get(name.removeprefix(_PREFIX))
+        if new is None or not name.startswith(_PREFIX):
             return None
-        return spec_from_loader(fullname, _Alias(fullname, _PREFIX + new))
+        from importlib.machinery import ModuleSpec
+
+        loader: Any = _Alias(name, _PREFIX + new)
+        return ModuleSpec(name, loader)
 
 
 def install() -> None:
     """Let imports fall back on the table above; costs nothing until one does."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+    if _Finder not in sys.meta_path:
+        sys.meta_path.append(_Finder)
