@@ -5,13 +5,31 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-web lint bench docs clean
+# Processes that make test spreads the files of tests over.
+JOBS ?= 2
+
+# make quick: the rooms that are NumPy only, by their tests and by their doctests.
+MATHEMATICS := $(addprefix tests/test_, $(addsuffix .py, \
+    mixture paper_equations types geometry epipolar camera significance calibrate refit \
+    covariance pose relative metrics)) \
+  $(addprefix src/semisure/, \
+    mixture.py error_laws.py types geometry calibration refit metrics.py synthetic.py)
+
+.PHONY: demo quick test test-web lint bench docs release clean
 
 demo: $(VENV)/installed
 	$(BIN)/semisure demo
 
+# While you edit, in half a minute: style and the mathematics. No network, no torch, no
+# browser; tests marked slow wait for make test.
+quick: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -q -m "not slow" $(MATHEMATICS)
+
+# Before you push: everything. The tests of one file stay in one process, in order.
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 # The page in real browsers: chromium with its driver and, where apt has it, firefox,
 # which needs none; tests of what is missing skip.
@@ -41,8 +59,18 @@ docs: $(VENV)/bin/python
 	$(BIN)/mkdocs build --strict --site-dir site
 	@echo "Open site/index.html in a browser."
 
+# dist/ gets an sdist and a wheel. Both are checked, then the wheel is tried where the
+# clone is not: an empty environment, a temporary folder, the demo.
+release: $(VENV)/bin/python
+	$(PIP) build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python scripts/try_wheel.py dist
+	@echo "Built and tried:" && ls -l dist
+
 clean:
-	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \

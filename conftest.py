@@ -1,11 +1,13 @@
-"""What pytest looks at: not the modules whose libraries are not installed.
+"""What pytest looks at, and on how many threads.
 
 Tests of optional libraries skip themselves and say why. The doctests of src/ are
-collected by importing each module, which cannot skip itself: here it is left out.
+collected by importing each module, which cannot skip itself: modules whose libraries
+are not installed are left out here.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +25,11 @@ OPTIONAL = (
     "starlette",
     "uvicorn",
 )
+# Before NumPy is imported: where cores are busy, the threads of a linear algebra library
+# wait for one another, and a test of 4 s was seen to take 95 s. Processes inherit this.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
 MISSING = tuple(name for name in OPTIONAL if find_spec(name) is None)
 
 
