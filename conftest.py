@@ -25,7 +25,7 @@ OPTIONAL = (
     "starlette",
     "uvicorn",
 )
-# Before NumPy is imported: where cores are busy, the threads of a linear algebra library
+# Before NumPy is imported. On busy cores the threads of a linear algebra library
 # wait for one another, and a test of 4 s was seen to take 95 s. Processes inherit this.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
