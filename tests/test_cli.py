@@ -79,11 +79,11 @@ def test_too_few_matches_exit_with_three(
     save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
     matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
     save_matches(matches, tmp_path / "few.npz")
-    asked = "refit", tmp_path / "few.npz", "-c", tmp_path / "theta.json"
-    done = semisure(*asked)
+    arguments = "refit", tmp_path / "few.npz", "-c", tmp_path / "theta.json"
+    done = semisure(*arguments)
     assert done.returncode == 3
     assert done.stdout.startswith("No homography: only 3 matches")
-    done = semisure(*asked, "--json")
+    done = semisure(*arguments, "--json")
     assert done.returncode == 3
     assert "only 3 matches" in json.loads(done.stdout)["kept_initial_because"]
 
@@ -118,8 +118,8 @@ def test_mistakes_get_a_sentence_and_no_traceback(
 ) -> None:
     theta = tmp_path / "theta.json"
     save_calibration(EXAMPLE_CALIBRATION, theta)
-    known = {"{pair}": pair_files[1], "{theta}": theta}
-    done = semisure(*(known.get(a, a) for a in arguments))
+    paths = {"{pair}": pair_files[1], "{theta}": theta}
+    done = semisure(*(paths.get(a, a) for a in arguments))
     assert done.returncode == code
     assert words in " ".join(done.stderr.split()).replace("│ ", "").replace(" │", "")
     assert "Traceback" not in done.stderr
@@ -192,9 +192,9 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
         write_png(tmp_path / "photos" / f"{k}.png", photo)
     output = tmp_path / "theta.json"
     command = [sys.executable, "-c", "from semisure.cli import main; main()"]
-    asked = ["calibrate", "--photos", tmp_path / "photos", "-o", output]
+    arguments = ["calibrate", "--photos", tmp_path / "photos", "-o", output]
     with subprocess.Popen(
-        [*command, *map(str, asked)],
+        [*command, *map(str, arguments)],
         stderr=subprocess.PIPE,
         text=True,
         # A shell's background job ignores Ctrl-C, and so would its children.
@@ -206,12 +206,12 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
             time.sleep(0.02)
         running.send_signal(signal.SIGINT)
         try:
-            _, told = running.communicate(timeout=60)
+            _, stderr = running.communicate(timeout=60)
         finally:
             running.kill()
     assert running.returncode == 130
-    assert "semisure: interrupted; files already written are whole" in told
-    assert "Traceback" not in told
+    assert "semisure: interrupted; files already written are whole" in stderr
+    assert "Traceback" not in stderr
     assert not output.exists()
     assert [p for p in parts.iterdir() if not p.name.startswith(".")]
 

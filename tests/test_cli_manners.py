@@ -21,8 +21,8 @@ from semisure.io.files import save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 
-KNOWN = typer.main.get_command(app)
-NAMES = sorted(KNOWN.commands)
+GROUP = typer.main.get_command(app)
+NAMES = sorted(GROUP.commands)
 MAIN = "import sys; sys.argv[0] = 'semisure'; from semisure.cli import main; main()"
 # Several command lines in one process, each ended by a mark on both streams.
 SEVERAL = """
@@ -43,7 +43,7 @@ for line in json.loads(sys.argv[1]):
 
 def examples(command: str) -> list[list[str]]:
     """The command lines in the last paragraph of a command's help."""
-    epilog = KNOWN.commands[command].epilog or ""
+    epilog = GROUP.commands[command].epilog or ""
     return [shlex.split(line) for line in re.findall(r"`(semisure [^`]+)`", epilog)]
 
 
@@ -62,12 +62,12 @@ def test_help_teaches_with_examples_that_parse(name: str) -> None:
     assert examples(name)
     for line in examples(name):
         assert line[:2] == ["semisure", name]
-        KNOWN.commands[name].make_context(name, line[2:])  # raises on a wrong flag
+        GROUP.commands[name].make_context(name, line[2:])  # raises on a wrong flag
 
 
 def test_a_wrong_example_would_be_noticed() -> None:
     with pytest.raises(Exception, match="No such option"):
-        KNOWN.commands["match"].make_context("match", ["a", "b", "--no-such-flag"])
+        GROUP.commands["match"].make_context("match", ["a", "b", "--no-such-flag"])
 
 
 def test_the_first_help_has_an_example_and_the_exit_codes() -> None:
@@ -81,16 +81,19 @@ def test_the_first_help_has_an_example_and_the_exit_codes() -> None:
 def test_a_flag_means_the_same_everywhere() -> None:
     """One short form, one metavar and one type for each long name."""
     seen: dict[str, set[tuple[str, ...]]] = {}
-    for command in KNOWN.commands.values():
+    for command in GROUP.commands.values():
         for parameter in command.params:
             long = [o for o in parameter.opts if o.startswith("--")]
             short = [o for o in parameter.opts if not o.startswith("--")]
             for name in long:
                 seen.setdefault(name, set()).add(tuple(short))
+                # A short form belongs to one long name, too.
+                for letter in short:
+                    seen.setdefault(letter, set()).add((name,))
     assert {name: forms for name, forms in seen.items() if len(forms) > 1} == {}
     # What prints for people can print for machines, and can be quiet.
     for name in ("calibrate", "demo", "fit", "localize", "match", "refit"):
-        flags = {o for p in KNOWN.commands[name].params for o in p.opts}
+        flags = {o for p in GROUP.commands[name].params for o in p.opts}
         assert {"--json", "--quiet", "-q", "-o", "--output"} <= flags, name
 
 
@@ -136,7 +139,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("semisure match -c dai", ["daisy"]),
         ("semisure refit -c mine", ["mine/", "mine.json"]),
         ("semisure fit --law fine", ["fine_only"]),
-        ("semisure fit --method p", ["powell"]),
+        ("semisure fit --optimiser p", ["powell"]),
         ("semisure match --matcher nothing", []),
     ],
 )
@@ -231,19 +234,19 @@ def test_what_takes_long_shows_a_bar_that_can_be_silenced(name, tmp_path: Path) 
 
 
 def test_a_query_of_many_pairs_moves_the_bar_pair_by_pair() -> None:
-    from semisure.cli.localize import _Counted
+    from semisure.cli.localize import _PairCounter
 
-    told = []
-    counted = _Counted({"a": 2, "b": 3, "c": 1}, lambda *t: told.append(t))
-    source = counted.source(
+    ticks = []
+    counter = _PairCounter({"a": 2, "b": 3, "c": 1}, lambda *t: ticks.append(t))
+    source = counter.counted(
         lambda query, mapped: SyntheticMatcher().match(np.eye(3))[0]
     )
     source("a", "x")
     source("a", "y")
-    counted.finish(1, 3)
-    counted.finish(2, 3)  # b was done before: its pairs are skipped
+    counter.finish(1, 3)
+    counter.finish(2, 3)  # b was done before: its pairs are skipped
     source("c", "x")
-    assert told == [(1, 6), (2, 6), (2, 6), (5, 6), (6, 6)]
+    assert ticks == [(1, 6), (2, 6), (2, 6), (5, 6), (6, 6)]
 
 
 def test_no_bar_is_written_into_a_file(tmp_path: Path) -> None:

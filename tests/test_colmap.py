@@ -135,7 +135,7 @@ def test_queries_and_pairs(tmp_path: Path) -> None:
     assert queries["query/night/1.jpg"].params == (1469.2, 800.0, 600.0, -0.0353)
     assert queries["query/2.jpg"].size == (640, 480)
     (tmp_path / "p.txt").write_text("q/1 db/b\nq/1 db/a\nq/2 db/c\nq/1 db/b\n")
-    assert hloc.read_pairs(tmp_path / "p.txt") == {
+    assert hloc.read_retrieval(tmp_path / "p.txt") == {
         "q/1": ["db/b", "db/a"],
         "q/2": ["db/c"],
     }
@@ -159,9 +159,9 @@ def test_bad_intrinsics_are_named(tmp_path: Path, line: str, told: str) -> None:
 def test_bad_and_missing_pairs_are_named(tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("alone\n")
     with pytest.raises(FileError, match="line 1: expected a query and a mapped image"):
-        hloc.read_pairs(tmp_path / "p.txt")
+        hloc.read_retrieval(tmp_path / "p.txt")
     with pytest.raises(FileError, match="There is no file"):
-        hloc.read_pairs(tmp_path / "none.txt")
+        hloc.read_retrieval(tmp_path / "none.txt")
 
 
 def test_matches_there_and_back(tmp_path: Path) -> None:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import sys
 
-from semisure.cli import bench, calibration, demo, localize, matchers, serve
-from semisure.cli import match as pairs
+from semisure.cli import (
+    bench,
+    calibrate,
+    demo,
+    fit_law,
+    localize,
+    match,
+    matchers,
+    serve,
+)
 from semisure.cli.app import app
 from semisure.errors import SemisureError
 
 __all__ = [
     "app",
     "bench",
-    "calibration",
+    "calibrate",
     "demo",
+    "fit_law",
     "localize",
     "main",
+    "match",
     "matchers",
-    "pairs",
     "serve",
 ]
 
 
-INTERRUPTED = 130  # exit code, as shells have it
+INTERRUPTED = 130  # exit code, the shells' own for Ctrl-C
 
 
 def main() -> None:
@@ -32,8 +41,8 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
             print(  # noqa: T201
-                "semisure: interrupted; files already written are whole; calibrate, "
-                "bench and localize go on where they stopped when they are run again.",
+                "semisure: interrupted; files already written are whole; run "
+                "calibrate, bench or localize again to continue where it stopped.",
                 file=sys.stderr,
             )
         raise

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli.app import (
+from semisure.cli.app import app
+from semisure.cli.options import (
     AsJson,
     CalibrationName,
     Device,
@@ -15,11 +16,10 @@ from semisure.cli.app import (
     Quiet,
     Seed,
     WeightsFile,
-    app,
     complete_matchers,
     parse_size,
-    stages,
 )
+from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.bench.options import Options

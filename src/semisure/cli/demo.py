@@ -1,4 +1,4 @@
-"""`semisure demo`."""
+"""`semisure demo`: real photos whose truth is known, on one page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-from semisure.cli.app import AsJson, Quiet, Seed, app, progress
+from semisure.cli.app import app
+from semisure.cli.options import AsJson, Quiet, Seed
+from semisure.cli.progress import progress
 
 
 @app.command(epilog="Example: `semisure demo -o demo.html`")
@@ -20,10 +22,10 @@ def demo(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Match real photos with known truth, better their homographies, show it.
+    """Match real photos whose truth is known, and show how much the refit improves.
 
     The photos come with scikit-image (`pip install 'semisure[demo]'`); nothing is
-    fetched.
+    downloaded.
     """
     from semisure.demo import run
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli.app import (
+from semisure.cli.app import app
+from semisure.cli.options import (
     AsJson,
     CalibrationName,
     Device,
@@ -20,15 +21,13 @@ from semisure.cli.app import (
     Quiet,
     Seed,
     Threshold,
-    Tick,
     WeightsFile,
-    app,
-    stages,
 )
+from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.localize import Localized, Source
-    from semisure.types import Matcher, Matches
+    from semisure.types import Matcher, Matches, Tick
 
 NOT_ALL = 3  # exit code
 
@@ -43,7 +42,9 @@ def localize(
         list[Path],
         typer.Option(help="Lines: name MODEL WIDTH HEIGHT PARAMS…; may be repeated."),
     ],
-    pairs: Annotated[Path, typer.Option(help="hloc's retrieval: query mapped-image.")],
+    pairs: Annotated[
+        Path, typer.Option(help="hloc's retrieval file, lines: query mapped-image.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of results.")],
     images: Annotated[Path | None, typer.Option(help="Folder of the images.")] = None,
     query_images: Annotated[
@@ -51,7 +52,7 @@ def localize(
     ] = None,
     matches: Annotated[
         Path | None,
-        typer.Option(help="HDF5 of matches: read, and written where a pair lacks."),
+        typer.Option(help="HDF5 of matches: read from it; missing pairs are added."),
     ] = None,
     matcher: MatcherName = "daisy",
     calibration: CalibrationName = None,
@@ -59,10 +60,13 @@ def localize(
     method: MethodName = "core+",
     threshold_px: Threshold = 12.0,
     radius_px: Annotated[
-        float, typer.Option("--radius", help="From a match to a mapped keypoint, px.")
+        float,
+        typer.Option(
+            "--radius", help="Largest distance from a match to a mapped keypoint, px."
+        ),
     ] = 2.0,
     max_pairs: Annotated[
-        int | None, typer.Option(help="Mapped images per query at most.")
+        int | None, typer.Option(help="Largest number of mapped images per query.")
     ] = None,
     max_side: MaxSide = None,
     device: Device = None,
@@ -74,56 +78,58 @@ def localize(
     """Localise queries in a map: match, lift to 3D, estimate a pose, refit it.
 
     Writes poses.txt (basename qw qx qy qz tx ty tz, from world to camera), report.json
-    and a file for each query; run it again to go on where it stopped. Exit code 3: some
-    queries have no pose; the report says why.
+    and a file for each query; run it again to continue where it stopped. Exit code 3:
+    some queries have no pose; the report gives the reasons.
     """
     from semisure.io.files import load_calibration
     from semisure.localize import LocalizeSettings
     from semisure.localize import localize as run
     from semisure.maps.colmap import read_model
-    from semisure.maps.hloc import read_pairs, read_queries
+    from semisure.maps.hloc import read_queries, read_retrieval
     from semisure.matchers import check_name, load_matcher
+    from semisure.refit import REFIT_METHODS
+    from semisure.types import as_choice
 
     cameras = {k: v for path in queries for k, v in read_queries(path).items()}
     settings = LocalizeSettings(
         estimator=estimator,
-        method=method,  # type: ignore[arg-type]
+        method=as_choice("method", method, REFIT_METHODS),
         threshold_px=threshold_px,
         radius_px=radius_px,
         max_pairs=max_pairs,
         seed=seed,
     )
     check_name(matcher)
-    known = load_calibration(calibration or matcher)
-    loaded = None
+    loaded_calibration = load_calibration(calibration or matcher)
+    run_matcher = None
     if images is not None:
-        loaded = load_matcher(
+        run_matcher = load_matcher(
             matcher, max_side=max_side, device=device, weights=weights
         )
-    source = _source(images, query_images, matches, loaded)
+    source = _source(images, query_images, matches, run_matcher)
     made_of = _made_of(model, matcher, max_side, weights, images, query_images, matches)
     with stages(quiet or as_json) as begin:
         begin("Reading the map")
-        proposed, mapped = read_pairs(pairs), read_model(model)
-        counted = _Counted(
-            {name: len(proposed.get(name, ())[:max_pairs]) for name in cameras},
+        retrieved, mapped = read_retrieval(pairs), read_model(model)
+        counter = _PairCounter(
+            {name: len(retrieved.get(name, ())[:max_pairs]) for name in cameras},
             begin(f"Localising {len(cameras)} queries"),
         )
         results = run(
             cameras,
-            proposed,
+            retrieved,
             mapped,
-            counted.source(source),
-            known,
+            counter.counted(source),
+            loaded_calibration,
             output,
             settings,
             made_of=made_of,
-            tick=counted.finish,
+            tick=counter.finish,
         )
-    _tell(results, output, as_json, quiet)
+    _print(results, output, as_json, quiet)
 
 
-class _Counted:
+class _PairCounter:
     """Progress by pairs of images: a query may have fifty, and take minutes."""
 
     def __init__(self, pairs: dict[str, int], tick: Tick) -> None:
@@ -131,8 +137,8 @@ class _Counted:
         self._tick = tick
         self._done = 0
 
-    def source(self, source: Source) -> Source:
-        """The same matches, counted."""
+    def counted(self, source: Source) -> Source:
+        """A source of the same matches that ticks after each pair."""
 
         def match(query: str, mapped: str) -> Matches:
             try:
@@ -162,27 +168,26 @@ def _source(
         if matches is None:
             raise InputError("Give --images to match, or --matches to read matches.")
         return from_store(matches)
-    made = from_images(images, query_images or images, matcher)
-    return made if matches is None else stored(made, matches)
+    source = from_images(images, query_images or images, matcher)
+    return source if matches is None else stored(source, matches)
 
 
 def _made_of(model: Path, *others: Any) -> dict[str, Any]:
-    """What else the results depend on, so that a changed map is not taken for done."""
+    """What else the results depend on: results of another map are computed again."""
     files = sorted(path for path in model.glob("*") if path.is_file())
     sizes = [[path.name, path.stat().st_size] for path in files]
-    return {"model": sizes, "given": [str(other) for other in others]}
+    return {"model": sizes, "options": [str(other) for other in others]}
 
 
-def _tell(results: list[Localized], output: Path, as_json: bool, quiet: bool) -> None:
+def _print(results: list[Localized], output: Path, as_json: bool, quiet: bool) -> None:
     lost = {result.query: result.reason for result in results if result.pose is None}
-    found = len(results) - len(lost)
+    count = len(results) - len(lost)
+    poses = output / "poses.txt"
     if as_json:
-        told = {"queries": len(results), "localized": found, "not_localized": lost}
-        typer.echo(json.dumps({**told, "poses": str(output / "poses.txt")}, indent=2))
+        summary = {"queries": len(results), "localized": count, "not_localized": lost}
+        typer.echo(json.dumps({**summary, "poses": str(poses)}, indent=2))
     elif not quiet:
-        typer.echo(
-            f"{found} of {len(results)} queries localised: {output / 'poses.txt'}"
-        )
+        typer.echo(f"{count} of {len(results)} queries localised: {poses}")
         for query, reason in lost.items():
             typer.echo(f"  {query}: {reason}")
     if lost:

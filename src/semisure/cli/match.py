@@ -1,4 +1,4 @@
-"""`semisure match` and `semisure refit`: to a better homography of one pair."""
+"""`semisure match` and `semisure refit`: a better homography of one image pair."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli.app import (
+from semisure.cli.app import app
+from semisure.cli.options import (
     FILES_HELP,
     AsJson,
     CalibrationName,
@@ -23,22 +24,23 @@ from semisure.cli.app import (
     Size,
     Threshold,
     WeightsFile,
-    app,
     complete_calibrations,
     parse_size,
-    stages,
 )
+from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.io.images import Image
     from semisure.pipeline import PairResult
-    from semisure.types import FloatArray
+    from semisure.types import Matrix3
 
 NO_MODEL = 3  # exit code
 
 Outputs = Annotated[
     list[Path] | None,
-    typer.Option("-o", "--output", help="JSON, NPZ or CSV by suffix; may be repeated."),
+    typer.Option(
+        "-o", "--output", help="JSON, NPZ or CSV, by its suffix; may be repeated."
+    ),
 ]
 
 
@@ -60,16 +62,16 @@ def match(
     seed: Seed = 0,
     output: Outputs = None,
     picture: Annotated[
-        Path | None, typer.Option(help="PNG: matches by expected error, overlay.")
+        Path | None, typer.Option(help="Draw matches and overlay (PNG).")
     ] = None,
     report: Report = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Match two images: pixel errors for each match, a refitted homography.
+    """Match two images: an expected error for each match, a refitted homography.
 
-    Any size, colour or grey, turned as the EXIF tag says. Exit code 3: no homography,
-    or one that chance explains.
+    Images may have any size and be colour or grey; EXIF rotation is applied. Exit code
+    3: no homography, or one that chance explains.
     """
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_calibration
@@ -82,14 +84,16 @@ def match(
 
     images = read_image(image0), read_image(image1)
     check_name(matcher)
-    known = load_calibration(calibration or matcher)
-    loaded = load_matcher(matcher, max_side=max_side, device=device, weights=weights)
+    loaded_calibration = load_calibration(calibration or matcher)
+    run_matcher = load_matcher(
+        matcher, max_side=max_side, device=device, weights=weights
+    )
     with stages(quiet or as_json) as begin:
         begin("Matching")
         result = match_pair(
             *images,
-            loaded,
-            known,
+            run_matcher,
+            loaded_calibration,
             estimator=estimator,
             method=as_choice("method", method, REFIT_METHODS),
             settings=RansacSettings(threshold_px=threshold_px, seed=seed),
@@ -102,7 +106,7 @@ def match(
         if report is not None:
             from semisure.report.pair import write_pair_page
 
-            made_by = {
+            settings = {
                 "matcher": matcher,
                 "calibration": calibration or matcher,
                 "estimator": estimator,
@@ -114,13 +118,13 @@ def match(
                 "seed": seed,
             }
             write_pair_page(
-                report, images, result, files=(image0, image1), settings=made_by
+                report, images, result, files=(image0, image1), settings=settings
             )
-    _tell(result, as_json, quiet)
+    _print(result, as_json, quiet)
 
 
-def _tell(result: PairResult, as_json: bool, quiet: bool) -> None:
-    """Print the result; exit with 3 where there is no model to speak of."""
+def _print(result: PairResult, as_json: bool, quiet: bool) -> None:
+    """Print the result; exit with 3 if there is no model, or only a chance one."""
     from semisure.report import documents
 
     if as_json:
@@ -138,14 +142,14 @@ def _draw(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
     from semisure.report.overlay import overlay
     from semisure.report.plots import plot_pair, png
 
-    laid = overlay(*images, result.refit.model)
+    overlaid = overlay(*images, result.refit.model)
     figure = plot_pair(
-        *images, result.matches, result.expected_px, laid, result.summary()
+        *images, result.matches, result.expected_px, overlaid, result.summary()
     )
     write_atomically(path, lambda file: file.write(png(figure)))
 
 
-def _matrix(H: FloatArray) -> str:
+def _matrix(H: Matrix3) -> str:
     import numpy as np
 
     return np.array2string(H, precision=8, suppress_small=False)
@@ -158,7 +162,7 @@ def refit(
         typer.Option(
             "-c",
             "--calibration",
-            help="File, or the name of a shipped one.",
+            help="Calibration file, or the name of a shipped one.",
             autocompletion=complete_calibrations,
         ),
     ],
@@ -196,7 +200,7 @@ def refit(
     )
     for path in output or []:
         documents.write_result(path, result)
-    _tell(result, as_json, quiet)
+    _print(result, as_json, quiet)
 
 
 refit.__doc__ = f"{refit.__doc__}{FILES_HELP}"
@@ -207,7 +211,7 @@ app.command(
 )(refit)
 
 
-def _read_homography(path: Path) -> FloatArray:
+def _read_homography(path: Path) -> Matrix3:
     from semisure.datasets.sequences import read_homography
     from semisure.geometry.homography import checked
 

@@ -1,4 +1,4 @@
-"""`semisure matchers`: what there is, under which licence, and whether it is ready."""
+"""`semisure matchers`: a list with licences, and whether each is ready."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 
 import typer
 
-from semisure.cli.app import AsJson, app
+from semisure.cli.app import app
+from semisure.cli.options import AsJson
 
 
 @app.command(

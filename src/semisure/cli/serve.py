@@ -1,4 +1,4 @@
-"""`semisure serve`: the page to try two images on."""
+"""`semisure serve`: a local page to match two images."""
 
 from __future__ import annotations
 
@@ -28,25 +28,32 @@ NEEDED = {
 )
 def serve(
     host: Annotated[
-        str, typer.Option(help="Address to listen at; the default is this machine's.")
+        str,
+        typer.Option(
+            help="Address to listen on; by default only this machine connects."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8321,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 for any free one.")
+    ] = 8321,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="A further name to answer to; may be repeated."),
+        typer.Option(help="Another host name to accept; may be repeated."),
     ] = None,
     calibration: Annotated[
         list[Path] | None,
-        typer.Option("-c", "--calibration", help="To offer too; may be repeated."),
+        typer.Option(
+            "-c", "--calibration", help="Calibration to offer; may be repeated."
+        ),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds a job may run before it is stopped.", min=1)
+        float, typer.Option(help="Seconds after which a job is stopped.", min=1)
     ] = 300.0,
 ) -> None:
-    """Serve a page to drop two images on, in your browser, on this machine.
+    """Serve a page that matches two images, for your browser on this machine.
 
-    Nothing leaves the machine and nothing is kept on disk. There is no password: think
-    twice before you give --host.
+    Nothing leaves the machine and nothing is stored on disk. There is no password: with
+    --host, anyone who reaches that address can use the page.
     """
     for module, package in NEEDED.items():
         if find_spec(module) is None:
@@ -64,7 +71,7 @@ def serve(
         calibrations=_named(calibration or []),
     )
     typer.echo(f"Open http://{shown}:{listener.getsockname()[1]} (Ctrl-C to stop).")
-    with suppress(KeyboardInterrupt):  # how it is meant to end
+    with suppress(KeyboardInterrupt):  # the usual way to stop it
         run(web, listener, limits)
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from semisure.datasets.query_maps import Query
 from semisure.errors import FileError
 from semisure.maps.colmap import MapModel, read_model
-from semisure.maps.hloc import read_pairs, read_queries
+from semisure.maps.hloc import read_queries, read_retrieval
 
 MODEL = Path("3D-models") / "aachen_v_1_1"
 CONDITIONS = ("day", "night")
@@ -41,7 +41,7 @@ def read_aachen(root: str | Path) -> list[Query]:
     One that the retrieval file does not name has none.
     """
     root = Path(root)
-    images, pairs = images_of(root), read_pairs(_retrieval(root))
+    images, pairs = images_of(root), read_retrieval(_retrieval(root))
     queries = []
     for condition in CONDITIONS:
         cameras = read_queries(

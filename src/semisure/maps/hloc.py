@@ -37,7 +37,7 @@ def read_queries(path: str | Path) -> dict[str, Camera]:
     return queries
 
 
-def read_pairs(path: str | Path) -> dict[str, list[str]]:
+def read_retrieval(path: str | Path) -> dict[str, list[str]]:
     """Mapped images by query, best first, from lines ``query database``."""
     pairs: dict[str, list[str]] = {}
     for number, fields in _rows(Path(path)):
@@ -46,10 +46,13 @@ def read_pairs(path: str | Path) -> dict[str, list[str]]:
                 f"{path}, line {number}: expected a query and a mapped image, but "
                 f"found {' '.join(fields)!r}."
             )
-        known = pairs.setdefault(fields[0], [])
-        if fields[1] not in known:
-            known.append(fields[1])
+        mapped = pairs.setdefault(fields[0], [])
+        if fields[1] not in mapped:
+            mapped.append(fields[1])
     return pairs
+
+
+read_pairs = read_retrieval  # its name in 0.1
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:

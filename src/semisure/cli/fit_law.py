@@ -1,0 +1,137 @@
+"""`semisure fit`: the error law from matches whose truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semisure.cli.app import app
+from semisure.cli.options import (
+    FILES_HELP,
+    AsJson,
+    Location,
+    Output,
+    Quiet,
+    Size,
+    parse_size,
+    starting_with,
+)
+from semisure.cli.progress import stages
+from semisure.errors import FileError
+
+if TYPE_CHECKING:
+    from semisure.calibration import FitReport
+    from semisure.types import Matches, PerAxis
+
+
+def _laws(incomplete: str) -> list[str]:
+    from semisure.types import LAW_NAMES
+
+    return starting_with(incomplete, LAW_NAMES)
+
+
+def _optimisers(incomplete: str) -> list[str]:
+    from semisure.calibration.fit_law import OPTIMISERS
+
+    return starting_with(incomplete, OPTIMISERS)
+
+
+def fit(
+    files: Annotated[
+        list[Path], typer.Argument(help="One file of matches per image pair.")
+    ],
+    output: Output,
+    matcher: Annotated[
+        str, typer.Option(help="Name of the matcher, to record.")
+    ] = "unknown",
+    law: Annotated[
+        str,
+        typer.Option(help="Error law; mixture is the paper's.", autocompletion=_laws),
+    ] = "mixture",
+    optimiser: Annotated[
+        str,
+        typer.Option(
+            help="newton (ours) or powell (the paper's).", autocompletion=_optimisers
+        ),
+    ] = "newton",
+    location: Location = False,
+    size: Size = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit the error law to matches whose truth is known.
+
+    Each file must also hold the truth: **H_01** (3 × 3, NPZ)
+    from image 0 to image 1, or **residual** (n × 2, px; CSV: residual_x, residual_y),
+    predicted minus true on the refined side.
+    """
+    from semisure.calibration import fit as fit_calibration
+    from semisure.calibration.fit_law import OPTIMISERS
+    from semisure.io.files import save_calibration
+    from semisure.types import LAW_NAMES, as_choice
+
+    chosen_law = as_choice("law", law, LAW_NAMES)
+    chosen_optimiser = as_choice("optimiser", optimiser, OPTIMISERS)
+
+    with stages(quiet or as_json) as begin:
+        tick = begin("Reading matches")
+        pairs = []
+        for path in files:
+            pairs.append(_with_truth(path, size))
+            tick(len(pairs), len(files))
+        begin("Fitting")
+        calibration, report = fit_calibration(
+            pairs,
+            law=chosen_law,
+            optimiser=chosen_optimiser,
+            location=location,
+            matcher=matcher,
+            provenance={"files": len(files)},
+        )
+    save_calibration(calibration, output, report)
+    if as_json:
+        typer.echo(output.read_text(encoding="utf-8"), nl=False)
+    if as_json or quiet:
+        return
+    print_fit(report)
+    typer.echo(f"Wrote {output}.")
+
+
+fit.__doc__ = f"{fit.__doc__}{FILES_HELP}"
+app.command(
+    epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o theta.json`; with "
+    "the paper's optimiser: `semisure fit pairs/*.csv --size 640x480 "
+    "--optimiser powell -o t.json`"
+)(fit)
+
+
+def _with_truth(path: Path, size: str | None) -> tuple[Matches, PerAxis]:
+    from semisure.geometry.homography import checked, residual
+    from semisure.io.files import load_arrays, matches_from
+
+    arrays = load_arrays(path)
+    matches = matches_from(arrays, path, parse_size(size))
+    if "residual" in arrays:
+        return matches, arrays["residual"]
+    if "H_01" in arrays:
+        return matches, residual(checked(arrays["H_01"], f"H_01 of {path}"), matches)
+    raise FileError(
+        f"{path} holds no truth: add H_01 (3 × 3, NPZ) or residual (n × 2 px; CSV: "
+        "residual_x, residual_y)."
+    )
+
+
+def print_fit(report: FitReport) -> None:
+    """A table of the fit, and its summary."""
+    from rich.console import Console
+    from rich.table import Table
+
+    head, *rows = report.rows()
+    table = Table(*head, title="Fit")
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    console.print(table)
+    console.print(report.summary())

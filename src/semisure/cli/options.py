@@ -1,0 +1,148 @@
+"""The options that several commands share, and the completion of their values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FILES_HELP = """
+A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
+**coarse_std** (n × 2, px), **confidence** (n), **source_size**, **target_size**
+(width, height) and, where needed, **side** (0 or 1: the image that was refined), or a
+CSV with the columns x0, y0, x1, y1, confidence, fine_std_x, fine_std_y, coarse_std_x,
+coarse_std_y [, width0, height0, width1, height1, side].
+"""
+
+
+def starting_with(incomplete: str, names: Iterable[str]) -> list[str]:
+    """The names that complete what was typed."""
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_matchers(incomplete: str) -> list[str]:
+    """Names of matchers."""
+    from semisure.matchers import MATCHER_NAMES
+
+    return starting_with(incomplete, MATCHER_NAMES)
+
+
+def _estimators(incomplete: str) -> list[str]:
+    from semisure.estimators import ESTIMATOR_NAMES
+
+    return starting_with(incomplete, ESTIMATOR_NAMES)
+
+
+def _methods(incomplete: str) -> list[str]:
+    from semisure.refit import REFIT_METHODS
+
+    return starting_with(incomplete, REFIT_METHODS)
+
+
+def _devices(incomplete: str) -> list[str]:
+    return starting_with(incomplete, ("cpu", "cuda", "mps"))
+
+
+def complete_calibrations(incomplete: str) -> list[str]:
+    """Shipped calibrations, then files and folders as the shell would offer them."""
+    from glob import escape, glob
+
+    from semisure.io.files import SHIPPED
+
+    shipped = sorted(path.stem for path in SHIPPED.glob("*.json"))
+    paths = sorted(glob(f"{escape(incomplete)}*"))  # noqa: PTH207
+    folders = [f"{path}/" for path in paths if Path(path).is_dir()]
+    files = [path for path in paths if path.endswith(".json")]
+    return [*starting_with(incomplete, shipped), *folders, *files]
+
+
+Size = Annotated[
+    str | None,
+    typer.Option(help="Image size, for files that do not hold it.", metavar="WxH"),
+]
+MatcherName = Annotated[
+    str,
+    typer.Option(
+        help="Name of the matcher; see `semisure matchers`.",
+        autocompletion=complete_matchers,
+    ),
+]
+CalibrationName = Annotated[
+    str | None,
+    typer.Option(
+        "-c",
+        "--calibration",
+        help="Calibration file, or the name of a shipped one; default: the matcher's.",
+        autocompletion=complete_calibrations,
+    ),
+]
+EstimatorName = Annotated[
+    str,
+    typer.Option(
+        "-e",
+        "--estimator",
+        help="Robust estimator of the initial model.",
+        autocompletion=_estimators,
+    ),
+]
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "-m",
+        "--method",
+        help="Refit method: core+ (ours) or core (the paper's).",
+        autocompletion=_methods,
+    ),
+]
+Threshold = Annotated[float, typer.Option("--threshold", help="Inlier threshold, px.")]
+MaxSide = Annotated[int | None, typer.Option(help="Reduce larger images to this, px.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="Device for networks: cpu, cuda or mps.",
+        metavar="DEVICE",
+        autocompletion=_devices,
+    ),
+]
+WeightsFile = Annotated[
+    Path | None, typer.Option(help="Weights file for networks; default: the official.")
+]
+Report = Annotated[Path | None, typer.Option(help="Write an HTML report, one file.")]
+
+
+Output = Annotated[Path, typer.Option("-o", "--output", help="Calibration (JSON).")]
+Location = Annotated[
+    bool, typer.Option("--location", help="Fit a systematic shift too (ours).")
+]
+
+
+def _silence_downloads(wanted: bool) -> bool:
+    # Downloads of weights draw a bar of their own, in worker processes too.
+    if wanted:
+        os.environ["SEMISURE_QUIET"] = "1"
+    return wanted
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "-q", "--quiet", help="Print nothing but errors.", callback=_silence_downloads
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON.", callback=_silence_downloads)
+]
+
+
+def parse_size(text: str | None) -> tuple[int, int] | None:
+    """(width, height) of "640x480"."""
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
+        raise typer.BadParameter(f"{text!r} is not WIDTHxHEIGHT, such as 640x480")
+    return int(parts[0]), int(parts[1])
