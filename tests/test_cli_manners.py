@@ -219,6 +219,7 @@ def long_commands(folder: Path) -> dict[str, tuple[list[object], list[str]]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("name", ["match", "fit", "calibrate"])
 def test_what_takes_long_shows_a_bar_that_can_be_silenced(name, tmp_path: Path) -> None:

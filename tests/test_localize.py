@@ -318,6 +318,7 @@ KITCHEN = Path(__file__).parents[2] / "shared/data/posed/redkitchen"
 @pytest.mark.skipif(
     not KITCHEN.is_dir(), reason="the real map is not beside the project"
 )
+@pytest.mark.slow
 def test_real_queries_are_localised(tmp_path: Path) -> None:
     """Three frames against a COLMAP model from which they are left out."""
     scale = float((KITCHEN / "scale.txt").read_text().split()[-1])

@@ -69,6 +69,7 @@ def stand_in(clone: Path) -> None:
     program.chmod(0o755)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="its paths are POSIX")
 def test_from_a_clone_to_a_refitted_homography_of_two_photos(clone: Path) -> None:
     steps = commands((clone / "README.md").read_text(encoding="utf-8"))

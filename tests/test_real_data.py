@@ -21,9 +21,12 @@ from semisure.types import FloatArray, Matches
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "homography"
 
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="the real sequences are not beside the project"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not DATA.is_dir(), reason="the real sequences are not beside the project"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -239,6 +239,7 @@ def test_duplicate_points_do_not_matter(matches, calibration, truth) -> None:
     assert corner_error(once.model, both.model, (640, 480)) < 1e-3
 
 
+@pytest.mark.slow
 def test_a_million_matches_are_refitted(calibration, truth) -> None:
     matches, _ = SyntheticMatcher().match(truth, count=1_000_000, seed=0)
     result = refit_homography(matches, calibration, truth)

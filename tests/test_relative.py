@@ -308,6 +308,7 @@ def test_posed_sets_are_read_with_their_conventions() -> None:
     assert len(read_posed(DATA / "reichstag")) == 45
 
 
+@pytest.mark.slow
 @needs_data
 def test_ours_gains_on_real_images_from_plain_ransac() -> None:
     from semisure.io.files import load_calibration

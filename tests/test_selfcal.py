@@ -51,6 +51,7 @@ def test_predicted_errors_are_observed_on_held_out_photos() -> None:
     assert max(result.calibration.resolution) == 256
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     calls = []
     daisy = load_matcher()

@@ -86,6 +86,7 @@ def test_samples_need_no_upload() -> None:
         assert page["method"] == "core"
 
 
+@pytest.mark.slow
 def test_a_network_runs_through_the_page() -> None:
     pytest.importorskip("skimage", reason="scikit-image carries the photos")
     status = {row.name: row.status for row in describe_matchers()}["xfeat-star"]

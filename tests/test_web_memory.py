@@ -23,6 +23,7 @@ if not Path("/proc/self/status").exists():
 
 import httpx
 
+pytestmark = pytest.mark.slow
 MEGABYTE = 1_000_000
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

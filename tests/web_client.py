@@ -59,11 +59,11 @@ def post(client: Any, *files: bytes, **fields: Any) -> Any:
 def finish(client: Any, answer: Any) -> dict[str, Any]:
     assert answer.status_code == 202, answer.text
     name = answer.json()["id"]
-    for _ in range(600):
+    for _ in range(3000):
         job = client.get(f"/api/jobs/{name}").json()
         if job["state"] in ENDED:
             return {**job, "id": name}
-        time.sleep(0.05)
+        time.sleep(0.01)
     raise AssertionError("the job did not end")
 
 
