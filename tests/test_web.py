@@ -25,7 +25,7 @@ from fastapi.testclient import TestClient
 from semisure.errors import FileError, SemisureError
 from semisure.matchers import describe_matchers
 from semisure.synthetic import EXAMPLE_CALIBRATION
-from semisure.web import samples, work
+from semisure.web import results, samples
 from semisure.web.app import make_app
 from semisure.web.image_headers import check_upload, image_size
 from semisure.web.limits import Limits
@@ -56,7 +56,7 @@ def test_two_images_give_matches_pictures_and_downloads(client: TestClient) -> N
     assert len(whole.json()["expected_abs_error"]) == n
     rows = list(csv.DictReader(io.StringIO(client.get(f"{at}/semisure.csv").text)))
     assert len(rows) == n
-    assert client.get(f"{at}/semisure.html").status_code == 404  # was not asked for
+    assert client.get(f"{at}/semisure.html").status_code == 404  # was not ordered
     assert float(rows[0]["coarse_failure"]) >= 0
 
 
@@ -265,7 +265,7 @@ def test_fuzzed_uploads_are_images_within_limits_or_refused(
     upload = fuzzed(data)
     try:
         check_upload(upload, "It", SMALL)
-        images = work._images(Order(files=(upload, upload)), SMALL)
+        images = results._images(Order(files=(upload, upload)), SMALL)
     except FileError:
         return
     assert images[0].shape[0] * images[0].shape[1] <= SMALL.pixels

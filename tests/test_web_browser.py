@@ -190,10 +190,10 @@ def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
             name.write_bytes(photos[0].read_bytes()[:-700])
         choose(driver, [photos[0], name])
         by(driver, "run").click()
-        told = until(
+        problem = until(
             driver, lambda d: by(d, "run").is_enabled() and by(d, "problem").text
         )
-        assert words in told
+        assert words in problem
         assert not by(driver, "result").is_displayed()
     choose(driver, photos)
     run(driver)
@@ -250,7 +250,7 @@ def test_a_job_whose_process_dies_gets_one_sentence(server, browser, photos) -> 
     for worker in hold_a_job(driver, pid):
         os.kill(worker, signal.SIGKILL)
     until(driver, lambda d: by(d, "run").is_enabled())
-    assert "process died" in by(driver, "problem").text
+    assert "process crashed" in by(driver, "problem").text
     run(driver)
 
 
@@ -317,5 +317,5 @@ def test_a_stopped_server_is_told(browser, photos) -> None:
         server.wait(20)
     time.sleep(0.1)
     by(driver, "run").click()
-    told = until(driver, lambda d: by(d, "problem").text)
-    assert "does not answer" in told
+    problem = until(driver, lambda d: by(d, "problem").text)
+    assert "does not answer" in problem

@@ -38,34 +38,34 @@ class Firefox:
 
     def call(self, method: str, **params: Any) -> Any:
         number = next(self.count)
-        asked = {"id": number, "method": method, "params": params}
-        self.socket.send(json.dumps(asked))
+        command = {"id": number, "method": method, "params": params}
+        self.socket.send(json.dumps(command))
         while True:
-            said = json.loads(self.socket.recv())
-            if said.get("method") == "log.entryAdded":
-                if said["params"]["level"] == "error":
-                    self.errors.append(said["params"]["text"])
-            elif said.get("id") == number:
-                assert said["type"] == "success", said
-                return said["result"]
+            message = json.loads(self.socket.recv())
+            if message.get("method") == "log.entryAdded":
+                if message["params"]["level"] == "error":
+                    self.errors.append(message["params"]["text"])
+            elif message.get("id") == number:
+                assert message["type"] == "success", message
+                return message["result"]
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression that JSON can carry."""
-        found = self.call(
+        answer = self.call(
             "script.evaluate",
             expression=f"JSON.stringify({expression})",
             target={"context": self.page},
             awaitPromise=True,
         )
-        assert found["type"] == "success", found
-        return json.loads(found["result"].get("value", "null"))
+        assert answer["type"] == "success", answer
+        return json.loads(answer["result"].get("value", "null"))
 
     def until(self, expression: str) -> Any:
         deadline = time.monotonic() + 60
-        while not (found := self.evaluate(expression)):
+        while not (value := self.evaluate(expression)):
             assert time.monotonic() < deadline, expression
             time.sleep(0.1)
-        return found
+        return value
 
     def choose(self, name: str, path: Path) -> None:
         place = self.call(
@@ -115,12 +115,12 @@ def firefox(tmp_path: Path) -> Iterator[Firefox]:
     ) as running:
         assert running.stderr is not None
         try:
-            found = None
-            while found is None and (line := running.stderr.readline()):
-                found = re.search(r"WebDriver BiDi listening on (ws://\S+)", line)
-            if found is None:
+            match = None
+            while match is None and (line := running.stderr.readline()):
+                match = re.search(r"WebDriver BiDi listening on (ws://\S+)", line)
+            if match is None:
                 pytest.skip("this firefox does not speak WebDriver BiDi here")
-            browser = Firefox(found[1])
+            browser = Firefox(match[1])
             yield browser
             browser.socket.close()
         finally:
@@ -129,8 +129,8 @@ def firefox(tmp_path: Path) -> Iterator[Firefox]:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    with serving() as (_, found):
-        yield found
+    with serving() as (_, address):
+        yield address
 
 
 def test_choose_run_point_slide_and_go_wrong(firefox, address, tmp_path) -> None:
@@ -171,7 +171,7 @@ def test_choose_run_point_slide_and_go_wrong(firefox, address, tmp_path) -> None
     (tmp_path / "bad.png").write_bytes(b"no image")
     firefox.choose("file1", tmp_path / "bad.png")
     firefox.click("run")
-    told = firefox.until("!running && $('problem').textContent")
-    assert "Image 2 is not a JPEG, PNG or WebP image" in told
+    problem = firefox.until("!running && $('problem').textContent")
+    assert "Image 2 is not a JPEG, PNG or WebP image" in problem
     refused = [e for e in firefox.errors if "422" not in e]
     assert refused == []  # the content policy was not broken either

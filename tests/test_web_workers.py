@@ -53,10 +53,10 @@ def workers() -> list[int]:
 
 def until(true: Callable[[], Any], seconds: float = 60) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := true()):
+    while not (value := true()):
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.01)
-    return found
+    return value
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_crash_ends_its_job_alone_and_the_next_one_works(
     os.kill(pid, signal.SIGCONT)
     job = ended(client, name)
     assert job["state"] == "failed"
-    assert "process died" in job["message"]
+    assert "process crashed" in job["message"]
     assert client.get(f"/api/jobs/{name}/page").status_code == 409
     assert finish(client, post(client, *PAIR.files))["state"] == "done"
     assert workers() != [pid]
@@ -176,15 +176,15 @@ def queue() -> Iterator[Callable[[Limits], Queue]]:
     opened = []
 
     def make(limits: Limits) -> Queue:
-        made = Queue(limits, partial(Worker, shipped_calibrations(), limits))
-        made.open()
-        opened.append(made)
+        new = Queue(limits, partial(Worker, shipped_calibrations(), limits))
+        new.open()
+        opened.append(new)
         until(lambda: len(workers()) == limits.workers)
-        return made
+        return new
 
     yield make
-    for made in opened:
-        made.close()
+    for line in opened:
+        line.close()
     assert workers() == []
 
 
@@ -193,15 +193,15 @@ def test_the_queue_refuses_more_than_it_holds_and_forgets_the_oldest(queue) -> N
     (pid,) = workers()
     os.kill(pid, signal.SIGSTOP)
     jobs = [line.add(PAIR) for _ in range(2)]
-    with pytest.raises(FullError, match="2 jobs are under way"):
+    with pytest.raises(FullError, match="2 jobs are running"):
         line.add(PAIR)
     os.kill(pid, signal.SIGCONT)
     for _ in range(3):
         until(lambda: jobs[-1].state == "done")
         assert jobs[-1].order is None  # the images are forgotten at once
         jobs.append(line.add(PAIR))
-    known = [line.get(job.id) is not None for job in jobs]
-    assert known == [False, False, False, True, True]
+    kept = [line.get(job.id) is not None for job in jobs]
+    assert kept == [False, False, False, True, True]
     assert len({job.id for job in jobs}) == 5
 
 
@@ -229,10 +229,10 @@ def test_networks_share_one_worker_and_hold_nobody_else_up(queue) -> None:
 
 
 def test_a_machine_without_room_for_a_process_is_told(caplog) -> None:
-    def hire() -> Worker:
+    def start_worker() -> Worker:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    line = Queue(SMALL, hire)
+    line = Queue(SMALL, start_worker)
     line.open()
     job = line.add(PAIR)
     until(lambda: job.state == "failed")
@@ -249,7 +249,7 @@ def test_a_worker_that_dies_before_it_begins_is_told_apart(queue) -> None:
     until(lambda: job.state == "running")
     os.kill(pid, signal.SIGKILL)
     until(lambda: job.state == "failed")
-    assert "died before it began" in job.message
+    assert "crashed at its start" in job.message
 
 
 def test_closing_ends_jobs_under_way(queue) -> None:
@@ -265,7 +265,7 @@ def test_closing_ends_jobs_under_way(queue) -> None:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
 def test_a_server_that_is_killed_leaves_no_worker_behind() -> None:
     with serving() as (server, _):
-        mine = until(lambda: len(found := workers_of(server.pid)) == 2 and found)
+        mine = until(lambda: len(pids := workers_of(server.pid)) == 2 and pids)
         server.kill()
     until(lambda: not any(runs(pid) for pid in mine))
 
@@ -283,11 +283,11 @@ def test_ctrl_c_ends_the_server_and_its_workers_without_a_word(tmp_path) -> None
     ) as server:
         assert server.stdout is not None
         assert "Open http" in server.stdout.readline()
-        mine = until(lambda: len(found := workers_of(server.pid)) == 2 and found)
+        mine = until(lambda: len(pids := workers_of(server.pid)) == 2 and pids)
         os.killpg(server.pid, signal.SIGINT)
-        _, told = server.communicate(timeout=60)
+        _, stderr = server.communicate(timeout=60)
     assert server.returncode == 0
-    assert told == ""
+    assert stderr == ""
     until(lambda: not any(runs(pid) for pid in mine))
 
 

@@ -69,13 +69,13 @@ def finish(client: Any, answer: Any) -> dict[str, Any]:
 
 def workers_of(server: int) -> list[int]:
     """The worker processes of a server, by /proc."""
-    found = []
+    pids = []
     for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")):
         row = status(pid)
         if row and int(row[1]) == server and row[0] not in "ZX":
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            found += [pid] if b"spawn_main" in command else []
-    return found
+            pids += [pid] if b"spawn_main" in command else []
+    return pids
 
 
 def status(pid: int) -> list[str]:
@@ -97,9 +97,9 @@ def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
         text=True,
     ) as server:
         assert server.stdout is not None
-        found = re.search(r"http\S+", server.stdout.readline())
-        assert found
+        match = re.search(r"http\S+", server.stdout.readline())
+        assert match
         try:
-            yield server, found[0]
+            yield server, match[0]
         finally:
             server.terminate()

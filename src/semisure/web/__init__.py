@@ -1,1 +1,1 @@
-"""A local page to try two images on; `semisure.web.app` needs the extra ``web``."""
+"""A local page that matches two images; `semisure.web.app` needs the extra ``web``."""

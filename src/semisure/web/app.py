@@ -18,11 +18,17 @@ from starlette.requests import ClientDisconnect
 
 from semisure.errors import FileError, InputError
 from semisure.types import Calibration
-from semisure.web.guard import LOOPBACK, Guard
 from semisure.web.image_headers import check_upload
 from semisure.web.limits import Limits
-from semisure.web.orders import FIELDS, STAGES, Order, check_order, shipped_calibrations
-from semisure.web.orders import menu as whole_menu
+from semisure.web.middleware import LOOPBACK, Guard
+from semisure.web.orders import (
+    FIELDS,
+    STAGES,
+    Order,
+    available_choices,
+    check_order,
+    shipped_calibrations,
+)
 from semisure.web.queue import FullError, Job, Queue
 from semisure.web.workers import Worker
 
@@ -48,8 +54,8 @@ def make_app(
 ) -> FastAPI:
     """The application; it answers to loopback names and `hosts`."""
     limits = limits or Limits()
-    known = {**shipped_calibrations(), **(calibrations or {})}
-    queue = Queue(limits, partial(Worker, known, limits))
+    offered = {**shipped_calibrations(), **(calibrations or {})}
+    queue = Queue(limits, partial(Worker, offered, limits))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -63,55 +69,43 @@ def make_app(
     )  # fmt: skip
     app.add_middleware(Guard, hosts=(*LOOPBACK, *hosts), body_bytes=limits.body_bytes)
     for name, (file, kind) in FILES.items():
-        answer = partial(Response, (STATIC / file).read_bytes(), media_type=kind)
-        app.add_api_route(f"/{name}", _constant(answer), methods=["GET"])
-    _add_api(app, limits, known, queue)
+        response = partial(Response, (STATIC / file).read_bytes(), media_type=kind)
+        app.add_api_route(f"/{name}", _constant(response), methods=["GET"])
+    _add_api(app, _Api(limits, offered, queue))
     return app
 
 
-def _constant(answer: partial[Response]) -> Any:
+def _constant(response: partial[Response]) -> Any:
     async def give() -> Response:
-        return answer()
+        return response()
 
     return give
 
 
-def _add_api(
-    app: FastAPI, limits: Limits, known: Mapping[str, Calibration], queue: Queue
-) -> None:
-    in_memory = asyncio.Semaphore(limits.workers)
+class _Api:
+    """What the page asks of the server; each public method answers one route."""
 
-    def found(name: str) -> Job:
-        job = queue.get(name)
-        if job is None:
-            raise HTTPException(404, "This result is no longer kept. Run it again.")
-        return job
+    def __init__(
+        self, limits: Limits, calibrations: Mapping[str, Calibration], queue: Queue
+    ) -> None:
+        self._limits, self._calibrations, self._queue = limits, calibrations, queue
+        self._in_memory = asyncio.Semaphore(limits.workers)
 
-    def file(name: str, which: str) -> bytes:
-        job = found(name)
-        if job.state != "done":
-            raise HTTPException(409, job.message or "The result is not ready yet.")
-        if which not in job.files:
-            raise HTTPException(404, "There is no such file.")
-        return job.files[which]
+    def choices(self) -> dict[str, Any]:
+        limits = {"file_bytes": self._limits.file_bytes, "pixels": self._limits.pixels}
+        return {**available_choices(self._calibrations), "limits": limits}
 
-    @app.get("/api/menu")
-    def menu() -> dict[str, Any]:
-        accepted = {"file_bytes": limits.file_bytes, "pixels": limits.pixels}
-        return {**whole_menu(known), "limits": accepted}
-
-    @app.post("/api/jobs", status_code=202)
-    async def start(request: Request) -> dict[str, str]:
-        # Files arrive on disk; a few requests at a time take theirs into memory.
+    async def start(self, request: Request) -> dict[str, str]:
+        # Uploads arrive on disk; a few requests at a time read theirs into memory.
         try:
-            queue.check_room()
+            self._queue.check_room()
             async with (
                 request.form(max_files=2, max_fields=len(FIELDS)) as form,
-                in_memory,
+                self._in_memory,
             ):
-                order = await _order(form, limits)
-                await run_in_threadpool(check_order, order, known)
-                job = queue.add(order)
+                order = await _order(form, self._limits)
+                await run_in_threadpool(check_order, order, self._calibrations)
+                job = self._queue.add(order)
         except FullError as error:
             raise HTTPException(503, str(error)) from None
         except InputError as error:
@@ -120,46 +114,63 @@ def _add_api(
             raise HTTPException(400, "The upload broke off.") from None
         return {"id": job.id}
 
-    @app.get("/api/jobs/{name}")
-    def poll(name: str) -> dict[str, Any]:
-        job = found(name)
+    def poll(self, job_id: str) -> dict[str, Any]:
+        job = self._job(job_id)
         return {
             **{k: getattr(job, k) for k in ("state", "stage", "step", "message")},
             "steps": max(len(STAGES), job.step + 1),
-            "ahead": queue.ahead(job),
+            "ahead": self._queue.ahead(job),
             "seconds": job.seconds(),
-            "usual_seconds": queue.usual_seconds(job),
+            "usual_seconds": self._queue.usual_seconds(job),
         }
 
-    @app.delete("/api/jobs/{name}", status_code=204)
-    def cancel(name: str) -> None:
-        queue.cancel(found(name))
+    def cancel(self, job_id: str) -> None:
+        self._queue.cancel(self._job(job_id))
 
-    @app.get("/api/jobs/{name}/page")
-    def page(name: str) -> Response:
-        return Response(file(name, "page.json"), media_type="application/json")
+    def page(self, job_id: str) -> Response:
+        return Response(self._file(job_id, "page.json"), media_type="application/json")
 
-    @app.get("/api/jobs/{name}/picture/{which}")
-    def picture(name: str, which: str) -> Response:
-        return Response(file(name, f"{which}.jpg"), media_type="image/jpeg")
+    def picture(self, job_id: str, which: str) -> Response:
+        return Response(self._file(job_id, f"{which}.jpg"), media_type="image/jpeg")
 
-    for saved_as, kind in DOWNLOADS.items():
-        app.add_api_route(
-            f"/api/jobs/{{name}}/{saved_as}", _download(file, saved_as, kind)
-        )
+    def download(self, filename: str, kind: str) -> Callable[[str], Response]:
+        """The route of one of the files that can be saved."""
+        headers = {"Content-Disposition": f'attachment; filename="{filename}"'}
+
+        def give(job_id: str) -> Response:
+            content = self._file(job_id, filename)
+            return Response(content, media_type=kind, headers=headers)
+
+        return give
+
+    def _job(self, job_id: str) -> Job:
+        job = self._queue.get(job_id)
+        if job is None:
+            raise HTTPException(404, "This result is no longer kept. Run it again.")
+        return job
+
+    def _file(self, job_id: str, filename: str) -> bytes:
+        job = self._job(job_id)
+        if job.state != "done":
+            raise HTTPException(409, job.message or "The result is not ready yet.")
+        if filename not in job.files:
+            raise HTTPException(404, "There is no such file.")
+        return job.files[filename]
 
 
-def _download(file: Callable[[str, str], bytes], saved_as: str, kind: str) -> Any:
-    head = {"Content-Disposition": f'attachment; filename="{saved_as}"'}
-
-    def give(name: str) -> Response:
-        return Response(file(name, saved_as), media_type=kind, headers=head)
-
-    return give
+def _add_api(app: FastAPI, api: _Api) -> None:
+    app.get("/api/menu")(api.choices)
+    app.post("/api/jobs", status_code=202)(api.start)
+    app.get("/api/jobs/{job_id}")(api.poll)
+    app.delete("/api/jobs/{job_id}", status_code=204)(api.cancel)
+    app.get("/api/jobs/{job_id}/page")(api.page)
+    app.get("/api/jobs/{job_id}/picture/{which}")(api.picture)
+    for filename, kind in DOWNLOADS.items():
+        app.get(f"/api/jobs/{{job_id}}/{filename}")(api.download(filename, kind))
 
 
 async def _order(form: FormData, limits: Limits) -> Order:
-    """The order in a form; files count only under their two names."""
+    """The order in a form; other files than image0 and image1 are ignored."""
     chosen: dict[str, Any] = {
         key: v for key in FIELDS if isinstance(v := form.get(key), str)
     }
@@ -181,7 +192,7 @@ async def _order(form: FormData, limits: Limits) -> Order:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at that address; port 0 takes any that is free."""
+    """A socket at that address; port 0 takes any free one."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
@@ -193,7 +204,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(app: FastAPI, listener: socket.socket, limits: Limits) -> None:
-    """Answer until interrupted."""
+    """Serve until interrupted."""
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -1,4 +1,4 @@
-"""The size an image claims, read from its first bytes: before anything is decoded."""
+"""The size that an image's header states: checked before anything is decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one server accepts, so that no request can take the machine."""
+"""Limits of one server, so that no request can exhaust the machine."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits on uploads, on jobs, and on what is kept."""
+    """Limits on uploads, on jobs, and on kept results."""
 
-    file_bytes: int = 20_000_000  # of each image
-    pixels: int = 24_000_000  # of each image; 16-bit ones count four times
+    file_bytes: int = 20_000_000  # per image
+    pixels: int = 24_000_000  # per image; 16-bit ones count four times
     workers: int = 2  # jobs at once, each in a process
-    seconds: float = 300.0  # that a job may run
-    waiting: int = 8  # jobs in the queue; more are told to come back
-    kept: int = 24  # finished jobs, the oldest go first
+    seconds: float = 300.0  # a job is stopped after this
+    waiting: int = 8  # jobs in the queue; more are refused
+    kept: int = 24  # finished jobs; the oldest are dropped
     connections: int = 64
     shown_side: int = 1000  # of pictures in the page, px
 

@@ -1,4 +1,4 @@
-"""What there is to choose, and an order of it: names only, checked before any work."""
+"""An order for one pair, and the choices it is checked against."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ STAGES = (
     "Fitting the homography",
     "Drawing",
 )
-REPORT = "Writing the report"  # one more stage, where it is asked for
+REPORT = "Writing the report"  # one more stage, if a report was ordered
 CHOICES = ("sample", "matcher", "estimator", "method", "calibration")
 FIELDS = (*CHOICES, "report")
-EMBEDDED = "daisy"  # the one matcher that is no network
+EMBEDDED = "daisy"  # the one matcher that is not a network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Two images, or a sample's name, and what to do with them; names only."""
+    """Two images, or the name of a sample, and the chosen settings by name."""
 
     files: tuple[bytes, bytes] | None = field(default=None, repr=False)
     sample: str = ""
@@ -37,10 +37,10 @@ class Order:
     estimator: str = "magsac++"
     method: str = "core+"
     calibration: str = EMBEDDED
-    report: str = ""  # "yes" for a page to send on
+    report: str = ""  # "yes" for an HTML report
 
     def chosen(self) -> dict[str, str]:
-        """What decides the result."""
+        """The settings that decide the result."""
         return {name: getattr(self, name) for name in CHOICES}
 
 
@@ -49,15 +49,17 @@ def shipped_calibrations() -> dict[str, Calibration]:
     return {p.stem: load_calibration(p) for p in sorted(SHIPPED.glob("*.json"))}
 
 
-def menu(calibrations: Mapping[str, Calibration]) -> dict[str, Any]:
-    """Everything there is to choose; matchers that cannot run here say why."""
+def available_choices(calibrations: Mapping[str, Calibration]) -> dict[str, Any]:
+    """Every choice the page offers; `why_not` tells why a matcher cannot run here."""
     matchers = []
     for row in describe_matchers():
-        fitting = [name for name, c in calibrations.items() if c.matcher == row.name]
-        why = "" if row.status.startswith("ready") else row.status
-        if not why and not fitting:
-            why = "no calibration: see semisure serve --calibration"
-        matchers.append({"name": row.name, "calibrations": fitting, "why_not": why})
+        suitable = [name for name, c in calibrations.items() if c.matcher == row.name]
+        why_not = "" if row.status.startswith("ready") else row.status
+        if not why_not and not suitable:
+            why_not = "no calibration: see semisure serve --calibration"
+        matchers.append(
+            {"name": row.name, "calibrations": suitable, "why_not": why_not}
+        )
     return {
         "matchers": matchers,
         "estimators": ESTIMATOR_NAMES,
@@ -68,10 +70,10 @@ def menu(calibrations: Mapping[str, Calibration]) -> dict[str, Any]:
 
 
 def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
-    """Raise one sentence unless everything in `order` is on the menu."""
+    """Raise one sentence unless every setting of `order` is available."""
     ready = {
         row["name"]: row["calibrations"]
-        for row in menu(calibrations)["matchers"]
+        for row in available_choices(calibrations)["matchers"]
         if not row["why_not"]
     }
     choices = {

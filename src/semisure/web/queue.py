@@ -1,4 +1,4 @@
-"""A bounded queue: a few jobs run, a few wait, more are refused; all can be ended."""
+"""A bounded queue of jobs: a few run, a few wait, more are refused."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from semisure.web.limits import Limits
 from semisure.web.orders import EMBEDDED, Order
 from semisure.web.workers import BUG, Worker
 
+Files = dict[str, bytes]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 OPEN = ("waiting", "running")
 CANCELLED = "Cancelled."
-NO_WORKER = "This machine cannot start a process now; the server's log says why."
+NO_WORKER = "This machine cannot start a process now; see the server's log."
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One order, as it is polled."""
+    """One order and how far it is, for the page to poll."""
 
-    order: Order | None  # forgotten once it is done: it holds the images
+    order: Order | None  # dropped once it has run: it holds the images
     matcher: str
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     state: State = "waiting"
-    stage: str = ""  # what is being done
-    step: int = 0  # how many stages are behind
+    stage: str = ""  # its name
+    step: int = 0  # number of finished stages
     message: str = ""  # why it has no result
-    files: dict[str, bytes] = field(default_factory=dict)  # the result
+    files: Files = field(default_factory=dict)  # the result
     began: float | None = None
     cancelled: bool = False
 
-    def at(self, stage: str) -> None:
-        """Note what begins now."""
+    def begin_stage(self, stage: str) -> None:
+        """Note that a stage begins."""
         self.step += bool(self.stage)
         self.stage = stage
 
@@ -52,22 +53,22 @@ class FullError(SemisureError):
 
 
 class Queue:
-    """Jobs by their unguessable names; the oldest finished ones are forgotten.
+    """Jobs by their unguessable ids; the oldest finished ones are dropped.
 
-    Each worker process has a thread here that gives it jobs, and replaces it when a job
-    was its end. Networks are large, so that the first worker alone runs them.
+    Each worker process has a thread here that gives it jobs, and replaces it if a job
+    crashed it. Networks are large, so only the first worker runs them.
     """
 
-    def __init__(self, limits: Limits, hire: Callable[[], Worker]) -> None:
+    def __init__(self, limits: Limits, start_worker: Callable[[], Worker]) -> None:
         self._limits = limits
-        self._hire = hire
+        self._start_worker = start_worker
         self._jobs: dict[str, Job] = {}
-        self._at_work: dict[str, Worker] = {}  # by the name of the job
-        self._lasted: dict[str, float] = {}  # s, the last job of each matcher
+        self._busy: dict[str, Worker] = {}  # by the id of the job
+        self._seconds: dict[str, float] = {}  # of each matcher's last job
         self._closing = False
         self._change = threading.Condition()
         self._threads = [
-            threading.Thread(target=self._employ, args=(k,), daemon=True)
+            threading.Thread(target=self._serve, args=(k,), daemon=True)
             for k in range(limits.workers)
         ]
 
@@ -80,7 +81,7 @@ class Queue:
         """Kill the workers, finished or not."""
         with self._change:
             self._closing = True
-            for worker in self._at_work.values():
+            for worker in self._busy.values():
                 worker.kill()
             self._change.notify_all()
         for thread in self._threads:
@@ -91,29 +92,29 @@ class Queue:
         job = Job(order, order.matcher)
         with self._change:
             self._check_room()
-            self._forget()
+            self._drop_oldest()
             self._jobs[job.id] = job
             self._change.notify_all()
         return job
 
     def cancel(self, job: Job) -> None:
-        """Take it out of the queue, or kill the worker that has it."""
+        """Take it out of the queue, or kill the worker that runs it."""
         with self._change:
             if job.state == "waiting":
                 self._end(job, "cancelled", CANCELLED)
             elif job.state == "running":
                 job.cancelled = True
-                if job.id in self._at_work:
-                    self._at_work[job.id].kill()
+                if job.id in self._busy:
+                    self._busy[job.id].kill()
 
     def check_room(self) -> None:
         """Raise one sentence if another job would be refused."""
         with self._change:
             self._check_room()
 
-    def get(self, name: str) -> Job | None:
-        """The job of that name, if it is still known."""
-        return self._jobs.get(name)
+    def get(self, job_id: str) -> Job | None:
+        """The job, if it is still kept."""
+        return self._jobs.get(job_id)
 
     def ahead(self, job: Job) -> int:
         """How many jobs wait before this one."""
@@ -123,41 +124,41 @@ class Queue:
 
     def usual_seconds(self, job: Job) -> float | None:
         """How long the last job of the same matcher ran."""
-        return self._lasted.get(job.matcher)
+        return self._seconds.get(job.matcher)
 
     def _check_room(self) -> None:
         taken = sum(job.state in OPEN for job in self._jobs.values())
         if taken >= self._limits.workers + self._limits.waiting:
             raise FullError(
-                f"{taken} jobs are under way or waiting. Try again in a minute."
+                f"{taken} jobs are running or waiting. Try again in a minute."
             )
 
-    def _forget(self) -> None:
+    def _drop_oldest(self) -> None:
         finished = [j.id for j in self._jobs.values() if j.state not in OPEN]
-        for name in finished[: max(0, len(finished) - self._limits.kept + 1)]:
-            del self._jobs[name]
+        for job_id in finished[: max(0, len(finished) - self._limits.kept + 1)]:
+            del self._jobs[job_id]
 
-    def _employ(self, number: int) -> None:
-        """Hand jobs to one worker for as long as the server runs."""
-        worker = self._hired()
+    def _serve(self, number: int) -> None:
+        """Give jobs to one worker for as long as the server runs."""
+        worker = self._new_worker()
         while (job := self._next(number)) is not None:
             if worker is None or not worker.is_alive():  # killed between two jobs
-                worker = self._hired()
+                worker = self._new_worker()
             self._run(job, worker)
             if worker is not None and not worker.is_alive():
-                worker = self._hired()  # now, so that the next job need not wait for it
+                worker = self._new_worker()  # now: the next job need not wait for it
         if worker is not None:
             worker.kill()
 
-    def _hired(self) -> Worker | None:
+    def _new_worker(self) -> Worker | None:
         try:
-            return self._hire()
+            return self._start_worker()
         except OSError:  # the machine has no room for a process
             logger.exception("A worker could not be started")
             return None
 
     def _next(self, number: int) -> Job | None:
-        """The first job that this worker may do, once there is one."""
+        """Wait for a job that this worker may run; None when the server closes."""
         with self._change:
             while not self._closing:
                 for job in self._jobs.values():
@@ -177,26 +178,30 @@ class Queue:
             if worker is None:
                 self._end(job, "failed", NO_WORKER)
                 return
-            self._at_work[job.id] = worker
-        files, message = {}, ""
-        try:
-            files = worker.do(order, job.at)
-        except SemisureError as error:
-            message = str(error)
-        except Exception:
-            logger.exception("A job failed")
-            message = BUG
-            worker.kill()
+            self._busy[job.id] = worker
+        files, message = self._attempt(job, order, worker)
         with self._change:
-            del self._at_work[job.id]
+            del self._busy[job.id]
             if job.cancelled:
                 self._end(job, "cancelled", CANCELLED)
             elif message:
                 self._end(job, "failed", message)
             else:
                 job.files = files
-                self._lasted[job.matcher] = job.seconds()
+                self._seconds[job.matcher] = job.seconds()
                 self._end(job, "done", "")
+
+    @staticmethod
+    def _attempt(job: Job, order: Order, worker: Worker) -> tuple[Files, str]:
+        """The result's files, or why there are none."""
+        try:
+            return worker.run(order, job.begin_stage), ""
+        except SemisureError as error:
+            return {}, str(error)
+        except Exception:
+            logger.exception("A job failed")
+            worker.kill()
+            return {}, BUG
 
     @staticmethod
     def _end(job: Job, state: State, message: str) -> None:

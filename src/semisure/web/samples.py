@@ -1,4 +1,4 @@
-"""Pairs to try without photos of one's own; scikit-image carries them."""
+"""Sample pairs, from the photos that scikit-image carries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from semisure.io.images import Image
 
 _STEREO = ("motorcycle_left.png", "motorcycle_right.png")
-# name: (what it is, files); one file means two random views of it
+# name: (title, files); of a single file, two random views are shown
 SAMPLES = {
     "coffee": ("Coffee, two views", ("coffee.png",)),
     "brick": ("Bricks, repetitive", ("brick.png",)),
@@ -22,7 +22,7 @@ SAMPLES = {
 
 
 def available() -> dict[str, str]:
-    """What each sample is, by name; none where scikit-image is not installed."""
+    """Titles of the samples by name; empty if scikit-image is not installed."""
     if find_spec("skimage") is None:
         return {}
     return {name: title for name, (title, _) in SAMPLES.items()}

@@ -1,7 +1,7 @@
-"""Worker processes: whatever a stranger's image does, it does to one of these.
+"""Worker processes: a damaged or hostile image can harm one of these, not the server.
 
 The server sends an order and gets stages and files back, as JSON and plain bytes over a
-pipe: a worker reads what strangers sent, so nothing that it says is unpickled.
+pipe: a worker reads untrusted images, so nothing that it sends is unpickled.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from semisure.web.orders import Order
 
 logger = logging.getLogger(__name__)
 
-BUG = "Something went wrong inside; the server's log says what."
+BUG = "An internal error occurred; see the server's log."
 DIED = (
-    "The job's process died, of a damaged image or for want of memory. The server goes "
-    "on: try other images, or smaller ones."
+    "The job's process crashed, because of a damaged image or lack of memory. The "
+    "server still runs: try other images, or smaller ones."
 )
-NOT_STARTED = "The job's process died before it began; the server's log says why."
+NOT_STARTED = "The job's process crashed at its start; see the server's log."
 NO_MEMORY = "There is not enough memory for this pair. Reduce the images."
 
 
@@ -39,68 +39,68 @@ class JobError(SemisureError):
 
 
 class Worker:
-    """A process that does one order after another until it is killed."""
+    """A process that runs one order after another until it is killed."""
 
     def __init__(self, calibrations: Mapping[str, Calibration], limits: Limits) -> None:
         context = get_context("spawn")
         self._limits = limits
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=labour,
+            target=worker_main,
             args=(theirs, dict(calibrations), limits),
             name="semisure worker",
             daemon=True,
         )
-        with _out_of_earshot():
+        with _ctrl_c_blocked():
             self._process.start()
         theirs.close()
         self._ready = self._late = False
         self._lock = threading.Lock()  # two threads may want to kill it
 
     def is_alive(self) -> bool:
-        """False once it was killed, or has died of a job."""
+        """False once it was killed, or has crashed."""
         with self._lock:
             return self._process.is_alive()
 
     def kill(self) -> None:
-        """End it, whatever it is doing; a job of it ends with a :class:`JobError`."""
+        """End it; a job that it is running fails with a :class:`JobError`."""
         with self._lock:
             self._process.kill()
             self._process.join()
 
-    def do(self, order: Order, tell: Callable[[str], None]) -> dict[str, bytes]:
-        """The files of the result; the worker is dead after some of the errors."""
+    def run(self, order: Order, on_stage: Callable[[str], None]) -> dict[str, bytes]:
+        """The files of the result; after some errors the worker is dead."""
         try:
-            if not self._ready:  # starting up is not counted against the job
-                with self._limited():
-                    self._hear()
+            if not self._ready:  # its start is not counted against the job's time
+                with self._time_limit():
+                    self._message()
                 self._ready = True
-            with self._limited():
-                return self._done(order, tell)
+            with self._time_limit():
+                return self._run(order, on_stage)
         except (EOFError, OSError):
             self.kill()
-            raise JobError(self._end()) from None
+            raise JobError(self._why_dead()) from None
 
-    def _done(self, order: Order, tell: Callable[[str], None]) -> dict[str, bytes]:
-        asked = {**order.chosen(), "report": order.report}
-        _send(self._pipe, asked, order.files or ())
+    def _run(self, order: Order, on_stage: Callable[[str], None]) -> dict[str, bytes]:
+        settings = {**order.chosen(), "report": order.report}
+        _send(self._pipe, settings, order.files or ())
         while True:
-            said = self._hear()
-            if "stage" in said:
-                tell(said["stage"])
-            elif "files" in said:
-                return {name: self._pipe.recv_bytes() for name in said["files"]}
+            message = self._message()
+            if "stage" in message:
+                on_stage(message["stage"])
+            elif "files" in message:
+                return {name: self._pipe.recv_bytes() for name in message["files"]}
             else:
-                raise JobError(said["failed"])
+                raise JobError(message["failed"])
 
-    def _hear(self) -> dict[str, Any]:
-        said: dict[str, Any] = json.loads(self._pipe.recv_bytes())
-        return said
+    def _message(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(self._pipe.recv_bytes())
+        return message
 
     @contextmanager
-    def _limited(self) -> Iterator[None]:
-        """Whatever is waited for in here, be it said, heard or sent, has an end."""
-        timer = threading.Timer(self._limits.seconds, self._stop)
+    def _time_limit(self) -> Iterator[None]:
+        """Kill the worker, which ends all sending and receiving, after the limit."""
+        timer = threading.Timer(self._limits.seconds, self._kill_late)
         timer.daemon = True
         timer.start()
         try:
@@ -108,32 +108,32 @@ class Worker:
         finally:
             timer.cancel()
 
-    def _stop(self) -> None:
+    def _kill_late(self) -> None:
         self._late = True
         self.kill()
 
-    def _end(self) -> str:
+    def _why_dead(self) -> str:
         if not self._late:
             return DIED if self._ready else NOT_STARTED
         return (
-            f"The job was stopped after {self._limits.seconds:g} s, the most that one "
-            "may take. Reduce the images, choose another matcher, or start semisure "
-            "serve with a larger --time-limit."
+            f"The job was stopped after {self._limits.seconds:g} s, the time limit of "
+            "a job. Reduce the images, choose another matcher, or start semisure serve "
+            "with a larger --time-limit."
         )
 
 
 @contextmanager
-def _out_of_earshot() -> Iterator[None]:
-    """A process started here never hears Ctrl-C, which a terminal sends to all.
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Processes started here ignore Ctrl-C, which a terminal sends to all of them.
 
-    It could ignore the signal by itself, but not while it still loads Python.
+    They also ignore it by themselves, but only once Python has loaded.
     """
     if sys.platform == "win32":
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # first: it changes the mask in its own way
+    resource_tracker.ensure_running()  # first: it changes the signal mask itself
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -141,8 +141,8 @@ def _out_of_earshot() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _send(pipe: Connection, said: dict[str, Any], files: Any = ()) -> None:
-    pipe.send_bytes(json.dumps({**said, "parts": len(files)}).encode())
+def _send(pipe: Connection, message: dict[str, Any], files: Any = ()) -> None:
+    pipe.send_bytes(json.dumps({**message, "parts": len(files)}).encode())
     for data in files:
         pipe.send_bytes(data)
 
@@ -150,51 +150,64 @@ def _send(pipe: Connection, said: dict[str, Any], files: Any = ()) -> None:
 # ---- in the process ------------------------------------------------------------------
 
 
-def labour(pipe: Connection, known: dict[str, Calibration], limits: Limits) -> None:
-    """Do orders until the server is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to answer
-    _leave_no_core()
-    threading.Thread(target=_end_with_the_server, daemon=True).start()
-    from semisure.web import work
+def worker_main(
+    pipe: Connection, calibrations: dict[str, Calibration], limits: Limits
+) -> None:
+    """Run orders until the server is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
+    _disable_core_dumps()
+    threading.Thread(target=_exit_with_server, daemon=True).start()
+    from semisure.web import results
 
-    work.warm_up()
+    results.warm_up()
     _send(pipe, {"ready": True})
     with suppress(EOFError, BrokenPipeError):
         while True:
-            order = _receive(pipe)
-            try:
-                files = work.run(
-                    order, known, limits, lambda stage: _send(pipe, {"stage": stage})
-                )
-            except SemisureError as error:
-                _send(pipe, {"failed": str(error)})
-            except MemoryError:
-                _send(pipe, {"failed": NO_MEMORY})
-            except (EOFError, BrokenPipeError):
-                raise
-            except Exception:
-                logger.exception("A job failed")
-                _send(pipe, {"failed": BUG})
-            else:
-                _send(pipe, {"files": list(files)}, files.values())
+            _answer(pipe, _receive(pipe), calibrations, limits)
+
+
+def _answer(
+    pipe: Connection,
+    order: Order,
+    calibrations: dict[str, Calibration],
+    limits: Limits,
+) -> None:
+    """Run one order; send its stages, then its files or why it has none."""
+    from semisure.web import results
+
+    try:
+        files = results.result_files(
+            order, calibrations, limits, lambda stage: _send(pipe, {"stage": stage})
+        )
+    except SemisureError as error:
+        _send(pipe, {"failed": str(error)})
+    except MemoryError:
+        _send(pipe, {"failed": NO_MEMORY})
+    except (EOFError, BrokenPipeError):  # the server is gone
+        raise
+    except Exception:
+        logger.exception("A job failed")
+        _send(pipe, {"failed": BUG})
+    else:
+        _send(pipe, {"files": list(files)}, files.values())
 
 
 def _receive(pipe: Connection) -> Order:
-    said = json.loads(pipe.recv_bytes())
-    parts = [pipe.recv_bytes() for _ in range(said.pop("parts"))]
-    return Order(files=(parts[0], parts[1]) if parts else None, **said)
+    message = json.loads(pipe.recv_bytes())
+    parts = [pipe.recv_bytes() for _ in range(message.pop("parts"))]
+    return Order(files=(parts[0], parts[1]) if parts else None, **message)
 
 
-def _end_with_the_server() -> None:
-    """A server that was killed cannot kill its workers; they see to it themselves."""
+def _exit_with_server() -> None:
+    """A server that was killed cannot kill its workers, so they watch it."""
     server = parent_process()
     if server is not None:
         wait([server.sentinel])
         os._exit(1)
 
 
-def _leave_no_core() -> None:
-    """A crash must not write the memory it had to the disk."""
+def _disable_core_dumps() -> None:
+    """A crash must not write users' images to the disk."""
     if sys.platform != "win32":
         import resource
 

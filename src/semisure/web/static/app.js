@@ -12,7 +12,7 @@ let menu = null;
 let chosen = [null, null]; // files
 let shown = null; // the result on the page
 let running = false;
-let current = null; // the id of the job under way
+let current = null; // the id of the running job
 
 async function ask(address, options) {
   let answer;
@@ -24,7 +24,7 @@ async function ask(address, options) {
   if (answer.ok) return answer.json();
   let detail = "";
   try { detail = (await answer.json()).detail; } catch { /* not ours */ }
-  throw new Error(typeof detail === "string" && detail ? detail : `The server said ${answer.status}.`);
+  throw new Error(typeof detail === "string" && detail ? detail : `The server answered ${answer.status}.`);
 }
 
 function complain(sentence) {
@@ -261,9 +261,9 @@ function numbers(page) {
   const rows = [
     ["Matches", page.matches.toLocaleString("en")],
     ["Median expected error", px(page.median_expected_px)],
-    ["Behind the homography", Math.round(page.effective_matches).toLocaleString("en")],
+    ["Effective matches", Math.round(page.effective_matches).toLocaleString("en")],
     ["Expected corner error", page.related ? px(page.expected_corner_error_px) : "–"],
-    ["Chance it means nothing", percent(page.model_failure)],
+    ["Chance of a meaningless fit", percent(page.model_failure)],
   ];
   $("numbers").replaceChildren(...rows.map(([term, value]) => {
     const box = document.createElement("div");

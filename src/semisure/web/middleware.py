@@ -1,4 +1,4 @@
-"""The door: who may ask, how much, and what browsers may do with the answer."""
+"""Middleware: refuses foreign and oversized requests, adds security headers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 class Guard:
-    """Checks each request's host, origin and length; adds headers to each answer."""
+    """Checks the host, origin and length of requests; adds headers to responses."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], body_bytes: int) -> None:
         self.app = app
@@ -51,20 +51,20 @@ class Guard:
         await answer(scope, self._counted(receive), send_with_headers)
 
     def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
-        # Another site's page can reach this server under a name of its own that it
-        # points here (DNS rebinding), or post a form to it; neither knows our name.
+        # Another site can point a host name of its own at this server (DNS rebinding),
+        # or post a form to it; then the host or the origin is not ours.
         host = headers.get("host", "")
-        if _name(f"//{host}") not in self.hosts:
+        if _host_name(f"//{host}") not in self.hosts:
             return _error(403, "This server does not answer to that host name.")
         if method not in SAFE_METHODS and not _same_origin(headers, host):
-            return _error(403, "Requests of other sites are refused.")
+            return _error(403, "Requests from other sites are refused.")
         length = headers.get("content-length", "0")
         if not length.isdigit() or len(length) > 18 or int(length) > self.body_bytes:
             return _error(413, too_large(self.body_bytes))
         return None
 
     def _counted(self, receive: Receive) -> Receive:
-        """A body without a stated length is cut off all the same."""
+        """Count the bytes too: a request need not state its length, or may lie."""
         left = self.body_bytes
 
         async def receive_counted() -> Message:
@@ -88,14 +88,14 @@ def _error(status: int, sentence: str) -> JSONResponse:
 
 
 def _same_origin(headers: Headers, host: str) -> bool:
-    """True unless a browser says that the request came from elsewhere."""
+    """False if a browser states that the request came from another site."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")
     return origin is None or origin in (f"http://{host}", f"https://{host}")
 
 
-def _name(address: str) -> str | None:
+def _host_name(address: str) -> str | None:
     try:
         return urlsplit(address).hostname
     except ValueError:

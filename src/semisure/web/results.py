@@ -1,11 +1,11 @@
-"""What a job does, in a worker process: from an order to the files of its result."""
+"""The files of a result: what a worker process makes of an order."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,30 +14,33 @@ from semisure.io.files import csv_bytes
 from semisure.io.images import Image, decode_image, jpeg, reduced
 from semisure.matchers import load_matcher
 from semisure.pipeline import PairResult, match_pair
-from semisure.refit import RefitMethod
+from semisure.refit import REFIT_METHODS
 from semisure.report import documents
 from semisure.report.overlay import compare
-from semisure.types import Calibration, Matcher, Matches
+from semisure.types import Calibration, Matcher, Matches, as_choice
 from semisure.web.limits import Limits
 from semisure.web.orders import EMBEDDED, REPORT, STAGES, Order
 from semisure.web.samples import load_sample
 
-Tell = Callable[[str], None]
+OnStage = Callable[[str], None]  # called with the name of each stage as it begins
 
 
-def run(
-    order: Order, calibrations: Mapping[str, Calibration], limits: Limits, tell: Tell
+def result_files(
+    order: Order,
+    calibrations: Mapping[str, Calibration],
+    limits: Limits,
+    on_stage: OnStage,
 ) -> dict[str, bytes]:
-    """Do what `order` says, `tell` each stage, and give the result as named files."""
-    tell(STAGES[0])
+    """Run `order` and return its result as files by name."""
+    on_stage(STAGES[0])
     images = _images(order, limits)
 
     def matcher(image0: Image, image1: Image) -> Matches:
-        tell(STAGES[1])
+        on_stage(STAGES[1])
         matcher = _loaded(order.matcher)
-        tell(STAGES[2])
+        on_stage(STAGES[2])
         matches = matcher(image0, image1)
-        tell(STAGES[3])
+        on_stage(STAGES[3])
         return matches
 
     pair = match_pair(
@@ -45,9 +48,9 @@ def run(
         matcher,
         calibrations[order.calibration],
         estimator=order.estimator,
-        method=cast(RefitMethod, order.method),
+        method=as_choice("method", order.method, REFIT_METHODS),
     )
-    tell(STAGES[4])
+    on_stage(STAGES[4])
     pictures = _pictures(images, pair, limits.shown_side)
     files = {
         **{f"{name}.jpg": jpeg(picture) for name, picture in pictures.items()},
@@ -56,13 +59,13 @@ def run(
         "semisure.csv": csv_bytes(pair.matches, **documents.columns(pair)),
     }
     if order.report:
-        tell(REPORT)
+        on_stage(REPORT)
         files["semisure.html"] = _report(order, images, pair)
     return files
 
 
 def warm_up() -> None:
-    """Load what nearly every job needs, before the first one waits for it."""
+    """Load what nearly every job needs, before the first job arrives."""
     _loaded(EMBEDDED)
 
 
@@ -80,18 +83,18 @@ def _images(order: Order, limits: Limits) -> tuple[Image, Image]:
     )
     for image, name in ((first, names[0]), (second, names[1])):
         if image.shape[0] * image.shape[1] > limits.pixels:
-            raise FileError(f"{name} has more pixels than it said.")
+            raise FileError(f"{name} has more pixels than its header states.")
     return first, second
 
 
 def _pictures(
     images: tuple[Image, Image], pair: PairResult, side: int
 ) -> dict[str, Image]:
-    """What the page shows, at most `side` px; no more of the images is kept."""
-    seen = compare(*images, pair.refit.initial, pair.refit.model, side)
-    pictures = {"image0": reduced(images[0], side), "image1": seen.base}
+    """The page's pictures, at most `side` px; nothing else of the images is kept."""
+    comparison = compare(*images, pair.refit.initial, pair.refit.model, side)
+    pictures = {"image0": reduced(images[0], side), "image1": comparison.base}
     for name in ("laid", "before", "after"):
-        picture = getattr(seen, name)
+        picture = getattr(comparison, name)
         if picture is not None:
             pictures[name] = picture
     return pictures
@@ -100,7 +103,7 @@ def _pictures(
 def _page_document(
     order: Order, pair: PairResult, pictures: Mapping[str, Image]
 ) -> dict[str, Any]:
-    """What the page draws: rounded, and in columns."""
+    """The numbers that the page shows, rounded and in columns."""
     rows = {
         "source": pair.matches.source,
         "target": pair.matches.target,
@@ -108,11 +111,11 @@ def _page_document(
         "failure": pair.failure,
         "weight": pair.refit.weight,
     }
-    middle = float(np.median(pair.expected_px)) if len(pair.matches) else None
+    median = float(np.median(pair.expected_px)) if len(pair.matches) else None
     return {
         **documents.document(pair),
         "chosen": order.chosen(),
-        "median_expected_px": middle,
+        "median_expected_px": median,
         "image_sizes": (pair.matches.source_size, pair.matches.target_size),
         "pictures": sorted(pictures),
         "columns": {name: np.round(row, 3).tolist() for name, row in rows.items()},
