@@ -14,19 +14,23 @@ from typer.testing import CliRunner
 
 from bench_trees import texture
 from semisure.bench import BENCHES, match_cache, paper
-from semisure.bench.depth import depth_residual
+from semisure.bench.cross_validation import folds
+from semisure.bench.data import pairs_of, usable
+from semisure.bench.exported import resizing
 from semisure.bench.figures import draw
-from semisure.bench.match_cache import Job, Setup, resizing
+from semisure.bench.law_scores import LawScores
+from semisure.bench.match_cache import Job, Setup
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome, Panel, Table, plain, rows_as_csv
+from semisure.bench.outcome_files import document, text_of, write_outcome
 from semisure.bench.parallel import Workers, workers
-from semisure.bench.run import document, run_bench, text_of, write_outcome
+from semisure.bench.run import run_bench
 from semisure.bench.studies.initial import binned
-from semisure.bench.studies.laws import Judged
 from semisure.bench.studies.posterior import curves
-from semisure.bench.study import Study, folds
+from semisure.bench.study import Study
+from semisure.bench.true_errors import depth_residual
 from semisure.cli import app
-from semisure.datasets.posed import Camera, PosedPair
+from semisure.datasets.posed import PosedCamera, PosedPair
 from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
@@ -157,13 +161,13 @@ def test_missing_image_is_named(tree: Path, tmp_path: Path) -> None:
 def test_results_do_not_depend_on_the_number_of_workers(
     tree: Path, tmp_path: Path
 ) -> None:
-    found = []
+    texts = []
     for count in (1, 2):
         options = options_for(tree, tmp_path / str(count))
         outcome = run_bench("homography", options, count=count)
-        made = document("homography", options, outcome)
-        found.append(json.dumps([made["tables"], made["rows"], made["notes"]]))
-    assert found[0] == found[1]
+        stored = document("homography", options, outcome)
+        texts.append(json.dumps([stored["tables"], stored["rows"], stored["notes"]]))
+    assert texts[0] == texts[1]
 
 
 def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Workers) -> None:
@@ -201,9 +205,8 @@ def test_no_group_is_split_by_folds() -> None:
 
 
 def test_limit_takes_pairs_from_everywhere(study: Study) -> None:
-    some = Study(replace(study.options, limit=3), study.workers).pairs(
-        study.options.data[0]
-    )
+    options = replace(study.options, limit=3)
+    some = pairs_of(options, options.data[0])
     assert [pair.name for pair in some] == ["i_a_2", "v_b_2", "v_c_2"]
 
 
@@ -233,7 +236,7 @@ def test_the_papers_tables_are_whole() -> None:
 
 
 def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -> None:
-    from semisure.bench.studies.arms import homography
+    from semisure.bench.studies.homography import homography
 
     outcome = homography(study)
     assert len(outcome.rows) == 6
@@ -252,7 +255,8 @@ def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -
 
 
 def test_estimators_and_weights_print_the_paper_beside_ours(study: Study) -> None:
-    from semisure.bench.studies.arms import estimators, weights
+    from semisure.bench.studies.estimators import estimators
+    from semisure.bench.studies.weights import weights
 
     table = estimators(study).tables[0]
     assert len(table.rows) == 5 * (2 + 3)
@@ -265,11 +269,12 @@ def test_without_a_shipped_calibration_the_fit_is_cross_validated(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     exported = study.exported("daisy")
-    monkeypatch.setattr("semisure.bench.study.SHIPPED", tmp_path)
-    laws, said = study.calibrations("daisy", exported)
-    assert "3-fold cross-validation by sequence" in said
-    by_group = {e.group: law for e, law in zip(exported, laws, strict=True)}
-    assert len({law.paper.fine_var_gain for law in by_group.values()}) == 3
+    monkeypatch.setattr("semisure.bench.calibrations.SHIPPED", tmp_path)
+    calibrations, remark = study.calibrations("daisy", exported)
+    assert "3-fold cross-validation by sequence" in remark
+    pairs = zip(exported, calibrations, strict=True)
+    by_group = {e.group: both.paper.fine_var_gain for e, both in pairs}
+    assert len(set(by_group.values())) == 3
 
 
 def test_a_pair_without_matches_errs_infinitely(tmp_path: Path, cache: Path) -> None:
@@ -339,14 +344,14 @@ def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
 
 
 def test_strata_and_ece_of_a_law_by_hand() -> None:
-    judged = Judged(
+    scores = LawScores(
         nll=np.array([1.0, 2.0, 6.0]),
         expected=np.array([1.0, 2.0, 10.0]),
         observed=np.array([1.0, 3.0, 20.0]),
     )
     # Mean 3; below 8 px the mean of 1 and 2; nothing beyond 64. One match a bin: the
     # gaps are 0, 1 and 10. The order is the same.
-    numbers = judged.numbers()
+    numbers = scores.numbers()
     np.testing.assert_allclose(numbers[:3], [3.0, 1.5, 6.0])
     assert np.isnan(numbers[3])
     np.testing.assert_allclose(numbers[4:], [11 / 3, 1.0])
@@ -358,12 +363,12 @@ def test_bins_of_initial_error_by_hand() -> None:
         for base, core, n in ((0.5, 0.6, 9), (2.0, 1.0, 15), (2.5, 2.0, 11))
     ]
     rows.append({**rows[0], "base": float("inf"), "core": float("inf")})
-    found = binned(rows, "core")
-    assert len(found) == 7
+    bins = binned(rows, "core")
+    assert len(bins) == 7
     # Reductions 1 and 0.5, both better; 5 and 1 more inliers; 50 % and 20 %.
-    np.testing.assert_allclose(found[1], [2, 0.75, 100, 3, 35])
-    np.testing.assert_allclose(found[0], [1, -0.1, 0, -1, -20])
-    assert [row[0] for row in found[2:]] == [0] * 5
+    np.testing.assert_allclose(bins[1], [2, 0.75, 100, 3, 35])
+    np.testing.assert_allclose(bins[0], [1, -0.1, 0, -1, -20])
+    assert [row[0] for row in bins[2:]] == [0] * 5
 
 
 def test_roc_and_precision_by_hand() -> None:
@@ -441,7 +446,7 @@ def test_all_on_one_page_with_what_is_missing(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     some = {name: BENCHES[name] for name in ("homography", "laws")}
-    monkeypatch.setattr("semisure.bench.everything.BENCHES", some)
+    monkeypatch.setattr("semisure.bench.run.BENCHES", some)
     # A single sequence: whatever needs cross-validation is skipped with its reason.
     for name in ("1.png", "2.png", "H_1_2"):
         target = tmp_path / "data" / "i_a" / name
@@ -467,7 +472,7 @@ def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
         if k == 1:
             depth[hidden_from_row:] = 2000  # something stands before the wall
         cv2.imwrite(str(folder / f"{k}.png"), depth)
-        camera = Camera(
+        camera = PosedCamera(
             image=folder / f"{k}.jpg",
             K=np.diag([64.0, 64.0, 1.0]),
             R=np.eye(3),
@@ -492,12 +497,12 @@ def test_residual_from_depth_by_hand(tmp_path: Path, side: int) -> None:
         target_size=(64, 48),
         side=side,
     )
-    found = depth_residual(pair, matches)
+    residual = depth_residual(pair, matches)
     # The truth is 4 px to the right: off by (1, −2) in image 1, by (−1, 2) in image 0.
     off = np.array([1.0, -2.0]) * (1 if side else -1)
-    np.testing.assert_allclose(found[:2], [off, off], atol=1e-9)
+    np.testing.assert_allclose(residual[:2], [off, off], atol=1e-9)
     # Hidden in image 1; and beyond its edge, or of no depth there.
-    assert np.isnan(found[2:]).all()
+    assert np.isnan(residual[2:]).all()
 
 
 def test_posed_pairs_without_depth_or_for_homographies_are_refused(
@@ -511,12 +516,13 @@ def test_posed_pairs_without_depth_or_for_homographies_are_refused(
     (tmp_path / "cameras.txt").touch()
     (tmp_path / "pairs.csv").touch()
     with pytest.raises(InputError, match="no homographies: "):
-        study.on([tmp_path]).fit_for(BENCHES["homography"])
+        usable(study.on([tmp_path]).options, BENCHES["homography"])
     tree = study.options.data[0]
-    both = study.on([tree, tmp_path])
-    assert list(both.fit_for(BENCHES["homography"]).options.data) == [tree]
-    assert "no homographies" in both.log[0]
-    assert list(both.fit_for(BENCHES["laws"]).options.data) == [tree, tmp_path]
+    both = study.on([tree, tmp_path]).options
+    planar = usable(both, BENCHES["homography"])
+    assert planar.roots == [tree]
+    assert "no homographies" in planar.remarks[0]
+    assert usable(both, BENCHES["laws"]).roots == [tree, tmp_path]
 
 
 def test_laws_on_posed_scenes(cache: Path, pool: Workers) -> None:

@@ -11,11 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from semisure.bench import BENCHES, match_cache, paper
+from semisure.bench.data import usable
+from semisure.bench.lifted_matches import observed
 from semisure.bench.match_cache import Job, Setup
 from semisure.bench.options import Options
+from semisure.bench.outcome_files import document, text_of, write_outcome
 from semisure.bench.parallel import Workers
-from semisure.bench.query import observed
-from semisure.bench.run import document, text_of, write_outcome
 from semisure.bench.studies.localisation import (
     JUDGE,
     aachen_table,
@@ -47,10 +48,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def study(place: Path, pool: Workers, tmp_path: Path) -> Study:
     return Study(Options(data=[place], cache=tmp_path / "cache"), pool)
-
-
-def on(study: Study, **changed) -> Study:
-    return replace(study, options=replace(study.options, **changed))
 
 
 # -- by hand
@@ -177,7 +174,7 @@ def test_a_map_with_truth_end_to_end(study: Study, tmp_path: Path) -> None:
 
 
 def test_cameras_and_map_follow_a_size(study: Study) -> None:
-    smaller = on(study, size=(288, 240))
+    smaller = study.changed(size=(288, 240))
     outcome = localisation(smaller)
     assert all(found["core+ m"] < 0.02 for found in outcome.rows)
     assert "images at 288 × 240" in text_of(outcome)
@@ -191,7 +188,8 @@ def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) ->
     path = tmp_path / "shifted.json"
     shifted = replace(load_calibration("daisy"), location=(0.05, 0.0))
     save_calibration(shifted, path)
-    found = localisation(on(study, calibration=str(path))).rows[0]
+    files = {"calibration": str(path), "faithful": "daisy"}
+    found = localisation(study.changed(**files)).rows[0]
     # A shift that is not there moves what it is taken off, and that only.
     plain = localisation(study).rows[0]
     assert found["base m"] == plain["base m"]
@@ -233,7 +231,7 @@ def test_all_runs_what_a_map_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     some = {name: BENCHES[name] for name in ("homography", "localisation", "relative")}
-    monkeypatch.setattr("semisure.bench.everything.BENCHES", some)
+    monkeypatch.setattr("semisure.bench.run.BENCHES", some)
     root, out = write_aachen(tmp_path / "aachen"), tmp_path / "out"
     done = CliRunner().invoke(
         app, ["bench", "all", "--data", str(root), "-o", str(out)]
@@ -261,21 +259,21 @@ def test_what_cannot_be_localised_is_one_sentence(
     study: Study, place: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"needs a map .*but no map to localise in"):
-        on(study, data=[tmp_path]).fit_for(BENCHES["localisation"])
+        usable(study.on([tmp_path]).options, BENCHES["localisation"])
     with pytest.raises(InputError, match=r"camera pose must be one of .*'gc-ransac'"):
-        localisation(on(study, estimator="gc-ransac"))
+        localisation(study.changed(estimator="gc-ransac"))
     with pytest.raises(InputError, match="no shipped calibration of loftr"):
-        localisation(on(study, matchers=("loftr",)))
+        localisation(study.changed(matchers=("loftr",)))
     strange = write_aachen(tmp_path / "strange")
     (strange / "pairs" / RETRIEVAL).write_text("query/day/q.png db/gone.png\n")
     with pytest.raises(InputError, match="has none of the images retrieved"):
-        localisation(on(study, data=[strange]))
+        localisation(study.changed(data=[strange]))
     aachen = tmp_path / "aachen"
     (aachen / "queries").mkdir(parents=True)
     with pytest.raises(FileError, match=r"expected .*aachen/images_upright"):
-        localisation(on(study, data=[aachen]))
-    both = on(study, data=[tmp_path, aachen, place])
-    assert both.fit_for(BENCHES["localisation"]).options.data == [aachen, place]
+        localisation(study.changed(data=[aachen]))
+    both = study.on([tmp_path, aachen, place]).options
+    assert usable(both, BENCHES["localisation"]).roots == [aachen, place]
     assert find_sets(aachen) == [aachen]
     assert BENCHES["localisation"].as_they_are
 
@@ -284,4 +282,4 @@ def test_a_mapped_image_that_is_gone_is_named(study: Study, tmp_path: Path) -> N
     root = write_located(tmp_path / "place")
     (root / "images" / "b.png").unlink()
     with pytest.raises(FileError, match=r"There is no image .*b\.png"):
-        localisation(on(study, data=[root]))
+        localisation(study.changed(data=[root]))

@@ -13,12 +13,13 @@ import pytest
 
 from semisure.bench import paper
 from semisure.bench.figures import draw, rendered
+from semisure.bench.native_files import read_native
 from semisure.bench.options import Options
 from semisure.bench.outcome import EllipsePanel, MatchPanel, Panel, Radar
+from semisure.bench.outcome_files import write_outcome
 from semisure.bench.parallel import Workers
-from semisure.bench.run import of_study, write_outcome
+from semisure.bench.run import of_study
 from semisure.bench.studies.blur import AXES, SIGMA_PX, blurred, easiest, refined_side
-from semisure.bench.studies.native import read_native
 from semisure.bench.studies.qualitative import chosen
 from semisure.bench.study import Study
 from semisure.errors import FileError

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from semisure.bench import BENCHES, paper
+from semisure.bench.data import usable
 from semisure.bench.options import Options
+from semisure.bench.outcome_files import document, write_outcome
 from semisure.bench.parallel import Workers
-from semisure.bench.run import document, write_outcome
+from semisure.bench.relative_poses import ARMS, anchor_depth
 from semisure.bench.studies.relative import (
-    ARMS,
     ERROR,
     GAIN,
     THRESHOLDS,
-    anchor_depth,
     block,
     relative,
 )
@@ -222,9 +222,9 @@ def test_every_layout_is_recognised(listed: Path, tmp_path: Path, study) -> None
     plane = tmp_path / "plane"
     (plane / "v_a").mkdir(parents=True)
     np.savetxt(plane / "v_a" / "H_1_2", np.eye(3))
-    mixed = study.on([plane, internet])
-    assert mixed.fit_for(BENCHES["relative"]).options.data == [internet]
-    assert mixed.fit_for(BENCHES["laws"]).options.data == [plane]  # it has no depth
+    mixed = study.on([plane, internet]).options
+    assert usable(mixed, BENCHES["relative"]).roots == [internet]
+    assert usable(mixed, BENCHES["laws"]).roots == [plane]  # the other has no depth
 
 
 @pytest.fixture
@@ -236,19 +236,17 @@ def test_pairs_of_little_overlap_or_angle_are_left_out(tmp_path: Path, study) ->
     few = PAIRS.replace("0.8,7", "0.2,7").replace("0.8,8", "0.8,4")
     root = write_list(tmp_path / "few", few, depth=False)
     with pytest.raises(InputError, match="no pair of enough overlap and angle"):
-        relative(replace(study, options=replace(study.options, data=[root])))
+        relative(study.on([root]))
 
 
 # -- what goes wrong
 
 
 def test_another_estimator_or_folder_is_one_sentence(study: Study, tmp_path) -> None:
-    wrong = replace(study.options, estimator="gc-ransac")
     with pytest.raises(InputError, match=r"one of ransac, .* but is 'gc-ransac'"):
-        relative(replace(study, options=wrong))
-    wrong = replace(study.options, data=[tmp_path])
+        relative(study.changed(estimator="gc-ransac"))
     with pytest.raises(InputError, match=r"needs pairs with cameras.*but no cameras"):
-        replace(study, options=wrong).fit_for(BENCHES["relative"])
+        usable(study.on([tmp_path]).options, BENCHES["relative"])
 
 
 @pytest.mark.parametrize(
@@ -264,7 +262,7 @@ def test_missing_files_of_a_list_are_named(
     root = write_list(tmp_path / "list", depth=False)
     (root / gone).unlink()
     with pytest.raises(FileError, match=said):
-        relative(replace(study, options=replace(study.options, data=[root])))
+        relative(study.on([root]))
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,14 @@ from typer.testing import CliRunner
 
 from bench_trees import texture
 from semisure.bench import BENCHES
+from semisure.bench.data import LIST_PAIRS, pairs_of, usable
 from semisure.bench.options import Options
+from semisure.bench.outcome_files import write_outcome
 from semisure.bench.parallel import Workers
 from semisure.bench.row_cache import Call, described, remembered
-from semisure.bench.run import of_study, write_outcome
-from semisure.bench.study import LIST_PAIRS, Study, with_truth
+from semisure.bench.run import of_study
+from semisure.bench.study import Study
+from semisure.bench.true_errors import with_truth
 from semisure.bench.views import with_views
 from semisure.cli import app
 from semisure.datasets.layouts import find_sets, has_depth, read_pairs
@@ -26,9 +29,9 @@ from semisure.errors import FileError, FitError, InputError
 from semisure.geometry.homography import project
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, write_png
-from semisure.types import Pair
 
 SIZE = (160, 120)
+LAWS = ("daisy", "daisy-faithful")  # files that the bench calibration writes
 
 
 def add_sequence(folder: Path, seed: int) -> None:
@@ -79,13 +82,13 @@ def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Workers) -> None
         "hpatches": [planar],
         "mtv": [thermal],
     }
-    fit = study.fit_for(BENCHES["weights"])
-    assert fit.options.data == [planar]
-    (said,) = study.log
-    assert said.startswith("Left out, another protocol")
-    assert said.endswith(": thermal.")
+    one = usable(options, BENCHES["weights"])
+    assert one.roots == [planar]
+    (remark,) = one.remarks
+    assert remark.startswith("Left out, another protocol")
+    assert remark.endswith(": thermal.")
     # Table 1 has both.
-    assert study.fit_for(BENCHES["homography"]).options.data == [planar, thermal]
+    assert usable(options, BENCHES["homography"]).roots == [planar, thermal]
 
 
 def test_table_1_judges_each_protocol_at_its_thresholds(
@@ -190,20 +193,19 @@ def test_an_interrupted_evaluation_goes_on(
 
 def test_views_are_seen_by_their_homography(root: Path, tmp_path: Path) -> None:
     pairs = read_pairs(root / "planar")
-    first, second, *_ = made = with_views(pairs, 2, 0, tmp_path)
-    assert [pair.name for pair in made] == [
+    first, second, *_ = views = with_views(pairs, 2, 0, tmp_path)
+    assert [pair.name for pair in views] == [
         "i_a_2_view0",
         "i_a_2_view1",
         "v_b_2_view0",
         "v_b_2_view1",
     ]
-    assert isinstance(first, Pair)
-    assert isinstance(second, Pair)
+    assert first.H_01 is not None
+    assert second.H_01 is not None
     assert not np.allclose(first.H_01, second.H_01)
     again = with_views(pairs[1:], 2, 0, tmp_path)[0]
-    assert again.image1 == made[2].image1  # type: ignore[union-attr]
+    assert again.image1 == views[2].image1
     # Image 0 carried by the truth looks like the view wherever both are.
-    assert first.H_01 is not None
     view = read_image(first.image1).astype(float)
     image = read_image(first.image0)
     carried = cv2.warpPerspective(image, first.H_01, (320, 240), flags=cv2.INTER_AREA)
@@ -225,7 +227,7 @@ def test_photos_without_truth_are_seen_twice(pool: Workers, tmp_path: Path) -> N
             tmp_path
         )  # only where they are named: they have no truth of their own
     study = study_of(pool, tmp_path / "c", photos, views=2)
-    pairs = study.pairs(photos)
+    pairs = pairs_of(study.options, photos)
     assert [pair.name for pair in pairs] == ["0_view0", "0_view1", "1_view0", "1_view1"]
     exported = study.exported("daisy")
     # Two views of a photo are never on both sides of a split.
@@ -242,9 +244,8 @@ def test_calibration_on_another_data_set(
     study = study_of(pool, tmp_path, thermal, calibrate_on=planar)
     outcome = of_study("homography", study)
     assert "daisy: calibrated on 2 pairs of planar." in outcome.notes
-    same = study_of(pool, tmp_path, planar, calibrate_on=planar)
     with pytest.raises(InputError, match="another folder than --data"):
-        of_study("homography", same)
+        study_of(pool, tmp_path, planar, calibrate_on=planar)
 
 
 def test_calibrations_fitted_to_data_are_files_that_commands_take(
@@ -262,15 +263,12 @@ def test_calibrations_fitted_to_data_are_files_that_commands_take(
     assert faithful.location is None
     assert faithful.paper_symbols()["k_m"] == outcome.tables[0].rows[0][6]
     assert ours.provenance["pairs"] == 2
-    again = study_of(
-        pool,
-        tmp_path / "c",
-        root / "planar",
-        calibration=str(tmp_path / "out" / "daisy.json"),
-    )
-    assert "daisy: calibration daisy.json, location off for core." in (
-        of_study("homography", again).notes
-    )
+    files = {name: str(tmp_path / "out" / f"{name}.json") for name in LAWS}
+    again = study.changed(calibration=files["daisy"], faithful=files["daisy-faithful"])
+    assert (
+        "daisy: calibration daisy.json for core+, daisy-faithful.json for the paper's "
+        "arms."
+    ) in of_study("homography", again).notes
 
 
 def write_megadepth(root: Path, scene: str, size: tuple[int, int]) -> None:
@@ -341,12 +339,11 @@ def test_lists_of_video_pairs_are_thinned(pool: Workers, tmp_path: Path) -> None
         "\n".join(["name0,name1,overlap,tri_angle_deg", *rows])
     )
     assert len(read_pairs(data)) == 190
-    study = study_of(pool, tmp_path, data)
-    assert len(study.pairs(data)) == LIST_PAIRS
-    many = replace(study, options=replace(study.options, limit=150))
-    assert len(many.pairs(data)) == 150
+    options = study_of(pool, tmp_path, data).options
+    assert len(pairs_of(options, data)) == LIST_PAIRS
+    assert len(pairs_of(replace(options, limit=150), data)) == 150
     with pytest.raises(InputError, match="no depth, so the matches' true errors"):
-        study.fit_for(BENCHES["laws"])
+        usable(options, BENCHES["laws"])
 
 
 def test_command_finds_the_data_and_reads_its_flags(root: Path, tmp_path: Path) -> None:
@@ -371,7 +368,6 @@ def test_a_point_of_a_view_is_where_the_homography_says(tmp_path: Path) -> None:
         write_png(tmp_path / "s" / name, photo)
     np.savetxt(tmp_path / "s" / "H_1_2", np.eye(3))
     (pair,) = with_views(read_pairs(tmp_path), 1, 3, tmp_path / "views")
-    assert isinstance(pair, Pair)
     view = read_image(pair.image1).mean(axis=2)
     y, x = np.mgrid[:120, :160]
     middle = np.array([(x * view).sum(), (y * view).sum()]) / view.sum()

@@ -12,8 +12,8 @@ from typing import Literal
 
 from semisure.errors import InputError
 
-# What a bench needs to know of its pairs: a homography; their matches' true errors,
-# which depth tells too; cameras; or a map to localise in.
+# What a bench needs to know of its pairs: a homography; the true errors of their
+# matches, by homography or by depth; cameras; or a map to localise in.
 Truth = Literal["homography", "errors", "pose", "map"]
 
 
@@ -21,8 +21,7 @@ Truth = Literal["homography", "errors", "pose", "map"]
 class Entry:
     """One table or figure as `semisure bench --list` shows it."""
 
-    name: str
-    module: str
+    name: str  # also of its module and of the function in it
     paper: str  # where the paper has it
     what: str
     truth: Truth = "homography"
@@ -45,24 +44,21 @@ _SEVERAL = ", of two sequences or scenes or more"
 _ENTRIES = (
     Entry(
         "homography",
-        "arms",
         "Tab. 1",
         "homography AUC by matcher, base, CoRe and core+",
         protocols=True,
     ),
     Entry(
         "localisation",
-        "localisation",
         "Tab. 2",
         "camera poses of queries in a map, base, CoRe and core+",
         "map",
         as_they_are=True,
     ),
-    Entry("estimators", "arms", "Tab. 4", "homography AUC by robust estimator"),
-    Entry("weights", "arms", "Tab. 3", "homography AUC by refit weight"),
-    Entry("radar", "radar", "Fig. 1", "AUC at 3 px by matcher and by estimator"),
+    Entry("estimators", "Tab. 4", "homography AUC by robust estimator"),
+    Entry("weights", "Tab. 3", "homography AUC by refit weight"),
+    Entry("radar", "Fig. 1", "AUC at 3 px by matcher and by estimator"),
     Entry(
-        "laws",
         "laws",
         "Tab. 5",
         "NLL, ECE and rank correlation by error law",
@@ -71,14 +67,12 @@ _ENTRIES = (
     ),
     Entry(
         "resolution",
-        "resolution",
         "Fig. 5",
         "a calibration judged at other image sizes",
         "errors",
         _SEVERAL,
     ),
     Entry(
-        "tail",
         "tail",
         "Fig. 4",
         "tail mass by matcher and data set",
@@ -88,31 +82,26 @@ _ENTRIES = (
     ),
     Entry(
         "runtime",
-        "runtime",
         "Fig. 6",
         "milliseconds of matching, cues, estimator, law and refit",
     ),
     Entry(
-        "initial",
         "initial",
         "supplement B.1",
         "what the refit makes of better and worse starts",
     ),
     Entry(
         "posterior",
-        "posterior",
         "supplement B.2",
         "reliability, ROC and PR of the coarse-success posterior",
     ),
     Entry(
-        "quantity",
         "quantity",
         "supplement B.3",
         "fits to 2, 5, 10, … calibration pairs",
         also=_SEVERAL,
     ),
     Entry(
-        "relative",
         "relative",
         "supplement B.4",
         "relative-pose AUC, base, CoRe with and without depth, and core+",
@@ -122,7 +111,6 @@ _ENTRIES = (
     ),
     Entry(
         "calibration",
-        "calibration",
         "Alg. 1",
         "the law fitted to 200 pairs with truth, and its file",
         "errors",
@@ -130,19 +118,16 @@ _ENTRIES = (
     ),
     Entry(
         "native",
-        "native",
         "supplement B.5",
         "how well uncertainties single out large errors, other matchers' too",
         "errors",
     ),
     Entry(
         "blur",
-        "blur",
         "supplement C.1",
         "ellipses under horizontal and vertical blur",
     ),
     Entry(
-        "qualitative",
         "qualitative",
         "Fig. 3, supplement C.2",
         "pairs from easy to hard with their matches and errors before and after",

@@ -1,9 +1,9 @@
 """Matches exported once into a cache of one NPZ file per image pair.
 
 A file is named by the digest of all that its content rests on: both images, the size
-they were brought to, the matcher with its settings, its weights and our code. A changed
-setting therefore looks for another file and never finds a stale one. Files are put in
-place whole, and carry a digest of their own arrays; a damaged one is made again.
+they were brought to, the matcher with its settings, its weights and its own code. A
+changed setting therefore looks for another file and never finds a stale one. Files are
+put in place whole, and carry a digest of their own arrays; a damaged one is made again.
 """
 
 from __future__ import annotations
@@ -11,21 +11,30 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
+from semisure.bench.exported import (
+    AnyPair,
+    Exported,
+    Size,
+    group_of,
+    images_of,
+    resizing,
+)
 from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError
-from semisure.geometry.homography import project
 from semisure.io.atomic import write_atomically
-from semisure.io.files import arrays_of, load_arrays, matches_from
+from semisure.io.files import arrays_of, load_arrays
 from semisure.io.images import read_image, resized
 from semisure.matchers import load_matcher, refines_source
 from semisure.matchers._stopwatch import seconds_on_cues
-from semisure.types import Array, FloatArray, Matcher, Matches, Pair
+from semisure.types import Array, Matcher, Matrix3, Pair
 
 _DIGEST = "digest"
 
@@ -35,7 +44,7 @@ class Setup:
     """Who matches, and at what size: the paper brings images to one fixed size."""
 
     matcher: str
-    size: tuple[int, int] | None = (1280, 960)  # None: as they are
+    size: Size | None = (1280, 960)  # None: as they are
     query_first: bool = False  # image 0 is a query and must be the refined side
     max_side: int | None = None  # of what the matcher looks at; None: its own
     weights: Path | None = None
@@ -46,39 +55,10 @@ class Setup:
 class Job:
     """One pair to be exported, and where to."""
 
-    pair: Pair | PosedPair
+    pair: AnyPair
     setup: Setup
     cache: Path
     fingerprint: str  # of the matcher's weights and code
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Exported:
-    """A pair whose matches are in the cache."""
-
-    name: str
-    group: str  # pairs that share an image: never split by cross-validation
-    truth: FloatArray | PosedPair | None  # between the images as they were matched
-    sizes: tuple[tuple[int, int], tuple[int, int]]  # of the images before
-    file: Path
-    seconds: float  # of matching, when it was done
-    cue_seconds: float  # of these, on what only the cues need
-    images: tuple[Path, Path]
-    size: tuple[int, int] | None  # that they were brought to
-
-    def matches(self) -> Matches:
-        return stored_matches(self.file)
-
-    @property
-    def H_01(self) -> FloatArray:
-        """The true homography."""
-        assert isinstance(self.truth, np.ndarray)
-        return self.truth
-
-
-def stored_matches(file: Path) -> Matches:
-    """The matches in a file of the cache."""
-    return matches_from(load_arrays(file), file)
 
 
 def export(job: Job) -> Exported:
@@ -96,7 +76,7 @@ def export(job: Job) -> Exported:
         name=job.pair.name,
         group=group_of(job.pair),
         truth=_truth(job.pair, to0, to1),
-        sizes=tuple((int(w), int(h)) for w, h in stored["before"]),  # type: ignore[arg-type]
+        sizes=(_size(stored["before"][0]), _size(stored["before"][1])),
         file=file,
         seconds=float(stored["seconds"]),
         cue_seconds=float(stored["cue_seconds"]),
@@ -105,17 +85,12 @@ def export(job: Job) -> Exported:
     )
 
 
-def attempt(job: Job) -> Exported | FileError:
-    """The same, where a file that cannot be read is an answer: the others go on."""
-    try:
-        return export(job)
-    except FileError as error:
-        return error
+def _size(width_height: Array) -> Size:
+    return int(width_height[0]), int(width_height[1])
 
 
-def _truth(
-    pair: Pair | PosedPair, to0: FloatArray, to1: FloatArray
-) -> FloatArray | PosedPair | None:
+def _truth(pair: AnyPair, to0: Matrix3, to1: Matrix3) -> Matrix3 | PosedPair | None:
+    """The truth between the images at the size they were brought to."""
     if isinstance(pair, Pair):
         if pair.H_01 is None:
             return None
@@ -124,19 +99,6 @@ def _truth(
     return replace(
         pair, camera0=replace(a, K=to0 @ a.K), camera1=replace(b, K=to1 @ b.K)
     )
-
-
-def images_of(pair: Pair | PosedPair) -> tuple[Path, Path]:
-    if isinstance(pair, Pair):
-        return pair.image0, pair.image1
-    return pair.camera0.image, pair.camera1.image
-
-
-def group_of(pair: Pair | PosedPair) -> str:
-    """The sequence of a planar pair; the whole scene of a posed one."""
-    if isinstance(pair, Pair):
-        return pair.group or "/".join(pair.image0.parts[-2:])
-    return pair.scene
 
 
 def _match(job: Job) -> dict[str, Array]:
@@ -159,6 +121,7 @@ def _match(job: Job) -> dict[str, Array]:
 
 
 def _turned(setup: Setup) -> bool:
+    """True where the images must be swapped for the query to be refined."""
     return setup.query_first and not refines_source(setup.matcher)
 
 
@@ -172,28 +135,9 @@ def _matcher(setup: Setup) -> Matcher:
     )
 
 
-def resizing(before: FloatArray, after: FloatArray) -> FloatArray:
-    """The map of pixel centres from one image size to another, (p + 0.5) s − 0.5.
-
-    >>> resizing(np.array([100, 50]), np.array([200, 50])) @ [0, 0, 1]
-    array([0.5, 0. , 1. ])
-    """
-    s = np.asarray(after, dtype=np.float64) / np.asarray(before, dtype=np.float64)
-    H = np.diag([s[0], s[1], 1.0])
-    H[:2, 2] = 0.5 * s - 0.5
-    return H
-
-
-def moved(
-    points: FloatArray, before: tuple[int, int], after: tuple[int, int]
-) -> FloatArray:
-    """Points of an image of one size, in pixels of the same at another."""
-    return project(resizing(np.array(before), np.array(after)), points)
-
-
 def _file(job: Job) -> Path:
     setup = job.setup
-    made_of = {
+    ingredients = {
         "images": [_image_digest(p) for p in images_of(job.pair)],
         "matcher": setup.matcher,
         "size": setup.size,
@@ -202,8 +146,8 @@ def _file(job: Job) -> Path:
         "fingerprint": job.fingerprint,
     }
     if _turned(setup):
-        made_of["turned"] = True
-    text = json.dumps(made_of, sort_keys=True)
+        ingredients["turned"] = True
+    text = json.dumps(ingredients, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
     return job.cache / setup.matcher / f"{key}.npz"
 
@@ -226,7 +170,13 @@ def _digest(arrays: dict[str, Array]) -> Array:
 
 def _save(file: Path, arrays: dict[str, Array]) -> None:
     whole = {**arrays, _DIGEST: _digest(arrays)}
-    write_atomically(file, lambda out: np.savez_compressed(out, **whole))  # type: ignore[arg-type]
+    write_atomically(file, lambda out: _compress(out, whole))
+
+
+def _compress(out: IO[bytes], arrays: dict[str, Array]) -> None:
+    # NumPy's stubs take the second argument for `allow_pickle`.
+    save: Callable[..., None] = np.savez_compressed
+    save(out, **arrays)
 
 
 def _load(file: Path) -> dict[str, Array] | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from semisure.errors import InputError
 from semisure.estimators.settings import RansacSettings
 from semisure.matchers import check_name
+from semisure.types import as_choice
 
-Protocol = Literal["hpatches", "mtv"]
-PROTOCOLS: tuple[str, ...] = get_args(Protocol)
+Protocol: TypeAlias = Literal["hpatches", "mtv"]
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 SIZES: dict[Protocol, tuple[int, int]] = {"hpatches": (1280, 960), "mtv": (960, 640)}
 THRESHOLDS: dict[Protocol, tuple[int, ...]] = {
     "hpatches": (1, 3, 5, 10),
@@ -35,6 +36,7 @@ class Options:
     estimator: str = "ransac"  # the paper's
     threshold_px: float | None = None  # None: the bench's own
     calibration: str | None = None  # a file; None: shipped, else cross-validated
+    faithful: str | None = None  # the paper's law, where that file has a location
     calibrate_on: Path | None = None  # a data set to fit to instead
     native: Mapping[str, Path] = field(default_factory=dict)  # others' uncertainties
     cache: Path = Path("semisure-cache")
@@ -44,11 +46,8 @@ class Options:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.protocol not in (None, *PROTOCOLS):
-            raise InputError(
-                f"protocol must be one of {', '.join(PROTOCOLS)}, but is "
-                f"{self.protocol!r}."
-            )
+        if self.protocol is not None:
+            as_choice("protocol", self.protocol, PROTOCOLS)
         for name in self.matchers:
             check_name(name)
         if not self.matchers:
@@ -57,6 +56,16 @@ class Options:
             raise InputError("A bench needs at least one folder of data.")
         if self.views < 0:
             raise InputError(f"views must not be negative, but is {self.views}.")
+        if self.faithful is not None and self.calibration is None:
+            raise InputError(
+                "--faithful goes with --calibration, whose place it takes in the "
+                "paper's arms; give both."
+            )
+        if self.calibrate_on in self.data:
+            raise InputError(
+                f"--calibrate-on must be another folder than --data, but both are "
+                f"{self.calibrate_on}."
+            )
 
     def protocol_of(self, root: Path) -> Protocol:
         """The protocol given, else that of the folder's name."""

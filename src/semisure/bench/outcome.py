@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from semisure.io.images import Image
-from semisure.types import FloatArray, Matches
+from semisure.types import Matches, PerAxis, PerMatch, Points, Vector
 
 Cell = str | int | float | None
 
@@ -58,7 +58,7 @@ class Panel:
     title: str
     xlabel: str
     ylabel: str
-    lines: Mapping[str, tuple[FloatArray | Sequence[str], FloatArray]]
+    lines: Mapping[str, tuple[Vector | Sequence[str], Vector]]
     xscale: str = "linear"
     yscale: str = "linear"
     diagonal: bool = False  # y = x, where prediction meets observation
@@ -70,7 +70,7 @@ class Radar:
 
     title: str
     spokes: Sequence[str]
-    lines: Mapping[str, FloatArray]
+    lines: Mapping[str, Vector]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -81,7 +81,7 @@ class MatchPanel:
     image0: Image
     image1: Image
     matches: Matches
-    expected: FloatArray  # (n,) px
+    expected: PerMatch  # px
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -90,9 +90,9 @@ class EllipsePanel:
 
     title: str
     image: Image
-    points: FloatArray  # (n, 2) px
-    half_axes: FloatArray  # (n, 2) px
-    expected: FloatArray  # (n,) px
+    points: Points
+    half_axes: PerAxis  # px
+    expected: PerMatch  # px
     magnified: float
 
 
@@ -106,9 +106,18 @@ class Outcome:
     tables: Sequence[Table]
     rows: Sequence[dict[str, Any]] = ()
     figures: Mapping[str, Sequence[AnyPanel]] = field(default_factory=dict)
-    columns: Mapping[str, int] = field(default_factory=dict)  # of figures, if not ours
+    columns: Mapping[str, int] = field(default_factory=dict)  # of panels, by figure
     notes: Sequence[str] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)  # others, by name
+
+
+def where(rows: Sequence[dict[str, Any]], **values: str) -> list[dict[str, Any]]:
+    """The rows that hold these values.
+
+    >>> where([{"matcher": "daisy"}, {"matcher": "edm"}], matcher="edm")
+    [{'matcher': 'edm'}]
+    """
+    return [row for row in rows if all(row[k] == v for k, v in values.items())]
 
 
 def as_csv(rows: Sequence[Sequence[Any]]) -> bytes:

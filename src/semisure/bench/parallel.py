@@ -17,10 +17,10 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from semisure.errors import InputError, SemisureError
+from semisure.types import Tick, silent
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-Tick = Callable[[int, int], None]
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -35,7 +35,7 @@ class Workers:
         self,
         function: Callable[[Item], Answer],
         items: Sequence[Item],
-        tick: Tick | None = None,
+        tick: Tick = silent,
     ) -> list[Answer]:
         """The answers in the order of the items; the first error ends all."""
         waiting = [self.pool.submit(function, item) for item in items]
@@ -48,15 +48,14 @@ class Workers:
                 future.cancel()
 
 
-def _answer(future: Future[Answer], k: int, total: int, tick: Tick | None) -> Answer:
+def _answer(future: Future[Answer], k: int, total: int, tick: Tick) -> Answer:
     try:
         answer = future.result()
     except BrokenProcessPool:
         raise SemisureError(
             "A worker process died, perhaps for want of memory; try fewer --workers."
         ) from None
-    if tick is not None:
-        tick(k + 1, total)
+    tick(k + 1, total)
     return answer
 
 

@@ -1,8 +1,12 @@
 """Rows kept on disk, so that an interrupted evaluation goes on where it stopped.
 
 A row is named by the digest of all that it rests on: the function, its whole argument,
-our code and the versions of the libraries that compute. Whatever changes asks for
-another file and finds no stale one; a damaged file is made again.
+the code that computes it and the versions of the libraries. A change of any of these
+asks for another file and finds no stale one; a damaged file is made again.
+
+The code is that of the rooms that compute (:data:`ROOMS`), and of the modules of the
+bench that the function itself imports: reports, figures, pages and commands can change
+without a row being made again.
 """
 
 from __future__ import annotations
@@ -19,9 +23,23 @@ from typing import Any
 import numpy as np
 
 from semisure.io.atomic import write_atomically
+from semisure.io.sources import digest, room, sources_of
 
 Row = dict[str, Any]
 
+ROOMS = (
+    "types",
+    "geometry",
+    "mixture",
+    "error_laws",
+    "calibration",
+    "refit",
+    "estimators",
+    "maps",
+    "metrics",
+    "io.files",  # reads the matches
+)
+_OWN = ("bench", "datasets")  # rooms of which only the modules imported count
 _PACKAGES = ("numpy", "scipy", "opencv-python-headless", "poselib", "pycolmap")
 
 
@@ -42,11 +60,11 @@ def remembered(call: Call) -> Row:
     file = call.folder / f"{_key(call)}.json"
     row = _load(file)
     if row is None:
-        made = json.dumps(call.function(call.argument), default=_number)
-        whole = json.dumps({"digest": _sha(made), "row": made}).encode()
+        text = json.dumps(call.function(call.argument), default=_number)
+        whole = json.dumps({"digest": _sha(text), "row": text}).encode()
         write_atomically(file, lambda out: out.write(whole))
         # As it will come back from the file the next time.
-        row = json.loads(made)
+        row = json.loads(text)
     return row
 
 
@@ -59,8 +77,8 @@ def _number(value: Any) -> Any:
 def _load(file: Path) -> Row | None:
     try:
         stored = json.loads(file.read_bytes())
-        made = stored["row"]
-        return json.loads(made) if stored["digest"] == _sha(made) else None
+        text = stored["row"]
+        return json.loads(text) if stored["digest"] == _sha(text) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -71,8 +89,8 @@ def _sha(text: str) -> str:
 
 def _key(call: Call) -> str:
     name = f"{call.function.__module__}.{call.function.__qualname__}"
-    made_of = [name, _code(), described(call.argument)]
-    return _sha(json.dumps(made_of, sort_keys=True))[:24]
+    code = _code(call.function.__module__), _versions()
+    return _sha(json.dumps([name, code, described(call.argument)], sort_keys=True))[:24]
 
 
 def described(value: Any) -> Any:
@@ -97,17 +115,26 @@ def described(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be described.")
 
 
+def code_of(module: str) -> tuple[Path, ...]:
+    """The files that compute the rows of a module's functions."""
+    rooms = [path for name in ROOMS for path in room(name)]
+    own = {path for name in _OWN for path in room(name)}
+    imported = [path for path in sources_of(module) if path in own]
+    return tuple(dict.fromkeys([*rooms, *imported]))
+
+
+@lru_cache(maxsize=64)
+def _code(module: str) -> str:
+    return digest(code_of(module))
+
+
 @lru_cache(maxsize=1)
-def _code() -> str:
-    """Of our sources and of the libraries' versions."""
-    whole = hashlib.sha256()
-    package = Path(__file__).parents[1]
-    for path in sorted(package.rglob("*.py")):
-        whole.update(path.relative_to(package).as_posix().encode())
-        whole.update(path.read_bytes())
+def _versions() -> list[str]:
+    """Of the libraries that compute, as far as they are installed."""
+    versions = []
     for name in _PACKAGES:
         try:
-            whole.update(f"{name} {metadata.version(name)}".encode())
+            versions.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             continue
-    return whole.hexdigest()
+    return versions

@@ -1,115 +1,64 @@
-"""One bench from its name to the files it leaves."""
+"""Benches from their names to their outcomes."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from functools import partial
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from semisure.bench import BENCHES, check_name
+from semisure.bench.data import usable
 from semisure.bench.options import Options
-from semisure.bench.outcome import Outcome, as_csv, plain, rows_as_csv
-from semisure.bench.parallel import Tick, workers
-from semisure.bench.study import Study
-from semisure.io.atomic import write_atomically, write_json
-from semisure.report.html import versions
+from semisure.bench.outcome import Outcome
+from semisure.bench.parallel import workers
+from semisure.bench.study import Stages, Study
+from semisure.errors import SemisureError
 
 
 def run_bench(
-    name: str,
-    options: Options,
-    *,
-    count: int = 1,
-    tick: Callable[[str], Tick] | None = None,
+    name: str, options: Options, *, count: int = 1, tick: Stages | None = None
 ) -> Outcome:
     """The bench called `name` by `count` worker processes."""
     check_name(name)
-    with workers(count) as pool:
-        study = Study(options, pool) if tick is None else Study(options, pool, tick)
+    with _study(options, count, tick) as study:
         return of_study(name, study)
 
 
 def of_study(name: str, study: Study) -> Outcome:
     """The same with the processes at hand."""
     check_name(name)
-    entry = BENCHES[name]
-    module = importlib.import_module(f"semisure.bench.studies.{entry.module}")
-    study = replace(study, log=[])
-    outcome = getattr(module, name)(study.fit_for(entry))
+    data = usable(study.options, BENCHES[name])
+    study = replace(study.on(data.roots), log=[])
+    study.note(*data.remarks)
+    module = importlib.import_module(f"semisure.bench.studies.{name}")
+    outcome: Outcome = getattr(module, name)(study)
     return replace(outcome, notes=[*outcome.notes, *study.log])
 
 
-def text_of(outcome: Outcome) -> str:
-    """Tables and remarks as they are printed."""
-    tables = "\n".join(table.text() for table in outcome.tables)
-    return tables + "".join(f"\n{note}" for note in outcome.notes) + "\n"
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Outcomes by bench, and a sentence for each bench that could not be run."""
+
+    outcomes: dict[str, Outcome]
+    skipped: dict[str, str]
 
 
-def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -> None:
-    """Tables as text, CSV and JSON, rows as CSV, figures as PNG and SVG."""
-    from semisure.bench.figures import draw, rendered
-
-    files = {f"{name}.txt": f"{text_of(outcome)}\n{made_with(options)}\n".encode()}
-    for table in outcome.tables:
-        files[f"{table.name}.csv"] = as_csv([table.head, *table.rows])
-    if outcome.rows:
-        files[f"{name}_rows.csv"] = rows_as_csv(outcome.rows)
-    for figure_name, panels in outcome.figures.items():
-        if not panels:
-            continue
-        figure = draw(panels, outcome.columns.get(figure_name))
-        for kind in ("png", "svg"):
-            files[f"{figure_name}.{kind}"] = rendered(figure, kind)
-    for file, content in {**files, **outcome.files}.items():
-        write_atomically(folder / file, partial(_put, content))
-    write_json(folder / f"{name}.json", document(name, options, outcome))
+def run_all(
+    options: Options, *, count: int = 1, tick: Stages | None = None
+) -> Everything:
+    """All benches by the same worker processes; one that fails does not stop others."""
+    everything = Everything({}, {})
+    with _study(options, count, tick) as study:
+        for name in BENCHES:
+            try:
+                everything.outcomes[name] = of_study(name, study)
+            except SemisureError as error:
+                everything.skipped[name] = str(error)
+    return everything
 
 
-def made_with(options: Options) -> str:
-    """What is needed to get the same numbers, in a sentence."""
-    listed = ", ".join(" ".join(row) for row in versions(loaded_only=False))
-    sets = ", ".join(
-        "{} ({} × {})".format(root.name, *options.size_of(root))
-        for root in options.data
-    )
-    return (
-        f"Matchers {', '.join(options.matchers)}; data {sets}; {options.estimator}; "
-        f"seed {options.seed}. Made with {listed}."
-    )
-
-
-def _put(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)
-
-
-def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
-    """All of an outcome but its figures, with what is needed to repeat it."""
-    settings = asdict(options)
-    settings["data"] = {
-        str(root): {
-            "protocol": options.protocol_of(root),
-            "size": options.size
-            if BENCHES[name].as_they_are
-            else options.size_of(root),
-        }
-        for root in options.data
-    }
-    settings["native"] = {name: str(path) for name, path in options.native.items()}
-    for key in ("cache", "weights", "calibrate_on"):
-        settings[key] = None if settings[key] is None else str(settings[key])
-    if not BENCHES[name].as_they_are:  # those say in their remarks what they took
-        settings["threshold_px"] = options.ransac().threshold_px
-    return plain(
-        {
-            "bench": name,
-            "paper": BENCHES[name].paper,
-            "settings": settings,
-            "versions": dict(versions(loaded_only=False)),
-            "notes": list(outcome.notes),
-            "tables": [asdict(table) for table in outcome.tables],
-            "rows": list(outcome.rows),
-        }
-    )
+@contextmanager
+def _study(options: Options, count: int, tick: Stages | None) -> Iterator[Study]:
+    with workers(count) as pool:
+        yield Study(options, pool) if tick is None else Study(options, pool, tick)

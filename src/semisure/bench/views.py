@@ -1,9 +1,9 @@
 """Random views where data have no change of viewpoint, or no truth at all.
 
-The thermal pairs that can be had are aligned; MTV's are seen from different places. A
-random homography of the second image, composed with the truth, stands in for that. Of a
-photo without a partner two views are made, changed in light, noise and compression too:
-the truth between them is exact, which published homographies are not.
+The public thermal pairs are aligned; MTV's are seen from different places. A random
+homography of the second image, composed with the truth, stands in for that. A single
+photo becomes a pair of two views, changed in light, noise and compression too: the
+truth between them is exact, which published homographies are not.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.datasets.posed import PosedPair
+from semisure.bench.exported import AnyPair
 from semisure.io.images import Image, read_image, write_png
 from semisure.selfcal.random_views import random_pair, random_view
 from semisure.types import Pair
 
 
 def with_views(
-    pairs: Sequence[Pair | PosedPair], count: int, seed: int, folder: Path
-) -> list[Pair | PosedPair]:
-    """`count` pairs for each, whose second image is drawn anew and kept in `folder`."""
+    pairs: Sequence[AnyPair], count: int, seed: int, folder: Path
+) -> list[Pair]:
+    """`count` pairs for each, whose second image is drawn anew and kept in `folder`.
+
+    Pairs without a homography have no view.
+    """
     return [
         _view(pair, k, seed, folder)
         for pair in pairs
@@ -66,7 +69,7 @@ def _pair(photo: Path, k: int, seed: int, folder: Path) -> Pair:
 
 
 def _rng(image: Image, k: int, seed: int) -> np.random.Generator:
-    """Of the image, not of its place in a list: a limit changes no view."""
+    """Seeded by the image, not by its place in a list: a limit changes no view."""
     digest = hashlib.sha256(image.tobytes()).digest()
     return np.random.default_rng([seed, k, int.from_bytes(digest[:8], "big")])
 

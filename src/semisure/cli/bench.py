@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from semisure.cli.options import (
     Quiet,
     Seed,
     WeightsFile,
+    complete_calibrations,
     complete_matchers,
     parse_size,
 )
@@ -33,6 +35,61 @@ def _benches(incomplete: str) -> list[str]:
     return [name for name in (*BENCHES, ALL) if name.startswith(incomplete)]
 
 
+DataFolders = Annotated[
+    list[Path] | None,
+    typer.Option(help="A data set, or a folder of data sets; repeatable."),
+]
+MatcherNames = Annotated[
+    list[str] | None,
+    typer.Option(help="Default: daisy; repeatable.", autocompletion=complete_matchers),
+]
+ProtocolName = Annotated[
+    str | None,
+    typer.Option(
+        help="hpatches (1280x960; 1, 3, 5, 10 px) or mtv (960x640; 10 to 100 px); "
+        "default: mtv for folders named mtv or thermal."
+    ),
+]
+MaxSide = Annotated[int | None, typer.Option(help="Match at this size at most, px.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", help="Inlier threshold, px; default: the bench's own."),
+]
+FaithfulName = Annotated[
+    str | None,
+    typer.Option(
+        help="Law of the paper's arms, fitted without a location; needed where "
+        "--calibration has one.",
+        autocompletion=complete_calibrations,
+    ),
+]
+CalibrateOn = Annotated[
+    Path | None,
+    typer.Option(help="Fit both laws to 200 pairs of this folder, as the paper does."),
+]
+Native = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Another matcher's uncertainties; repeatable.", metavar="NAME=FOLDER"
+    ),
+]
+Views = Annotated[
+    int,
+    typer.Option(help="Replace each second image by this many random views of it."),
+]
+KeepGoing = Annotated[
+    bool, typer.Option("--keep-going", help="Leave out pairs that cannot be read.")
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option(help="Folder that keeps matches and rows; default: OUTPUT/matches."),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(help="At most so many pairs or queries of a folder, evenly."),
+]
+
+
 @app.command(
     epilog="Example: `semisure bench homography --data hpatches-sequences-release "
     "--matcher xfeat-star --workers 4 -o results`"
@@ -41,62 +98,27 @@ def bench(
     name: Annotated[
         str | None, typer.Argument(help="See --list.", autocompletion=_benches)
     ] = None,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(help="A data set, or a folder of such; repeatable."),
-    ] = None,
+    data: DataFolders = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder of results.")
     ] = Path("bench"),
-    matcher: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Default: daisy; may be repeated.", autocompletion=complete_matchers
-        ),
-    ] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            help="hpatches (1280x960; 1, 3, 5, 10 px) or mtv (960x640; 10 to 100 px); "
-            "default: mtv for folders named mtv or thermal."
-        ),
-    ] = None,
+    matcher: MatcherNames = None,
+    protocol: ProtocolName = None,
     size: Annotated[
         str | None, typer.Option(help="Bring images to WxH, not the paper's size.")
     ] = None,
-    max_side: Annotated[
-        int | None, typer.Option(help="The matcher looks at this at most, px.")
-    ] = None,
+    max_side: MaxSide = None,
     estimator: EstimatorName = "ransac",
-    threshold_px: Annotated[
-        float | None,
-        typer.Option("--threshold", help="Of inliers, px; default: the bench's own."),
-    ] = None,
+    threshold_px: Threshold = None,
     calibration: CalibrationName = None,
-    calibrate_on: Annotated[
-        Path | None,
-        typer.Option(help="Fit to 200 pairs of this folder, as the paper does."),
-    ] = None,
-    native: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another matcher's uncertainties; repeatable.", metavar="NAME=FOLDER"
-        ),
-    ] = None,
-    views: Annotated[
-        int, typer.Option(help="Random views of each second image instead of it.")
-    ] = 0,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Leave out pairs that cannot be read.")
-    ] = False,
-    cache: Annotated[
-        Path | None, typer.Option(help="Of matches; default: OUTPUT/matches.")
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(help="Pairs or queries of a folder, taken evenly."),
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    faithful: FaithfulName = None,
+    calibrate_on: CalibrateOn = None,
+    native: Native = None,
+    views: Views = 0,
+    keep_going: KeepGoing = False,
+    cache: CacheFolder = None,
+    limit: Limit = None,
+    workers: Annotated[int, typer.Option(help="Number of processes.")] = 1,
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
@@ -111,29 +133,25 @@ def bench(
     Matches are exported once and kept; evaluation runs no network. Interrupted, the
     command goes on where it stopped. Writes text, CSV, JSON, PNG and SVG.
     """
-    from semisure.bench import BENCHES, check_name
+    from semisure.bench import check_name
 
     if listed or name is None:
-        width = max(map(len, BENCHES))
-        for entry in BENCHES.values():
-            typer.echo(
-                f"{entry.name:<{width}}  {entry.paper}: {entry.what}; "
-                f"needs {entry.needs}"
-            )
-        typer.echo(f"{ALL:<{width}}  all of these that the data allow, on one page")
+        _print_list()
         return
     if name != ALL:
         check_name(name)
     if not data:
         raise typer.BadParameter("say where the data are: --data FOLDER")
-    from semisure.bench.options import Options
-    from semisure.bench.run import document, run_bench, text_of, write_outcome
+    from semisure.bench.options import PROTOCOLS, Options
     from semisure.datasets.layouts import find_sets
+    from semisure.types import as_choice
 
     options = Options(
-        data=[found for root in data for found in find_sets(root)],
+        data=[folder for root in data for folder in find_sets(root)],
         matchers=tuple(matcher or ["daisy"]),
-        protocol=protocol,  # type: ignore[arg-type]
+        protocol=as_choice("protocol", protocol, PROTOCOLS) if protocol else None,
+        calibration=calibration,
+        faithful=faithful,
         calibrate_on=calibrate_on,
         native=_named_folders(native or []),
         views=views,
@@ -144,23 +162,23 @@ def bench(
         device=device,
         estimator=estimator,
         threshold_px=threshold_px,
-        calibration=calibration,
         cache=cache or output / "matches",
         limit=limit,
         seed=seed,
     )
-    quiet = quiet or as_json
-    if name == ALL:
-        _run_all(options, workers, output, as_json, quiet)
-        return
-    with stages(quiet) as tick:
-        outcome = run_bench(name, options, count=workers, tick=tick)
-    write_outcome(name, options, outcome, output)
-    if as_json:
-        _print_json(document(name, options, outcome))
-    if not quiet:
-        typer.echo(text_of(outcome))
-        typer.echo(f"Wrote {output / name}.txt, CSV, JSON and figures.")
+    run = _run_all if name == ALL else partial(_run_one, name)
+    run(options, workers, output, as_json, quiet or as_json)
+
+
+def _print_list() -> None:
+    from semisure.bench import BENCHES
+
+    width = max(map(len, BENCHES))
+    for entry in BENCHES.values():
+        typer.echo(
+            f"{entry.name:<{width}}  {entry.paper}: {entry.what}; needs {entry.needs}"
+        )
+    typer.echo(f"{ALL:<{width}}  all of these that the data allow, on one page")
 
 
 def _print_json(content: Any) -> None:
@@ -185,22 +203,40 @@ def _named_folders(given: list[str]) -> dict[str, Path]:
     return folders
 
 
+def _run_one(
+    name: str, options: Options, workers: int, output: Path, as_json: bool, quiet: bool
+) -> None:
+    from semisure.bench.outcome_files import document, text_of, write_outcome
+    from semisure.bench.run import run_bench
+
+    with stages(quiet) as tick:
+        outcome = run_bench(name, options, count=workers, tick=tick)
+    write_outcome(name, options, outcome, output)
+    if as_json:
+        _print_json(document(name, options, outcome))
+    if not quiet:
+        typer.echo(text_of(outcome))
+        typer.echo(f"Wrote {output / name}.txt, CSV, JSON and figures.")
+
+
 def _run_all(
     options: Options, workers: int, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    from semisure.bench.everything import run_all, write_all
-    from semisure.bench.run import document, text_of
+    from semisure.bench.outcome_files import document, text_of
+    from semisure.bench.page import write_all
+    from semisure.bench.run import run_all
 
     with stages(quiet) as tick:
-        done = run_all(options, count=workers, tick=tick)
-    page = write_all(options, done, output)
+        everything = run_all(options, count=workers, tick=tick)
+    outcomes, skipped = everything.outcomes, everything.skipped
+    page = write_all(options, everything, output)
     if as_json:
-        made = {n: document(n, options, found) for n, found in done.outcomes.items()}
-        _print_json({"page": str(page), "benches": made, "skipped": done.skipped})
+        documents = {n: document(n, options, one) for n, one in outcomes.items()}
+        _print_json({"page": str(page), "benches": documents, "skipped": skipped})
     if quiet:
         return
-    for outcome in done.outcomes.values():
+    for outcome in outcomes.values():
         typer.echo(text_of(outcome))
-    for name, reason in done.skipped.items():
+    for name, reason in skipped.items():
         typer.echo(f"Skipped {name}: {reason}")
     typer.echo(f"Open {page.resolve()} in a browser for the figures.")

@@ -74,8 +74,8 @@ def images_of(root: Path) -> Path:
 
 
 def _retrieval(root: Path) -> Path:
-    found = sorted(root.glob("pairs/**/pairs-query-*.txt"))
-    chosen = [path for path in found if path.name == RETRIEVAL] or found
+    files = sorted(root.glob("pairs/**/pairs-query-*.txt"))
+    chosen = [path for path in files if path.name == RETRIEVAL] or files
     if not chosen:
         raise FileError(
             f"There is no retrieval: expected {root / 'pairs' / RETRIEVAL}, which "

@@ -54,7 +54,7 @@ def is_map(root: Path) -> bool:
 
 
 def is_photos(root: Path) -> bool:
-    """True for folders of images and nothing that tells how they are related."""
+    """True for folders of images without any file on how they are related."""
     if is_planar(root) or is_posed(root) or is_map(root):
         return False
     return any(path.suffix.lower() in IMAGE_SUFFIXES for path in root.iterdir())
@@ -85,8 +85,8 @@ def find_sets(root: str | Path) -> list[Path]:
     root = Path(root)
     if not root.is_dir():
         raise FileError(f"There is no folder {root}.")
-    found = [root] if is_photos(root) else _sets_below(root, _DEPTH)
-    if not found:
+    sets = [root] if is_photos(root) else _sets_below(root, _DEPTH)
+    if not sets:
         raise FileError(
             f"There is no data set in {root}: expected sequences (folders with images "
             "1.*, 2.*, … and homographies H_1_2, …), pairs.txt, cameras.txt with "
@@ -94,7 +94,7 @@ def find_sets(root: str | Path) -> list[Path]:
             "localization_map.npz, or 3D-models/ with queries/, there or up to two "
             "levels below; or photos in the folder itself."
         )
-    return found
+    return sets
 
 
 def _sets_below(root: Path, levels: int) -> list[Path]:
@@ -103,4 +103,4 @@ def _sets_below(root: Path, levels: int) -> list[Path]:
     if levels == 0:
         return []
     inner = sorted(path for path in root.iterdir() if path.is_dir())
-    return [found for path in inner for found in _sets_below(path, levels - 1)]
+    return [below for path in inner for below in _sets_below(path, levels - 1)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from semisure.datasets.posed import HALF_PIXEL, Camera, PosedPair
+from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
 from semisure.errors import FileError
 
 _KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
@@ -108,7 +108,7 @@ def _pair(root: Path, path: Path, index: dict[str, Any], i: int, j: int) -> Pose
     return PosedPair(name=name, camera0=cameras[0], camera1=cameras[1], scene=scene)
 
 
-def _camera(root: Path, index: dict[str, Any], k: int) -> Camera:
+def _camera(root: Path, index: dict[str, Any], k: int) -> PosedCamera:
     K = np.asarray(index["intrinsics"][k], dtype=np.float64).reshape(3, 3)
     pose = np.asarray(index["poses"][k], dtype=np.float64)
     if pose.shape != (4, 4):
@@ -116,7 +116,7 @@ def _camera(root: Path, index: dict[str, Any], k: int) -> Camera:
     depths = index.get("depth_paths")
     depth = None if depths is None or depths[k] is None else root / str(depths[k])
     # COLMAP's frame: the first pixel's centre is at (0.5, 0.5).
-    return Camera(
+    return PosedCamera(
         image=root / str(index["image_paths"][k]),
         K=HALF_PIXEL @ K,
         R=pose[:3, :3],

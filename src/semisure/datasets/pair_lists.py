@@ -14,7 +14,7 @@ import numpy as np
 
 from semisure.datasets.sequences import read_homography, read_sequences
 from semisure.errors import FileError
-from semisure.types import FloatArray, Pair
+from semisure.types import Matrix3, Pair
 
 LIST_NAME = "pairs.txt"
 
@@ -61,7 +61,7 @@ def _pair(root: Path, line: int, words: list[str]) -> Pair:
     )
 
 
-def _truth(root: Path, words: list[str], where: str) -> FloatArray:
+def _truth(root: Path, words: list[str], where: str) -> Matrix3:
     if len(words) == 1:
         return read_homography(root / words[0])
     try:

@@ -19,19 +19,19 @@ from pathlib import Path
 import numpy as np
 
 from semisure.errors import FileError, MissingExtraError
-from semisure.types import Array, FloatArray
+from semisure.types import Array, Matrix3, PerMatch, Points, Pose, Vector3
 
 HALF_PIXEL = np.array([[1.0, 0, -0.5], [0, 1, -0.5], [0, 0, 1]])
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Camera:
+class PosedCamera:
     """One image, its intrinsics, its pose and the file of its depth."""
 
     image: Path
-    K: FloatArray  # 3 × 3, pixel centres at integers
-    R: FloatArray  # 3 × 3, camera from world
-    t: FloatArray  # (3,)
+    K: Matrix3  # pixel centres at integers
+    R: Matrix3  # camera from world
+    t: Vector3
     depth: Path | None = None
 
 
@@ -40,13 +40,13 @@ class PosedPair:
     """Two images and the pose of camera 1 from camera 0: X₁ = R_01 X₀ + t_01."""
 
     name: str
-    camera0: Camera
-    camera1: Camera
+    camera0: PosedCamera
+    camera1: PosedCamera
     scene: str = ""  # its folder or index
 
     @property
-    def P_01(self) -> FloatArray:
-        """[R_01 | t_01], 3 × 4, in the unit of the data."""
+    def P_01(self) -> Pose:
+        """[R_01 | t_01] in the unit of the data."""
         a, b = self.camera0, self.camera1
         R = b.R @ a.R.T
         return np.column_stack([R, b.t - R @ a.t])
@@ -97,7 +97,7 @@ def _text(path: Path, what: str) -> str:
         raise FileError(f"{path} cannot be read: {error}.") from None
 
 
-def _pair(root: Path, a: Camera, b: Camera) -> PosedPair:
+def _pair(root: Path, a: PosedCamera, b: PosedCamera) -> PosedPair:
     name = f"{root.name}_{_stem(a.image)}_{_stem(b.image)}"
     return PosedPair(name=name, camera0=a, camera1=b, scene=root.name)
 
@@ -106,7 +106,7 @@ def _stem(image: Path) -> str:
     return image.name.partition(".")[0]
 
 
-def _read_cameras(root: Path) -> dict[str, Camera]:
+def _read_cameras(root: Path) -> dict[str, PosedCamera]:
     cameras = {}
     for line in _text(root / "cameras.txt", "the cameras").splitlines():
         name, *rest = line.split() or ["#"]
@@ -122,7 +122,9 @@ def _read_cameras(root: Path) -> dict[str, Camera]:
                 f"{name} breaks this: {error}."
             ) from None
         image = root / "images" / name
-        cameras[name] = Camera(image=image, K=K, R=R, t=t, depth=_depth(root, image))
+        cameras[name] = PosedCamera(
+            image=image, K=K, R=R, t=t, depth=_depth(root, image)
+        )
     return cameras
 
 
@@ -141,7 +143,7 @@ def _read_phototourism(root: Path) -> list[PosedPair]:
         raise FileError(f"There is no {path}, the co-visible pairs.") from None
     except (OSError, EOFError, ValueError) as error:
         raise FileError(f"{path} is not a list of pairs: {error}.") from None
-    cameras: dict[str, Camera] = {}
+    cameras: dict[str, PosedCamera] = {}
     pairs = []
     for key in keys:
         name1, _, name0 = str(key).partition("-")
@@ -152,7 +154,7 @@ def _read_phototourism(root: Path) -> list[PosedPair]:
     return pairs
 
 
-def _phototourism_camera(root: Path, name: str) -> Camera:
+def _phototourism_camera(root: Path, name: str) -> PosedCamera:
     try:
         import h5py
     except ImportError:
@@ -163,15 +165,15 @@ def _phototourism_camera(root: Path, name: str) -> Camera:
             K, R, t = (np.asarray(file[k], dtype=np.float64) for k in ("K", "R", "T"))
     except (OSError, KeyError) as error:
         raise FileError(f"{path} is not a camera with K, R and T: {error}.") from None
-    return Camera(
+    return PosedCamera(
         image=root / "images" / f"{name}.jpg", K=HALF_PIXEL @ K, R=R, t=t.reshape(3)
     )
 
 
 def depth_at(
-    camera: Camera, points: FloatArray, size: tuple[int, int]
-) -> FloatArray | None:
-    """Depth in the data's unit at `points` (n, 2) px; NaN where none was measured.
+    camera: PosedCamera, points: Points, size: tuple[int, int]
+) -> PerMatch | None:
+    """Depth in the data's unit at `points`; NaN where none was measured.
 
     `size` is the image's width and height: depth maps may be smaller. The nearest
     measurement is taken: blending across an edge would invent a point in mid-air.

@@ -32,7 +32,7 @@ from semisure.geometry.camera import Camera
 from semisure.io.files import load_arrays
 from semisure.io.images import read_image
 from semisure.maps.colmap import MapImage, MapModel
-from semisure.types import Array, FloatArray
+from semisure.types import Array, FloatArray, Pose
 
 MAP_NAME = "localization_map.npz"
 RETRIEVAL = {"near": 0.0, "far": 0.4}  # least distance, m + rad
@@ -59,8 +59,8 @@ class Query:
     image: Path
     camera: Camera
     mapped: tuple[str, ...]  # best first
-    condition: str  # what tells the queries of a table apart
-    truth: FloatArray | None = None  # (3, 4) from world to camera
+    condition: str  # day or night, near or far: a line of the table
+    truth: Pose | None = None  # from world to camera
 
 
 def is_located(root: Path) -> bool:
@@ -136,10 +136,11 @@ def _read(root: Path) -> dict[str, Array]:
 
 
 def _poses(z: dict[str, Array]) -> FloatArray:
+    """[R | t] of each image, (n, 3, 4)."""
     return np.concatenate([z["R"], z["t"][:, :, None]], axis=2).astype(np.float64)
 
 
-def _distance(a: FloatArray, b: FloatArray) -> float:
+def _distance(a: Pose, b: Pose) -> float:
     apart, degrees = se3.errors(a, b)
     return apart + float(np.radians(degrees))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from semisure.errors import FileError
 from semisure.io.images import IMAGE_SUFFIXES
-from semisure.types import FloatArray, Pair
+from semisure.types import Matrix3, Pair
 
 # Too large for the networks of their day; everyone has left them out since.
 HPATCHES_EXCLUDED = frozenset(
@@ -38,8 +38,8 @@ def read_sequences(
 ) -> list[Pair]:
     """All pairs (1, k) of the sequences below `root`, in a fixed order."""
     root = Path(root)
-    found = [path for path in root.glob("*/H_1_*") if path.parent.name not in exclude]
-    files = sorted(found, key=lambda path: (path.parent.name, path.name))
+    files = [path for path in root.glob("*/H_1_*") if path.parent.name not in exclude]
+    files.sort(key=lambda path: (path.parent.name, path.name))
     if not files:
         raise FileError(
             f"There is no sequence in {root}: expected folders with images 1.*, 2.*, … "
@@ -59,13 +59,13 @@ def _pair(path: Path) -> Pair:
 
 
 def _image(folder: Path, stem: str) -> Path:
-    found = [p for p in folder.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES]
-    if not found:
+    images = [p for p in folder.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES]
+    if not images:
         raise FileError(f"{folder} lacks the image {stem}.* its homographies name.")
-    return min(found)
+    return min(images)
 
 
-def read_homography(path: Path) -> FloatArray:
+def read_homography(path: Path) -> Matrix3:
     """The 3 × 3 numbers of a text file."""
     try:
         H = np.loadtxt(path)

@@ -1,17 +1,17 @@
 """Supplement C.1: what horizontal and vertical blur do to the predicted errors.
 
 The refined image of a pair is blurred along one axis and the pair matched again. A law
-that hears the image should predict larger errors along that axis; whether the true
-errors grow alike stands beside it, which the paper does not show. Medians are over the
-matches whose true error lies within the fine window: blur is about these, and where a
-coarse cell is wrong depends on the scene.
+that depends on the image should predict larger errors along that axis. Whether the true
+errors grow as well stands beside it; the paper does not show that. Medians are over the
+matches whose true error lies within the fine window: blur moves these, whereas a wrong
+coarse cell depends on the scene.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ import cv2
 import numpy as np
 
 from semisure import mixture
-from semisure.bench.match_cache import Exported
-from semisure.bench.outcome import Cell, EllipsePanel, Outcome, Table
-from semisure.bench.study import Study, with_truth
+from semisure.bench.exported import Exported, Size
+from semisure.bench.outcome import Cell, EllipsePanel, Outcome, Table, where
+from semisure.bench.study import Study
+from semisure.bench.true_errors import with_truth
 from semisure.error_laws import error_law
 from semisure.io.images import Image, read_image, resized, write_png
 from semisure.report.plots import ONE_SIGMA, spread_out
-from semisure.types import Calibration, FloatArray, Pair
+from semisure.types import Calibration, Pair, PerAxis, PerMatch, Points
 
 SIGMA_PX = 6.0
 AXES: dict[str, tuple[float, float]] = {  # sigma along x and y
@@ -97,17 +98,17 @@ def blur(study: Study) -> Outcome:
     tasks, panels, notes = [], [], []
     for matcher in study.options.matchers:
         plain = easiest(study.exported(matcher))
-        laws, said = study.calibrations(matcher, plain)
-        notes.append(said)
+        calibrations, remark = study.calibrations(matcher, plain)
+        notes.append(remark)
         pairs = [(_pair(study, one, name), None) for one in plain for name in AXES]
-        found = study.matched(matcher, pairs)
-        made = [
-            Task(matcher, name, found[k * len(AXES) + j], laws[k].paper)
+        exported = study.matched(matcher, pairs)
+        own = [
+            Task(matcher, name, exported[k * len(AXES) + j], calibrations[k].paper)
             for k in range(len(plain))
             for j, name in enumerate(AXES)
         ]
-        tasks += made
-        panels += _panels(made[: len(AXES)])
+        tasks += own
+        panels += _panels(own[: len(AXES)])
     rows = study.rows(evaluate, tasks, "Errors under blur")
     table = Table(
         name="blur",
@@ -131,11 +132,8 @@ def _printed(
     printed: list[list[Cell]] = []
     for matcher in matchers:
         for name in AXES:
-            mine = [
-                r
-                for r in rows
-                if (r["matcher"], r["blur"]) == (matcher, name) and r["matches"]
-            ]
+            some = where(rows, matcher=matcher, blur=name)
+            mine = [row for row in some if row["matches"]]
             numbers: list[Cell] = []
             for what in ("predicted", "observed"):
                 x, y = (
@@ -164,9 +162,7 @@ def _pair(study: Study, one: Exported, name: str) -> Pair:
     return Pair(name=one.name, image0=files[0], image1=files[1], H_01=one.H_01)
 
 
-def _stored(
-    path: Path, size: tuple[int, int], sigma: tuple[float, float], folder: Path
-) -> Path:
+def _stored(path: Path, size: Size, sigma: tuple[float, float], folder: Path) -> Path:
     image = blurred(resized(read_image(path), size), sigma)
     key = hashlib.sha256(image.tobytes()).hexdigest()[:24]
     file = folder / f"{key}.png"
@@ -198,14 +194,15 @@ def _panels(tasks: Sequence[Task]) -> list[EllipsePanel]:
     return panels
 
 
-def _drawn(task: Task) -> tuple[Image, FloatArray, FloatArray, FloatArray]:
+def _drawn(task: Task) -> tuple[Image, Points, PerAxis, PerMatch]:
+    """The refined image, points in it, half-axes of their ellipses, expected errors."""
     matches, side = task.exported.matches(), refined_side(task.exported)
     matches = matches.take(matches.side == side)
     points = matches.target if side else matches.source
     image = read_image(task.exported.images[side])
     surest = np.argsort(-matches.confidence, kind="stable")
     some = spread_out(points, surest, ELLIPSES)
-    law = error_law(matches.take(some), replace(task.calibration, location=None))
+    law = error_law(matches.take(some), task.calibration)
     return (
         image,
         points[some],

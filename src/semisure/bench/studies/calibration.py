@@ -8,11 +8,12 @@ for ``--calibration`` of any command.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from semisure.bench.match_cache import Exported
+from semisure.bench.exported import Exported
 from semisure.bench.outcome import Cell, Outcome, Table
-from semisure.bench.study import CALIBRATION_PAIRS, Study, with_truth
+from semisure.bench.study import CALIBRATION_PAIRS, Study
+from semisure.bench.true_errors import with_truth
 from semisure.calibration import FitReport, fit
 from semisure.errors import FitError
 from semisure.io.atomic import as_json
@@ -54,22 +55,18 @@ def calibration(study: Study) -> Outcome:
                 f"{matches:,} in {len(exported)} pairs; give more pairs."
             )
         tasks += [Task(matcher, exported, location=at) for at in (False, True)]
-    found = study.map(evaluate, tasks, "Fitting laws")
+    fits = study.map(evaluate, tasks, "Fitting laws")
     printed: list[list[Cell]] = []
     files = {}
     rows = []
-    for task, (law, report) in zip(tasks, found, strict=True):
-        symbols: dict[str, float | None] = dict(law.paper_symbols())
-        symbols |= dict(
-            zip(("mu_x", "mu_y"), law.location or (None, None), strict=True)
-        )
-        symbols.pop("t_m")  # 0: only eight of the nine can be told from data
+    for task, (fitted, report) in zip(tasks, fits, strict=True):
+        symbols = _symbols(fitted)
         printed.append(
             [task.matcher, *symbols.values(), report.nll, report.pairs, report.matches]
         )
         rows.append({"matcher": task.matcher, **symbols, "nll": report.nll})
         name = task.matcher if task.location else f"{task.matcher}-faithful"
-        files[f"{name}.json"] = as_json(calibration_document(law, report))
+        files[f"{name}.json"] = as_json(calibration_document(fitted, report))
     table = Table(
         name="calibration",
         title="Fitted parameters, in the paper's symbols with t_m = 0, and our "
@@ -82,8 +79,16 @@ def calibration(study: Study) -> Outcome:
     return Outcome(tables=[table], rows=rows, files=files, notes=[note])
 
 
+def _symbols(fitted: Calibration) -> dict[str, float | None]:
+    """The paper's symbols but for t_m, and the location in fine windows."""
+    symbols: dict[str, float | None] = dict(fitted.paper_symbols())
+    symbols.pop("t_m")  # 0: data tell only eight of the nine apart
+    location = fitted.location or (None, None)
+    return symbols | dict(zip(("mu_x", "mu_y"), location, strict=True))
+
+
 def _some(study: Study, matcher: str) -> list[Exported]:
     """The paper's 200 pairs, evenly from all folders."""
     options = study.options
     limit = options.limit or -(-CALIBRATION_PAIRS // len(options.data))
-    return replace(study, options=replace(options, limit=limit)).exported(matcher)
+    return study.changed(limit=limit).exported(matcher)

@@ -6,58 +6,23 @@ Every law is fitted on the other sequences and judged on those it has not seen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from semisure import mixture
 from semisure.bench import paper
-from semisure.bench.match_cache import Exported, group_of
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
-from semisure.bench.study import FOLDS, Study, cross_fit, folds, validated, with_truth
+from semisure.bench.calibrations import law_fitted_to
+from semisure.bench.cross_validation import fold_of, inside, outside, validated
+from semisure.bench.exported import Exported
+from semisure.bench.law_scores import LawScores, joined, reliability_panel, score
+from semisure.bench.outcome import Cell, Outcome, Table
+from semisure.bench.study import Study
 from semisure.calibration.fit_law import STRATA_PX
-from semisure.error_laws import error_law
-from semisure.metrics import expected_calibration_error, reliability, spearman
-from semisure.types import Calibration, FloatArray, LawName
+from semisure.types import LAW_NAMES, as_choice
 
 WITH_LOCATION = "mixture + location"  # ours
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Judged:
-    """What a law said of matches, and what was true."""
-
-    nll: FloatArray  # (n,) mean over axes, nats
-    expected: FloatArray  # (n,) px
-    observed: FloatArray  # (n,) px, e = ½‖r‖₁
-
-    def numbers(self) -> list[float]:
-        """NLL of all and by stratum, ECE, Spearman; NaN where there is nothing."""
-        by_stratum = [
-            _mean(self.nll[(self.observed >= low) & (self.observed < high)])
-            for low, high in STRATA_PX.values()
-        ]
-        ece = expected_calibration_error(self.expected, self.observed)
-        rho = spearman(self.expected, self.observed)
-        return [float(self.nll.mean()), *by_stratum, ece, rho]
-
-
-def _mean(values: FloatArray) -> float:
-    return float(values.mean()) if len(values) else float("nan")
-
-
-def judge(calibration: Calibration, exported: Sequence[Exported]) -> Judged:
-    """The law of `calibration` held against the truth of all matches of the pairs."""
-    parts = []
-    for one in exported:
-        matches, residual = with_truth(one)
-        law = error_law(matches, calibration)
-        nll = -mixture.log_density(law, residual).mean(axis=1)
-        observed = 0.5 * np.abs(residual).sum(axis=1)
-        parts.append((nll, mixture.expected_abs_error(law), observed))
-    return Judged(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+_DRAWN = ("fine_only", "mixture", WITH_LOCATION)
+_NUMBERS = ("nll", *(f"nll {stratum}" for stratum in STRATA_PX), "ece", "rho")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,87 +34,63 @@ class Task:
     held_out: Sequence[Exported]
 
 
-def fit_and_judge(task: Task) -> Judged:
+def fit_and_score(task: Task) -> LawScores:
     """A fold."""
-    shifted = task.law == WITH_LOCATION
-    law: LawName = "mixture" if shifted else task.law  # type: ignore[assignment]
-    pairs = [with_truth(one) for one in task.fitted]
-    return judge(cross_fit(pairs, law=law, location=shifted), task.held_out)
+    located = task.law == WITH_LOCATION
+    law = as_choice("law", "mixture" if located else task.law, LAW_NAMES)
+    calibration = law_fitted_to(task.fitted, law=law, location=located)
+    return score(calibration, task.held_out)
 
 
 def cross_validated(
     study: Study, exported: Sequence[Exported], names: Sequence[str]
-) -> dict[str, Judged]:
+) -> dict[str, LawScores]:
     """Each law judged on every pair by the fit that has not seen its sequence."""
-    fold = folds([e.group for e in exported], FOLDS)
+    fold = fold_of(exported)
     tasks = [
-        Task(
-            name,
-            [e for e, f in zip(exported, fold, strict=True) if f != k],
-            [e for e, f in zip(exported, fold, strict=True) if f == k],
-        )
+        Task(name, outside(exported, fold, k), inside(exported, fold, k))
         for name in names
         for k in sorted(set(fold.tolist()))
     ]
-    done = study.map(fit_and_judge, tasks, "Fitting laws")
-    found: dict[str, Judged] = {}
-    for name in names:
-        mine = [j for task, j in zip(tasks, done, strict=True) if task.law == name]
-        found[name] = Judged(
-            *(
-                np.concatenate([getattr(j, part) for j in mine])
-                for part in ("nll", "expected", "observed")
-            )
+    done = study.map(fit_and_score, tasks, "Fitting laws")
+    return {
+        name: joined(
+            [
+                scores
+                for task, scores in zip(tasks, done, strict=True)
+                if task.law == name
+            ]
         )
-    return found
-
-
-def parts_of(study: Study) -> Iterator[tuple[str, str, Study]]:
-    """Matcher by matcher, the data of each kind that can be split for validation."""
-    parts = divisible(study)
-    for matcher in study.options.matchers:
-        for data, part in parts.items():
-            yield matcher, data, part
-
-
-def divisible(study: Study) -> dict[str, Study]:
-    """The kinds of data that hold two sequences or scenes; all, if none does."""
-    kinds = study.by_truth()
-    good = {data: part for data, part in kinds.items() if _sequences(part) > 1}
-    for data in kinds.keys() - good.keys():
-        if good:
-            study.note(f"Left out: {data}, of a single sequence or scene.")
-    return good or kinds
-
-
-def _sequences(study: Study) -> int:
-    roots = study.options.data
-    return len({group_of(pair) for root in roots for pair in study.pairs(root)})
+        for name in names
+    }
 
 
 def laws(study: Study) -> Outcome:
-    """Table 5, by error law."""
+    """By matcher and kind of data, a line for each law."""
     names = [*paper.LAWS, WITH_LOCATION]
-    head = ("nll", *(f"nll {s}" for s in STRATA_PX), "ece", "rho")
-    printed: list[list[Cell]] = []
+    printed: list[list[Cell]] = [
+        ["EfficientLoFTR, paper", paper.LAWS[name], *numbers, None]
+        for name, numbers in paper.BY_LAW.items()
+    ]
     rows: list[dict[str, Any]] = []
     panels, notes = [], []
-    for name, numbers in paper.BY_LAW.items():
-        printed.append(["EfficientLoFTR, paper", paper.LAWS[name], *numbers, None])
-    for matcher, data, part in parts_of(study):
-        exported = part.exported(matcher)
-        found = cross_validated(study, exported, names)
-        for name, judged in found.items():
-            numbers = tuple(judged.numbers())
-            label = paper.LAWS.get(name, name)
-            printed.append([f"{matcher}, {data}", label, *numbers, len(judged.nll)])
-            row = dict(zip(head, numbers, strict=True))
-            rows.append({"matcher": matcher, "data": data, "law": name, **row})
-        panels.append(_reliability(f"{matcher}, {data}", found))
-        notes.append(
-            f"{matcher}, {data}: {len(exported)} pairs, each law fitted on the other "
-            f"sequences ({validated(exported)})."
-        )
+    parts = study.divisible()
+    for matcher in study.options.matchers:
+        for data, part in parts.items():
+            exported = part.exported(matcher)
+            by_law = cross_validated(study, exported, names)
+            for name, scores in by_law.items():
+                numbers = scores.numbers()
+                label = paper.LAWS.get(name, name)
+                printed.append([f"{matcher}, {data}", label, *numbers, len(scores.nll)])
+                row = dict(zip(_NUMBERS, numbers, strict=True))
+                rows.append({"matcher": matcher, "data": data, "law": name, **row})
+            shown = {name: by_law[name] for name in _DRAWN}
+            panels.append(reliability_panel(f"{matcher}, {data}", shown))
+            notes.append(
+                f"{matcher}, {data}: {len(exported)} pairs, each law fitted on the "
+                f"other sequences ({validated(exported)})."
+            )
     table = Table(
         name="laws",
         title="Error laws on held-out pairs: NLL per axis, ECE (px), Spearman; "
@@ -159,19 +100,3 @@ def laws(study: Study) -> Outcome:
         digits=3,
     )
     return Outcome(tables=[table], rows=rows, figures={"laws": panels}, notes=notes)
-
-
-def _reliability(title: str, found: dict[str, Judged]) -> Panel:
-    lines = {}
-    for name in ("fine_only", "mixture", WITH_LOCATION):
-        x, y, _ = reliability(found[name].expected, found[name].observed)
-        lines[name] = (x, y)
-    return Panel(
-        title=title,
-        xlabel="expected error, px",
-        ylabel="observed error, px",
-        lines=lines,
-        xscale="log",
-        yscale="log",
-        diagonal=True,
-    )

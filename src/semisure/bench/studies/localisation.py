@@ -9,35 +9,29 @@ submitted with that of the first mapped image retrieved, as hloc does, and count
 All arms of a query have the same matches to the same mapped images and the same start:
 ``base`` and ``core`` as the paper has them, ``core+`` with our law, whose location, if
 it has one, is taken off the matches before they are lifted. ``base − shift`` is the
-estimator on those. Images are matched as they are, since intrinsics and map are of
-these; with a size, the query's camera and the map's observations are scaled along.
+estimator on those. Images are matched as they are, since intrinsics and map belong to
+that size; with another size, the query's camera and the map's observations are scaled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from semisure.bench import paper
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
-from semisure.bench.poses import images_told, labels
-from semisure.bench.query import ARMS, Task, evaluate, map_files, map_of
-from semisure.bench.study import Study, evenly
-from semisure.datasets.aachen import images_of, read_aachen
-from semisure.datasets.query_maps import Query, is_located, read_located
-from semisure.errors import InputError
+from semisure.bench.calibrations import check_known
+from semisure.bench.data import labels, matched_at
+from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
+from semisure.bench.query_poses import ARMS, evaluate
+from semisure.bench.query_tasks import settings_for, tasks_of
+from semisure.bench.study import Study
 from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
-from semisure.estimators.settings import RansacSettings
-from semisure.io.files import SHIPPED
-from semisure.types import Pair
+from semisure.types import as_choice
 
 THRESHOLDS = ((0.01, 0.2), (0.02, 0.5), (0.05, 1.0))  # m, degrees; of maps with truth
 AACHEN_THRESHOLDS = ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
-AACHEN_SETTINGS = RansacSettings(threshold_px=12.0)  # hloc's
 _UNITS = ("m", "deg")
 JUDGE = (
     "The true poses of Aachen's queries are not public: visuallocalization.net judges "
@@ -48,107 +42,36 @@ JUDGE = (
 def localisation(study: Study) -> Outcome:
     """Both kinds of data, by matcher, folder and condition."""
     options = study.options
-    _check(study)
+    estimator, names = options.estimator, labels(options.data)
+    as_choice("The estimator of a camera pose", estimator, POSE_ESTIMATOR_NAMES)
+    for matcher in options.matchers:
+        check_known(options, matcher)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for matcher in options.matchers:
-        for name, root in zip(labels(options.data), options.data, strict=True):
-            tasks, told = _tasks(study, matcher, name, root)
+        for name, root in zip(names, options.data, strict=True):
+            settings = settings_for(study, root)
+            tasks, remark = tasks_of(study, matcher, name, root, settings)
             rows += study.rows(evaluate, tasks, f"Localising, {matcher}")
-            notes += [note for note in told if note not in notes]
+            px, size = settings.threshold_px, matched_at(options.size)
+            notes += [remark, f"{name}: inliers within {px:g} px; images {size}."]
     located = [row for row in rows if "base m" in row]
     sent = [row for row in rows if "base m" not in row]
-    tables = [located_table(located, options.estimator)] if located else []
+    tables = [located_table(located, estimator)] if located else []
     figures = {"localisation": _curves(located, "m")} if located else {}
-    beside = aachen_table(options.matchers, sent, options.estimator)
+    beside = aachen_table(options.matchers, sent, estimator)
     if beside.rows:
         tables.append(beside)
     if sent:
         figures["localisation_aachen"] = _curves(sent, "moved m")
         notes += [JUDGE, *lost(sent)]
     return Outcome(
-        tables=tables, rows=rows, figures=figures, notes=notes, files=submissions(sent)
+        tables=tables,
+        rows=rows,
+        figures=figures,
+        notes=list(dict.fromkeys(notes)),
+        files=submissions(sent),
     )
-
-
-def _check(study: Study) -> None:
-    options = study.options
-    if options.estimator not in POSE_ESTIMATOR_NAMES:
-        raise InputError(
-            "The estimator of a camera pose must be one of "
-            f"{', '.join(POSE_ESTIMATOR_NAMES)}, but is {options.estimator!r}."
-        )
-    for matcher in options.matchers:
-        shipped = SHIPPED / f"{matcher}.json"
-        given = options.calibration or options.calibrate_on
-        if given is None and not shipped.exists():
-            raise InputError(
-                f"There is no shipped calibration of {matcher}, and a map has no true "
-                "errors to fit one to; give a file by --calibration, or other "
-                "data by --calibrate-on."
-            )
-
-
-def _tasks(
-    study: Study, matcher: str, name: str, root: Path
-) -> tuple[list[Task], list[str]]:
-    """The queries of a folder, their pairs in the cache, and what is to be said."""
-    options, here = study.options, is_located(root)
-    listed = read_located(root) if here else read_aachen(root)
-    folder = root / "images" if here else images_of(root)
-    in_map = map_of(root).images
-    queries = [
-        replace(query, mapped=tuple(n for n in query.mapped if n in in_map))
-        for condition in dict.fromkeys(query.condition for query in listed)
-        for query in evenly(
-            [q for q in listed if q.condition == condition], options.limit
-        )
-    ]
-    map_of.cache_clear()  # a large map need not be kept here, only where it is used
-    pairs = {
-        (query.name, other): Pair(
-            name=f"{query.name} {other}", image0=query.image, image1=folder / other
-        )
-        for query in queries
-        for other in query.mapped
-    }
-    if not pairs:
-        raise InputError(
-            f"The map of {root} has none of the images retrieved for its queries."
-        )
-    asked = [(pair, options.size) for pair in pairs.values()]
-    found = study.matched(matcher, asked, query_first=True)
-    by_name = {one.name: one for one in found}
-    exported = {
-        key: by_name[pair.name] for key, pair in pairs.items() if pair.name in by_name
-    }
-    laws, said = study.calibrations(matcher, found)
-    settings = options.ransac(None if here else AACHEN_SETTINGS)
-    tasks = [
-        Task(
-            root=root,
-            data=name,
-            files=map_files(root),
-            query=replace(query, mapped=_there(query, exported)),
-            exported=[exported[query.name, n] for n in _there(query, exported)],
-            calibrations=laws[0],
-            matcher=matcher,
-            estimator=options.estimator,
-            settings=settings,
-        )
-        for query in queries
-    ]
-    return tasks, [said, _note(name, settings, options.size)]
-
-
-def _there(query: Query, exported: Mapping[tuple[str, str], Any]) -> tuple[str, ...]:
-    """The mapped images that could be matched."""
-    return tuple(other for other in query.mapped if (query.name, other) in exported)
-
-
-def _note(name: str, settings: RansacSettings, size: tuple[int, int] | None) -> str:
-    px = settings.threshold_px
-    return f"{name}: inliers within {px:g} px; images {images_told(size)}."
 
 
 def located_table(rows: Sequence[dict[str, Any]], estimator: str) -> Table:
@@ -184,11 +107,11 @@ def aachen_table(
             name, count = paper.MATCHERS[matcher], paper.AACHEN_QUERIES[when]
             for arm, recall in zip(("base", "core"), numbers, strict=True):
                 printed.append([f"{name}, paper", when, arm, *recall, None, count])
-        for name, when, mine in _groups([r for r in rows if r["matcher"] == matcher]):
+        for name, when, mine in _groups(where(rows, matcher=matcher)):
             for arm in ARMS:
                 if f"{arm} pose" in mine[0]:
-                    found = sum(row[f"{arm} pose"] is not None for row in mine)
-                    printed.append([name, when, arm, *[None] * 3, found, len(mine)])
+                    count = sum(row[f"{arm} pose"] is not None for row in mine)
+                    printed.append([name, when, arm, *[None] * 3, count, len(mine)])
     limits = [f"@{m:g} m {deg:g}°" for m, deg in AACHEN_THRESHOLDS]
     return Table(
         name="localisation_aachen",
@@ -203,11 +126,11 @@ def _groups(
     rows: Sequence[dict[str, Any]],
 ) -> list[tuple[str, str, list[dict[str, Any]]]]:
     """Rows of one matcher, folder and condition, with a name, in their order."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         key = f"{row['matcher']}, {row['data']}", row["condition"]
-        found.setdefault(key, []).append(row)
-    return [(name, condition, mine) for (name, condition), mine in found.items()]
+        groups.setdefault(key, []).append(row)
+    return [(name, condition, mine) for (name, condition), mine in groups.items()]
 
 
 def submissions(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
@@ -218,11 +141,11 @@ def submissions(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
             pose = row.get(f"{arm} pose") or row.get("closest")
             if f"{arm} pose" in row and pose is not None:
                 data = row["data"].replace("/", "-")
-                told = arm.replace(" − ", "-")
-                file = f"Aachen-v1.1_{data}_{row['matcher']}_{told}.txt"
+                plain = arm.replace(" − ", "-")
+                file = f"Aachen-v1.1_{data}_{row['matcher']}_{plain}.txt"
                 name = row["query"].rpartition("/")[2]
                 lines.setdefault(file, []).append(f"{name} {pose}\n")
-    return {file: "".join(found).encode() for file, found in lines.items()}
+    return {file: "".join(poses).encode() for file, poses in lines.items()}
 
 
 def lost(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -248,10 +171,10 @@ def _curves(rows: Sequence[dict[str, Any]], unit: str) -> list[Panel]:
         lines = {}
         for arm in ARMS:
             apart = np.sort([row.get(f"{arm} {unit}", np.inf) for row in mine])
-            known = apart[np.isfinite(apart) & (apart > 0)]
+            finite = apart[np.isfinite(apart) & (apart > 0)]
             zero = int((apart == 0).sum())
-            share = 100.0 * (zero + np.arange(1, len(known) + 1)) / len(mine)
-            lines[arm] = (100.0 * known, share)  # may be empty: colours agree
+            share = 100.0 * (zero + np.arange(1, len(finite) + 1)) / len(mine)
+            lines[arm] = (100.0 * finite, share)  # may be empty: colours agree
         what = "truth" if unit == "m" else "base"
         if any(len(x) for x, _ in lines.values()):
             panel = Panel(

@@ -1,4 +1,4 @@
-"""Supplement B.2: is the coarse-success posterior honest, and does it discriminate.
+"""Supplement B.2: is the coarse-success posterior calibrated, and does it separate.
 
 The posterior ω of each match comes from the residuals of the initial homography, as in
 the refit. A coarse success is a match whose true error is within the fine window on
@@ -13,38 +13,18 @@ from typing import Any
 import numpy as np
 
 from semisure.bench import paper
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
-from semisure.bench.studies.arms import Task, rows_of
+from semisure.bench.coarse_successes import evaluate
+from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
+from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
-from semisure.error_laws import error_law
-from semisure.estimators import estimate_homography
-from semisure.geometry.homography import residual
 from semisure.metrics import auprc, auroc, reliability
-from semisure.refit import weights
-from semisure.types import BoolArray, FloatArray
+from semisure.types import Mask, PerMatch, Vector
 
 WINDOWS = {"window": 1.0, "half window": 0.5}
 MAX_POINTS = 400  # of a curve
 
 
-def evaluate(task: Task) -> dict[str, Any]:
-    """ω of each match and its true error in fine windows; none without a model."""
-    matches = task.exported.matches()
-    start = estimate_homography(matches, task.estimator, task.settings)
-    row: dict[str, Any] = {"matcher": task.matcher, "pair": task.exported.name}
-    if start.model is None:
-        return {**row, "omega": np.zeros(0), "windows": np.zeros(0)}
-    at_start = residual(start.model, matches)
-    true = residual(task.exported.H_01, matches)
-    known = np.isfinite(at_start).all(axis=1) & np.isfinite(true).all(axis=1)
-    omega = weights.core(error_law(matches, task.calibrations.paper), at_start)
-    windows = np.abs(true).max(axis=1) / matches.fine_window
-    return {**row, "omega": omega[known], "windows": windows[known]}
-
-
-def curves(
-    score: FloatArray, positive: BoolArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def curves(score: PerMatch, positive: Mask) -> tuple[Vector, Vector, Vector]:
     """False-positive rate, recall and precision at falling thresholds of the score."""
     order = np.argsort(-score, kind="stable")
     hits = np.cumsum(positive[order])
@@ -59,7 +39,7 @@ def curves(
 def posterior(study: Study) -> Outcome:
     """Reliability, ROC and precision–recall of ω."""
     options = study.options
-    found, notes = rows_of(study, [options.estimator], function=evaluate, kept=False)
+    by_pair, notes = rows_of(study, [options.estimator], function=evaluate, kept=False)
     printed: list[list[Cell]] = [
         [
             "EfficientLoFTR, paper",
@@ -71,28 +51,14 @@ def posterior(study: Study) -> Outcome:
     ]
     panels, rows = [], []
     for matcher in options.matchers:
-        mine = [row for row in found if row["matcher"] == matcher]
+        mine = where(by_pair, matcher=matcher)
         omega = np.concatenate([row["omega"] for row in mine])
         windows = np.concatenate([row["windows"] for row in mine])
         if not len(omega):
             notes.append(f"{matcher}: no pair has an initial model.")
             continue
         for name, width in WINDOWS.items():
-            success = windows <= width
-            x, y, count = reliability(omega, success.astype(np.float64))
-            gap = float((count * np.abs(x - y)).sum() / count.sum())
-            printed.append(
-                [
-                    matcher,
-                    name,
-                    auroc(omega, success),
-                    auprc(omega, success),
-                    float(success.mean()),
-                    float(omega.mean()),
-                    gap,
-                    len(omega),
-                ]
-            )
+            printed.append([matcher, name, *_numbers(omega, windows <= width)])
         panels += _panels(matcher, omega, windows <= 1.0)
         rows += [_short(row) for row in mine]
     table = Table(
@@ -107,6 +73,14 @@ def posterior(study: Study) -> Outcome:
     )
 
 
+def _numbers(omega: PerMatch, success: Mask) -> list[Cell]:
+    """AUROC, AUPRC, rate of successes, mean posterior, ECE and matches."""
+    x, y, count = reliability(omega, success.astype(np.float64))
+    gap = float((count * np.abs(x - y)).sum() / count.sum())
+    areas = auroc(omega, success), auprc(omega, success)
+    return [*areas, float(success.mean()), float(omega.mean()), gap, len(omega)]
+
+
 def _short(row: dict[str, Any]) -> dict[str, Any]:
     n = len(row["omega"])
     return {
@@ -118,28 +92,21 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _panels(matcher: str, omega: FloatArray, success: BoolArray) -> list[Panel]:
+def _panels(matcher: str, omega: PerMatch, success: Mask) -> list[Panel]:
     x, y, _ = reliability(omega, success.astype(np.float64), 20)
     false, recall, precision = curves(omega, success)
+    shown = (
+        ("reliability", "posterior ω", "coarse successes", "observed", x, y),
+        ("ROC", "false positives", "true positives", "ω", false, recall),
+        ("precision and recall", "recall", "precision", "ω", recall, precision),
+    )
     return [
         Panel(
-            title=f"{matcher}: reliability",
-            xlabel="posterior ω",
-            ylabel="coarse successes",
-            lines={"observed": (x, y)},
-            diagonal=True,
-        ),
-        Panel(
-            title=f"{matcher}: ROC",
-            xlabel="false positives",
-            ylabel="true positives",
-            lines={"ω": (false, recall)},
-            diagonal=True,
-        ),
-        Panel(
-            title=f"{matcher}: precision and recall",
-            xlabel="recall",
-            ylabel="precision",
-            lines={"ω": (recall, precision)},
-        ),
+            title=f"{matcher}: {what}",
+            xlabel=xlabel,
+            ylabel=ylabel,
+            lines={line: (x, y)},
+            diagonal=xlabel != "recall",
+        )
+        for what, xlabel, ylabel, line, x, y in shown
     ]

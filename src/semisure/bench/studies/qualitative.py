@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from semisure import mixture
-from semisure.bench.match_cache import Exported, moved
-from semisure.bench.outcome import Cell, MatchPanel, Outcome, Table
-from semisure.bench.studies.arms import CORE_ARMS, rows_of
+from semisure.bench.arms import CORE_ARMS
+from semisure.bench.exported import Exported, Size, moved
+from semisure.bench.outcome import Cell, MatchPanel, Outcome, Table, where
+from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
 from semisure.error_laws import error_law
 from semisure.io.images import Image, read_image, reduced, resized
@@ -34,9 +35,9 @@ def chosen(errors: Sequence[float]) -> list[int]:
     [1, 4, 0]
     """
     order = np.argsort(errors, kind="stable")
-    there = [int(k) for k in order if np.isfinite(errors[k])]
-    places = [max(0, round(share * len(there)) - 1) for share in SHARES]
-    return list(dict.fromkeys(there[k] for k in places)) if there else []
+    finite = [int(k) for k in order if np.isfinite(errors[k])]
+    places = [max(0, round(share * len(finite)) - 1) for share in SHARES]
+    return list(dict.fromkeys(finite[k] for k in places)) if finite else []
 
 
 def qualitative(study: Study) -> Outcome:
@@ -47,16 +48,16 @@ def qualitative(study: Study) -> Outcome:
     notes: list[str] = []
     for root in study.options.data:
         part = study.on([root])
-        found, said = rows_of(part, [study.options.estimator])
-        notes += [s for s in said if s not in notes]
-        rows += [{"data": root.name, **row} for row in found]
+        part_rows, remarks = rows_of(part, [study.options.estimator])
+        notes += [remark for remark in remarks if remark not in notes]
+        rows += [{"data": root.name, **row} for row in part_rows]
         figures[f"qualitative_{root.name}"] = panels = []
-        by_matcher = _by_matcher(part, found)
+        by_matcher = _by_matcher(part, part_rows)
         first = next(iter(by_matcher.values()))
         for k in chosen([row["base"] for _, _, row in first]):
             for matcher, entries in by_matcher.items():
-                exported, law, row = entries[k]
-                panels.append(_panel(matcher, exported, law, row))
+                exported, calibration, row = entries[k]
+                panels.append(_panel(matcher, exported, calibration, row))
                 shown = [row[arm] for arm in ("base", *CORE_ARMS)]
                 printed.append(
                     [root.name, row["pair"], matcher, *shown, row["matches"]]
@@ -77,16 +78,17 @@ Shown = tuple[Exported, Calibration, dict[str, Any]]
 
 
 def _by_matcher(study: Study, rows: Sequence[dict[str, Any]]) -> dict[str, list[Shown]]:
-    found: dict[str, list[Shown]] = {}
+    """The pairs of each matcher, with the paper's law and their rows."""
+    pairs: dict[str, list[Shown]] = {}
     for matcher in study.options.matchers:
         exported = study.exported(matcher)
-        laws, _ = study.calibrations(matcher, exported)
-        mine = [row for row in rows if row["matcher"] == matcher]
-        found[matcher] = [
-            (e, law.paper, row)
-            for e, law, row in zip(exported, laws, mine, strict=True)
+        calibrations, _ = study.calibrations(matcher, exported)
+        mine = where(rows, matcher=matcher)
+        pairs[matcher] = [
+            (pair, both.paper, row)
+            for pair, both, row in zip(exported, calibrations, mine, strict=True)
         ]
-    return found
+    return pairs
 
 
 def _panel(
@@ -105,7 +107,7 @@ def _panel(
 
 
 def _px(error: float) -> str:
-    """Two decimals that mean something, and no more.
+    """Two decimals below 10 px, none above.
 
     >>> _px(0.8934), _px(45.2), _px(1596.3)
     ('0.89', '45', '1596')
@@ -113,7 +115,7 @@ def _px(error: float) -> str:
     return f"{error:.2f}" if error < 10 else f"{error:.0f}"
 
 
-def _shown(path: Path, size: tuple[int, int] | None) -> Image:
+def _shown(path: Path, size: Size | None) -> Image:
     image = read_image(path)
     return reduced(image if size is None else resized(image, size), SHOWN_SIDE)
 

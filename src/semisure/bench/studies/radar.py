@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from semisure.bench import paper
+from semisure.bench.arms import CORE_ARMS
 from semisure.bench.options import THRESHOLDS
-from semisure.bench.outcome import Cell, Outcome, Panel, Radar, Table
-from semisure.bench.studies.arms import CORE_ARMS, rows_of
+from semisure.bench.outcome import Cell, Outcome, Panel, Radar, Table, where
+from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
 from semisure.estimators import PAPER_ESTIMATORS
 from semisure.metrics import auc
@@ -27,16 +28,16 @@ def radar(study: Study) -> Outcome:
     """Both panels of the figure, and the paper's two beside them."""
     options = study.options
     at = THRESHOLDS[study.protocol][1]
-    asked = dict.fromkeys([options.estimator, *PAPER_ESTIMATORS])
-    rows, notes = rows_of(study, asked)
+    names = dict.fromkeys([options.estimator, *PAPER_ESTIMATORS])
+    rows, notes = rows_of(study, names)
     first = options.matchers[0]
     by_matcher = {
         matcher: _areas(rows, matcher, options.estimator, at)
         for matcher in options.matchers
     }
     by_estimator = {name: _areas(rows, first, name, at) for name in PAPER_ESTIMATORS}
-    known = paper.HPATCHES if study.protocol == "hpatches" else paper.MTV
-    published = {paper.MATCHERS[m]: _published(row) for m, row in known.items()}
+    table_1 = paper.HPATCHES if study.protocol == "hpatches" else paper.MTV
+    published = {paper.MATCHERS[m]: _published(row) for m, row in table_1.items()}
     panels = [
         _panel(f"ours, {options.estimator}", by_matcher),
         _panel(f"ours, {first}", by_estimator),
@@ -72,7 +73,7 @@ def radar(study: Study) -> Outcome:
 def _areas(
     rows: Sequence[dict[str, Any]], matcher: str, estimator: str, at: int
 ) -> dict[str, float]:
-    mine = [r for r in rows if (r["matcher"], r["estimator"]) == (matcher, estimator)]
+    mine = where(rows, matcher=matcher, estimator=estimator)
     return {arm: 100.0 * auc([row[arm] for row in mine], [at])[0] for arm in ARMS}
 
 

@@ -1,8 +1,8 @@
 """Figure 6: what the law and the refit add to matching, in milliseconds.
 
 One thread, one process at a time. Matching and cues were timed when the pair was
-exported. Cues are what only they need: the spread of the coarse rows, and a second fine
-stage; the embedded matcher has them from its search at no cost that can be told apart.
+exported. The time of cues is what only they need: the spread of the coarse rows, and a
+second fine stage; the embedded matcher's search computes them along the way.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from semisure.bench import paper
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
-from semisure.bench.studies.arms import Task, rows_of
+from semisure.bench.corner_errors import PairTask, start_of
+from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
+from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
 from semisure.error_laws import error_law
-from semisure.estimators import estimate_homography
 from semisure.refit import refit_homography
 
 REPEATS = 3  # the fastest counts
@@ -34,26 +34,23 @@ def _milliseconds(function: Callable[[], object]) -> float:
     return 1e3 * best
 
 
-def evaluate(task: Task) -> dict[str, Any]:
+def evaluate(task: PairTask) -> dict[str, Any]:
     """Milliseconds of each stage for one pair."""
-    matches, laws = task.exported.matches(), task.calibrations
-    start = estimate_homography(matches, task.estimator, task.settings)
-    estimating = _milliseconds(
-        lambda: estimate_homography(matches, task.estimator, task.settings)
-    )
+    matches, both = task.exported.matches(), task.calibrations
+    start = start_of(task, matches)
     return {
         "pair": task.exported.name,
         "matcher": task.matcher,
         "matches": len(matches),
         "matching": 1e3 * (task.exported.seconds - task.exported.cue_seconds),
         "cues": 1e3 * task.exported.cue_seconds,
-        "estimator": estimating,
-        "law": _milliseconds(lambda: error_law(matches, laws.paper)),
+        "estimator": _milliseconds(lambda: start_of(task, matches)),
+        "law": _milliseconds(lambda: error_law(matches, both.paper)),
         "core": _milliseconds(
-            lambda: refit_homography(matches, laws.paper, start, method="core")
+            lambda: refit_homography(matches, both.paper, start, method="core")
         ),
         "core+": _milliseconds(
-            lambda: refit_homography(matches, laws.ours, start, method="core+")
+            lambda: refit_homography(matches, both.ours, start, method="core+")
         ),
     }
 
@@ -64,7 +61,7 @@ def runtime(study: Study) -> Outcome:
     printed: list[list[Cell]] = []
     lines = {}
     for matcher in study.options.matchers:
-        mine = [row for row in rows if row["matcher"] == matcher]
+        mine = where(rows, matcher=matcher)
         middle = [float(np.median([row[s] for row in mine])) for s in STAGES]
         matches = int(np.median([row["matches"] for row in mine]))
         added = middle[1] + middle[4]

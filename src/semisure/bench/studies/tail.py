@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from semisure import mixture
-from semisure.bench.match_cache import Exported
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
-from semisure.bench.study import Study, with_truth
+from semisure.bench.exported import Exported
+from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
+from semisure.bench.study import Study
+from semisure.bench.true_errors import with_truth
 from semisure.error_laws import error_law
 from semisure.types import Calibration
 
@@ -55,23 +56,22 @@ def tail(study: Study) -> Outcome:
         for root in study.options.data:
             part = study.on([root])
             exported = part.exported(matcher)
-            laws, said = part.calibrations(matcher, exported)
+            calibrations, remark = part.calibrations(matcher, exported)
             tasks += [
-                Task(matcher, root.name, e, law.paper)
-                for e, law in zip(exported, laws, strict=True)
+                Task(matcher, root.name, pair, both.paper)
+                for pair, both in zip(exported, calibrations, strict=True)
             ]
-            if said not in notes:
-                notes.append(said)
+            if remark not in notes:
+                notes.append(remark)
     rows = study.rows(evaluate, tasks, "Tails")
     printed: list[list[Cell]] = []
     lines = {}
     names = list(dict.fromkeys(root.name for root in study.options.data))
     for matcher in study.options.matchers:
-        found = [_total(rows, matcher, name) for name in names]
-        for name, (predicted, observed, pairs, count) in zip(names, found, strict=True):
-            printed.append([matcher, name, predicted, observed, pairs, count])
-        lines[f"{matcher}, predicted"] = (names, np.array([f[0] for f in found]))
-        lines[f"{matcher}, observed"] = (names, np.array([f[1] for f in found]))
+        totals = [_total(rows, matcher, name) for name in names]
+        printed += [[matcher, n, *t] for n, t in zip(names, totals, strict=True)]
+        lines[f"{matcher}, predicted"] = (names, np.array([t[0] for t in totals]))
+        lines[f"{matcher}, observed"] = (names, np.array([t[1] for t in totals]))
     table = Table(
         name="tail",
         title="P(|r_x| > 8 px), mean over matches; the paper's: Fig. 4, no numbers",
@@ -86,7 +86,8 @@ def tail(study: Study) -> Outcome:
 def _total(
     rows: list[dict[str, Any]], matcher: str, data: str
 ) -> tuple[float, float, int, int]:
-    mine = [r for r in rows if (r["matcher"], r["data"]) == (matcher, data)]
+    """Tail predicted and observed over all matches of a set, its pairs and matches."""
+    mine = where(rows, matcher=matcher, data=data)
     full = [r for r in mine if r["matches"]]
     count = sum(r["matches"] for r in full)
     if not count:

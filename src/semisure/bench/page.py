@@ -1,59 +1,35 @@
-"""Every bench that the data allow, on one page, and what is missing for the rest."""
+"""All outcomes on one page, and why others are not there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from semisure.bench import BENCHES
 from semisure.bench.figures import draw, rendered
 from semisure.bench.options import Options
 from semisure.bench.outcome import AnyPanel, Outcome, Panel, Radar
-from semisure.bench.parallel import Tick, workers
-from semisure.bench.run import made_with, of_study, write_outcome
-from semisure.bench.study import Study
-from semisure.errors import SemisureError
+from semisure.bench.outcome_files import made_with, write_outcome
+from semisure.bench.run import Everything
 from semisure.report.html import Picture, Section, write_report
 from semisure.report.plots import light_and_dark
 
 
-@dataclass(frozen=True, slots=True)
-class Everything:
-    """Outcomes by bench, and a sentence for each that could not be had."""
-
-    outcomes: dict[str, Outcome]
-    skipped: dict[str, str]
-
-
-def run_all(
-    options: Options, *, count: int = 1, tick: Callable[[str], Tick] | None = None
-) -> Everything:
-    """All benches by the same worker processes; one that fails is told, not fatal."""
-    done = Everything({}, {})
-    with workers(count) as pool:
-        study = Study(options, pool) if tick is None else Study(options, pool, tick)
-        for name in BENCHES:
-            try:
-                done.outcomes[name] = of_study(name, study)
-            except SemisureError as error:
-                done.skipped[name] = str(error)
-    return done
-
-
-def write_all(options: Options, done: Everything, folder: Path) -> Path:
+def write_all(options: Options, everything: Everything, folder: Path) -> Path:
     """The files of each bench, and ``index.html`` with all of them inside."""
-    for name, outcome in done.outcomes.items():
+    for name, outcome in everything.outcomes.items():
         write_outcome(name, options, outcome, folder)
     sections = [
         section
-        for name, outcome in done.outcomes.items()
+        for name, outcome in everything.outcomes.items()
         for section in _sections(name, outcome)
     ]
-    if done.skipped:
+    if everything.skipped:
         head = ("what", "why")
         sections.append(
-            Section(heading="Not on this page", table=[head, *done.skipped.items()])
+            Section(
+                heading="Not on this page", table=[head, *everything.skipped.items()]
+            )
         )
     lead = (
         f"{made_with(options)} Rows named paper are copied from it; its data and "

@@ -1,0 +1,67 @@
+"""Pairs to be matched as jobs for the workers, and what to do with those that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from semisure.bench.exported import AnyPair, Exported, Size
+from semisure.bench.match_cache import Job, Setup, export
+from semisure.bench.options import Options
+from semisure.errors import FileError
+from semisure.matchers import fingerprint
+
+
+def jobs(
+    options: Options,
+    matcher: str,
+    pairs: Sequence[tuple[AnyPair, Size | None]],
+    *,
+    query_first: bool = False,
+) -> list[Job]:
+    """A job for each pair at its size; None leaves the images as they are."""
+    code = repr(fingerprint(matcher, options.weights))
+    return [
+        Job(
+            pair=pair,
+            setup=Setup(
+                matcher=matcher,
+                size=size,
+                query_first=query_first,
+                max_side=options.max_side,
+                weights=options.weights,
+                device=options.device,
+            ),
+            cache=options.cache,
+            fingerprint=code,
+        )
+        for pair, size in pairs
+    ]
+
+
+def attempt(job: Job) -> Exported | FileError:
+    """The pair with its matches; a file that cannot be read is an answer, no error."""
+    try:
+        return export(job)
+    except FileError as error:
+        return error
+
+
+def readable(
+    answers: Sequence[Exported | FileError], *, keep_going: bool
+) -> tuple[list[Exported], str]:
+    """The pairs that could be matched, and a remark on the others, "" if none.
+
+    Others are an error unless the user said to keep going and some pair is left.
+    """
+    exported = [one for one in answers if isinstance(one, Exported)]
+    errors = dict.fromkeys(str(e) for e in answers if isinstance(e, FileError))
+    if not errors:
+        return exported, ""
+    count = f"{len(answers) - len(exported)} of {len(answers)} pairs"
+    if not keep_going or not exported:
+        raise FileError(
+            f"{count} cannot be matched; the first because: {next(iter(errors))} "
+            "Mend the data, or leave such pairs out with --keep-going; the matches "
+            "of the others are kept."
+        )
+    return exported, f"{count} are left out: {' '.join(errors)}"

@@ -1,0 +1,40 @@
+"""Maps to localise in, whichever of the two layouts they have.
+
+Either :mod:`semisure.datasets.query_maps` or :mod:`semisure.datasets.aachen`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from semisure.datasets.aachen import MODEL, images_of, read_aachen, read_aachen_map
+from semisure.datasets.query_maps import (
+    MAP_NAME,
+    Query,
+    is_located,
+    read_located,
+    read_located_map,
+)
+from semisure.maps.colmap import MapModel
+
+
+def read_map(root: Path) -> MapModel:
+    """The map in a folder."""
+    return read_located_map(root) if is_located(root) else read_aachen_map(root)
+
+
+def read_all_queries(root: Path) -> list[Query]:
+    """The queries to be localised in the map, each with its retrieved images."""
+    return read_located(root) if is_located(root) else read_aachen(root)
+
+
+def image_folder(root: Path) -> Path:
+    """Where the mapped images are."""
+    return root / "images" if is_located(root) else images_of(root)
+
+
+def map_files(root: Path) -> tuple[Path, ...]:
+    """The files whose change makes another map."""
+    if is_located(root):
+        return (root / MAP_NAME,)
+    return tuple(sorted((root / MODEL).glob("*")))
