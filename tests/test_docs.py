@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
-from semisure.matchers import describe_matchers
+import semisure
+import semisure.error_laws
+import semisure.estimators.homography
+import semisure.matchers
+from semisure.bench import BENCHES
+from semisure.estimators import (
+    ESTIMATOR_NAMES,
+    POSE_ESTIMATOR_NAMES,
+    RELATIVE_ESTIMATORS,
+)
+from semisure.matchers import MATCHER_NAMES, describe_matchers
+from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
+from semisure.types import LAW_NAMES
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 ALONE = {"howto.md"}  # pages whose blocks stand by themselves
 OPTIONAL = ("poselib", "pycolmap", "h5py", "torch", "kornia")
 
@@ -82,12 +96,136 @@ def test_the_readmes_figures_are_the_measured_ones() -> None:
     assert [a for a in areas if a not in measured] == []
 
 
+def test_the_summary_of_what_was_measured_has_its_numbers_from_the_tables() -> None:
+    text = (DOCS / "measured.md").read_text(encoding="utf-8")
+    summary, _, below = text.partition("\n## In short")[2].partition("\n## ")
+    rows = "\n".join(line for line in below.splitlines() if line.startswith("|"))
+    printed = set(re.findall(r"\d+(?:\.\d+)?", rows))
+    claimed = re.findall(r"\d+\.\d+", summary)
+    regions = {"50", "90"}  # %
+    claimed += [n for n in re.findall(r"(\d+) %", summary) if n not in regions]
+    assert len(claimed) > 30
+    assert [number for number in claimed if number not in printed] == []
+
+
 def test_the_limits_are_told() -> None:
     text = (DOCS / "limits.md").read_text(encoding="utf-8")
     assert text.startswith("# When not to use it")
-    nav = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in DOCS.glob("*.md"):
         assert f"- {page.name}" in nav, page.name
+
+
+# ---- what the docs repeat of the code ------------------------------------------------
+
+
+def column(page: Path, head: str) -> list[str]:
+    """Names in backticks in the first column of the table whose first head is given."""
+    text = page.read_text(encoding="utf-8")
+    table = re.search(rf"^\| {head} \|.*\n\|[-| ]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert table, f"{page.name} has no table of {head}"
+    cells = [row.split("|")[1] for row in table[1].splitlines()]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_the_readmes_matchers_are_all_and_only_those_there_are() -> None:
+    assert sorted(column(ROOT / "README.md", "name")) == sorted(MATCHER_NAMES)
+    for name in MATCHER_NAMES:
+        assert f"``{name}``" in (semisure.matchers.__doc__ or ""), name
+
+
+def test_the_pages_benches_are_all_and_only_those_there_are() -> None:
+    text = (DOCS / "evaluation.md").read_text(encoding="utf-8")
+    assert sorted(column(DOCS / "evaluation.md", "bench")) == sorted(BENCHES)
+    for name, entry in BENCHES.items():
+        assert f"| `{name}` | {entry.paper} |" in text, name
+
+
+def test_tables_of_estimators_and_laws_are_complete() -> None:
+    for name in ESTIMATOR_NAMES:
+        assert f"``{name}``" in (semisure.estimators.homography.__doc__ or ""), name
+    for name in LAW_NAMES:
+        assert f"``{name}``" in (semisure.error_laws.__doc__ or ""), name
+
+
+def test_estimators_and_refits_that_the_docs_name_exist() -> None:
+    """In calls and in commands: `estimate_homography(m, "ransac")`, `--estimator x`."""
+    estimators = {*ESTIMATOR_NAMES, *POSE_ESTIMATOR_NAMES, *RELATIVE_ESTIMATORS}
+    methods = {*REFIT_METHODS, *RELATIVE_METHODS}
+    named = r"[\"']?([a-z+-]+)"
+    for page in (*DOCS.glob("*.md"), ROOT / "README.md"):
+        text = page.read_text(encoding="utf-8")
+        asked = re.findall(rf"(?:--estimator |estimator=){named}", text)
+        asked += re.findall(r"estimate_\w+\([^)\"]*\"([^\"]+)\"", text)
+        assert {*asked} <= estimators, page.name
+        assert {*re.findall(rf"method={named}", text)} <= methods, page.name
+
+
+def test_the_extras_of_the_docs_exist() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    table = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    extras = {*re.findall(r"^(\w+) = \[", table, re.MULTILINE)}
+    assert {*column(DOCS / "index.md", "extra")} <= extras
+    for page in (*DOCS.glob("*.md"), *ROOT.glob("*.md")):
+        words = page.read_text(encoding="utf-8")
+        for asked in re.findall(r"'(?:semisure|\.)\[([\w,]+)\]'", words):
+            assert {*asked.split(",")} <= extras, f"{page.name}: {asked}"
+
+
+# ---- the contributor's path ----------------------------------------------------------
+
+
+def drawing():
+    path = ROOT / "scripts" / "draw_rooms.py"
+    spec = importlib.util.spec_from_file_location("draw_rooms", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_room_of_the_import_contract_is_on_the_map_and_in_the_table() -> None:
+    drawn = drawing()
+    rooms = [room for layer in drawn.layers() for room in layer]
+    assert {"cli", "refit", "errors"} <= {*rooms}
+    svg = (DOCS / "rooms.svg").read_text(encoding="utf-8")
+    for room in rooms:
+        assert f">{room}</text>" in svg, room
+    assert sorted(column(DOCS / "architecture.md", "room")) == sorted(rooms)
+    assert svg == drawn.draw(), "run: python scripts/draw_rooms.py"
+
+
+def test_every_room_of_the_package_is_in_the_contract() -> None:
+    rooms = {room for layer in drawing().layers() for room in layer}
+    package = Path(semisure.__file__).parent
+    there = {path.stem for path in package.iterdir() if path.suffix == ".py"}
+    there |= {path.parent.name for path in package.glob("*/__init__.py")}
+    assert {name for name in there if not name.startswith("_")} == rooms
+
+
+def test_the_walks_go_through_files_that_exist() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert [len(walk) > 5 for walk in drawing().walks()] == [True, True, True]
+    package = Path(semisure.__file__).parent
+    paths = re.findall(r"`([\w/]+/[\w/]+\.py)`", text)
+    assert len(paths) > 25
+    for path in paths:
+        assert (package / path).is_file() or (ROOT / path).is_file(), path
+
+
+def test_the_files_that_contributing_names_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    places = (ROOT, ROOT / "src" / "semisure")
+    for path in re.findall(r"`([\w./]+(?:\.\w+|/))`", text):
+        if path not in (".venv", "site/", "__init__.py"):
+            assert any((place / path).exists() for place in places), path
+    made = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"`make ([\w-]+)", text):
+        assert re.search(rf"^{target}:", made, re.MULTILINE), target
 
 
 def test_there_are_blocks_to_run() -> None:
@@ -115,8 +253,6 @@ def test_commands_and_their_options_exist() -> None:
 
 
 def test_the_reference_has_every_public_name() -> None:
-    import semisure
-
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
     paths = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
     listed = {id(pkgutil.resolve_name(path)) for path in paths}
