@@ -8,6 +8,8 @@ from typing import Any
 from griffe import Extension, Object
 
 _EXAMPLE = re.compile(r"(?:^>>> .*(?:\n(?!\s*$).*)*)", re.MULTILINE)
+_EXAMPLES = "Examples\n--------\n"
+_HEADING = re.compile(r"^(\w+)\n-{3,}$", re.MULTILINE)
 _ROLE = re.compile(r":\w+:`([^`]+)`")
 
 
@@ -18,6 +20,11 @@ class FenceDoctests(Extension):
         if obj.docstring is None:
             return
         text = _ROLE.sub(r"`\1`", obj.docstring.value)
-        obj.docstring.value = _EXAMPLE.sub(
-            lambda found: f"```pycon\n{found[0]}\n```", text
-        )
+        obj.docstring.value = _EXAMPLE.sub(_fenced, text)
+
+
+def _fenced(example: re.Match[str]) -> str:
+    """As a block of code; after `Parameters` it gets the heading that it lacks."""
+    headings = _HEADING.findall(example.string[: example.start()])
+    head = _EXAMPLES if headings and headings[-1] != "Examples" else ""
+    return f"{head}```pycon\n{example[0]}\n```"
