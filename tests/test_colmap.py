@@ -198,24 +198,6 @@ def test_hlocs_own_matches_lack_the_cues(tmp_path: Path) -> None:
         hloc.read_matches(tmp_path / "m.h5", "a", "b")
 
 
-def test_keypoints_and_sparse_matches_there_and_back(tmp_path: Path) -> None:
-    pytest.importorskip("h5py", reason="needs the extra store")
-    points = np.array([[1.0, 2], [3, 4], [5, 6]])
-    hloc.write_keypoints(tmp_path / "k.h5", "db/a.jpg", points, np.ones(3))
-    assert np.array_equal(hloc.read_keypoints(tmp_path / "k.h5", "db/a.jpg"), points)
-    with pytest.raises(FileError, match=r"no keypoints of db/b.jpg"):
-        hloc.read_keypoints(tmp_path / "k.h5", "db/b.jpg")
-    index = np.array([2, -1, 0])
-    hloc.write_assignment(tmp_path / "m.h5", "a", "b", index)
-    both, scores = hloc.read_assignment(tmp_path / "m.h5", "a", "b")
-    assert both.tolist() == [[0, 2], [2, 0]]
-    assert scores.tolist() == [1.0, 1.0]
-    assert hloc.read_assignment(tmp_path / "m.h5", "b", "a")[0].tolist() == [
-        [2, 0],
-        [0, 2],
-    ]
-
-
 def test_a_damaged_store_is_named(tmp_path: Path) -> None:
     pytest.importorskip("h5py", reason="needs the extra store")
     (tmp_path / "m.h5").write_bytes(b"not HDF5")

@@ -1,7 +1,7 @@
 """COLMAP models without COLMAP: cameras, images and points, binary or text.
 
 Points of images are moved to our pixels (centres at integers) as they are read;
-cameras keep COLMAP's parameters, which :mod:`semisure.geometry.camera` knows.
+cameras keep COLMAP's parameters, as :mod:`semisure.geometry.camera` takes them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX, Camera
 from semisure.geometry.pose import from_quaternion
-from semisure.types import FloatArray, IntArray
+from semisure.types import Labels, PerMatch, Points, Points3, Pose
 
-# COLMAP's models by number: name and how many parameters. Others than ours are read,
-# since a map's own cameras are not needed to localise in it.
+# COLMAP's models by number: name and count of parameters. Models that we cannot compute
+# with are read too, since a map's own cameras are not needed to localise in it.
 _MODELS: dict[int, tuple[str, int]] = {
     0: ("SIMPLE_PINHOLE", 3),
     1: ("PINHOLE", 4),
@@ -41,7 +41,6 @@ _MODELS: dict[int, tuple[str, int]] = {
     16: ("EUCM", 6),
     17: ("EQUIRECTANGULAR", 2),
 }
-NO_POINT = -1
 T = TypeVar("T")
 _OBSERVATION = np.dtype([("xy", "<f8", 2), ("point", "<i8")])
 
@@ -56,19 +55,19 @@ class RawCamera:
     params: tuple[float, ...]
 
     def camera(self) -> Camera:
-        """The same as one of the models that can be computed with."""
+        """A camera to compute with; raises for other models than ours."""
         return Camera(self.model, self.width, self.height, self.params)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapImage:
-    """A registered image: its pose and what it saw."""
+    """A registered image: its pose and its keypoints."""
 
     name: str
     camera_id: int
-    pose: FloatArray  # (3, 4) from world to camera
-    points: FloatArray  # (n, 2) px, ours
-    point_ids: IntArray  # (n,) or NO_POINT
+    pose: Pose  # from world to camera
+    points: Points  # px, ours
+    point_ids: Labels  # −1 where nothing was triangulated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,14 +76,15 @@ class MapModel:
 
     cameras: dict[int, RawCamera]
     images: dict[str, MapImage]
-    point_ids: IntArray  # (k,) ascending
-    world: FloatArray  # (k, 3)
-    error_px: FloatArray  # (k,) mean reprojection error
+    point_ids: Labels  # ascending
+    world: Points3
+    error_px: PerMatch  # mean reprojection error
 
-    def observations(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Triangulated points of an image: where seen, where in the world, error px.
+    def observations(self, name: str) -> tuple[Points, Points3, PerMatch]:
+        """Triangulated points of an image: pixels, world points, errors in px.
 
-        A short track fits itself too well: no error is below the map's median.
+        Points of few images have errors that are too small, since they were fitted to
+        them: no error is taken below the map's median.
         """
         if name not in self.images:
             raise InputError(
@@ -96,9 +96,9 @@ class MapModel:
             return np.zeros((0, 2)), np.zeros((0, 3)), np.zeros(0)
         place = np.searchsorted(self.point_ids, image.point_ids)
         place = np.minimum(place, len(self.point_ids) - 1)
-        known = self.point_ids[place] == image.point_ids
-        error = np.maximum(self.error_px[place[known]], np.median(self.error_px))
-        return image.points[known], self.world[place[known]], error
+        mapped = self.point_ids[place] == image.point_ids
+        error = np.maximum(self.error_px[place[mapped]], np.median(self.error_px))
+        return image.points[mapped], self.world[place[mapped]], error
 
 
 def read_model(folder: str | Path) -> MapModel:
@@ -173,12 +173,13 @@ def _images_bin(path: Path) -> list[MapImage]:
         name, count = data.text(), int(data.take("Q")[0])
         start = data.at
         data.skip(count * _OBSERVATION.itemsize)
-        seen = np.frombuffer(data.data, _OBSERVATION, count, start)
-        images.append(_image(name, int(camera), pose, seen["xy"], seen["point"]))
+        keypoints = np.frombuffer(data.data, _OBSERVATION, count, start)
+        xy, ids = keypoints["xy"], keypoints["point"]
+        images.append(_image(name, int(camera), pose, xy, ids))
     return images
 
 
-def _points_bin(path: Path) -> tuple[IntArray, FloatArray, FloatArray]:
+def _points_bin(path: Path) -> tuple[Labels, Points3, PerMatch]:
     data = _Bytes(path)
     count = int(data.take("Q")[0])
     if count * 51 > len(data.data):
@@ -192,7 +193,7 @@ def _points_bin(path: Path) -> tuple[IntArray, FloatArray, FloatArray]:
 
 
 def _image(
-    name: str, camera: int, pose: list[float], xy: FloatArray, ids: IntArray
+    name: str, camera: int, pose: list[float], xy: Points, ids: Labels
 ) -> MapImage:
     return MapImage(
         name=name,
@@ -204,7 +205,7 @@ def _image(
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines without comments; empty ones count, as an image may have seen nothing."""
+    """Lines without comments; empty ones stay: an image may have no keypoints."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             yield line.strip()
@@ -243,14 +244,14 @@ def _images_txt(path: Path) -> list[MapImage]:
         if not line:
             continue
         _, *pose, camera, name = line.split(maxsplit=9)
-        seen = np.array(next(lines, "").split(), dtype=np.float64).reshape(-1, 3)
+        rows = np.array(next(lines, "").split(), dtype=np.float64).reshape(-1, 3)
         numbers = [float(value) for value in pose]
-        ids = seen[:, 2].astype(np.int64)
-        images.append(_image(name, int(camera), numbers, seen[:, :2], ids))
+        ids = rows[:, 2].astype(np.int64)
+        images.append(_image(name, int(camera), numbers, rows[:, :2], ids))
     return images
 
 
-def _points_txt(path: Path) -> tuple[IntArray, FloatArray, FloatArray]:
+def _points_txt(path: Path) -> tuple[Labels, Points3, PerMatch]:
     # POINT3D_ID X Y Z R G B ERROR TRACK…
     rows = [line.split(maxsplit=8) for line in filter(None, _lines(path))]
     ids = np.array([int(row[0]) for row in rows], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""hloc's files: retrieval pairs, query lists, keypoints and matches in HDF5.
+"""hloc's files: retrieval pairs, query lists, and matches in HDF5.
 
 hloc stores points with pixel centres at integers, as we do, and adds COLMAP's half
 pixel when it uses them. In HDF5 a pair is the group ``name0/name1``, slashes in names
@@ -11,12 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.geometry.camera import Camera
 from semisure.maps.colmap import parse_camera
-from semisure.types import Array, FloatArray, IntArray, Matches
+from semisure.types import Array, Matches
 
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
 _SIZES = ("source_size", "target_size")
@@ -92,7 +90,7 @@ def write_matches(path: str | Path, name0: str, name1: str, matches: Matches) ->
             group.attrs[name] = getattr(matches, name)
         if key in file:
             del file[key]
-        file.move(_PART, key)  # only what is whole gets its name
+        file.move(_PART, key)  # last, so that an interrupted write leaves no pair
 
 
 def has_matches(path: str | Path, name0: str, name1: str) -> bool:
@@ -106,7 +104,7 @@ def has_matches(path: str | Path, name0: str, name1: str) -> bool:
 def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
     """The matches of a pair with their cues, stored either way round."""
     with _opened(path, "r") as file:
-        group, turned = _find(file, path, name0, name1)
+        group, reversed_order = _find(file, path, name0, name1)
         missing = [name for name in ("keypoints0", *_CUES[:2]) if name not in group]
         if missing:
             raise FileError(
@@ -122,56 +120,7 @@ def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
             confidence=group["scores"][()],
             **arrays,
         )
-    return matches.swapped() if turned else matches
-
-
-def write_keypoints(
-    path: str | Path, name: str, points: FloatArray, scores: FloatArray | None = None
-) -> None:
-    """Add an image's keypoints (n, 2) px, and scores, to a file."""
-    with _opened(path, "a") as file:
-        group = _fresh(file, name)
-        group.create_dataset("keypoints", data=points)
-        if scores is not None:
-            group.create_dataset("scores", data=scores)
-
-
-def read_keypoints(path: str | Path, name: str) -> FloatArray:
-    """An image's keypoints, (n, 2) px."""
-    with _opened(path, "r") as file:
-        if name not in file or "keypoints" not in file[name]:
-            raise FileError(f"{path} has no keypoints of {name}.")
-        return np.asarray(file[name]["keypoints"][()], dtype=np.float64)
-
-
-def write_assignment(
-    path: str | Path,
-    name0: str,
-    name1: str,
-    index: IntArray,
-    scores: FloatArray | None = None,
-) -> None:
-    """Add sparse matches: for each keypoint of image 0 one of image 1, or −1."""
-    with _opened(path, "a") as file:
-        group = _fresh(file, pair_key(name0, name1))
-        group.create_dataset("matches0", data=index.astype(np.int32))
-        given = np.where(index >= 0, 1.0, 0.0) if scores is None else scores
-        group.create_dataset("matching_scores0", data=given.astype(np.float16))
-
-
-def read_assignment(
-    path: str | Path, name0: str, name1: str
-) -> tuple[IntArray, FloatArray]:
-    """Sparse matches as pairs of keypoint indices (m, 2), and their scores (m,)."""
-    with _opened(path, "r") as file:
-        group, turned = _find(file, path, name0, name1)
-        if "matches0" not in group:
-            raise FileError(f"{path} has no sparse matches of {name0} and {name1}.")
-        index = np.asarray(group["matches0"][()], dtype=np.int64)
-        scores = np.asarray(group["matching_scores0"][()], dtype=np.float64)
-    used = np.flatnonzero(index >= 0)
-    both = np.stack([used, index[used]], axis=1)
-    return (both[:, ::-1] if turned else both), scores[used]
+    return matches.swapped() if reversed_order else matches
 
 
 def _h5py() -> Any:

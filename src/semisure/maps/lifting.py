@@ -3,7 +3,7 @@
 As hloc does for dense matches: the point of the match in the map's image is assigned to
 the nearest triangulated keypoint within a radius; of several matches that claim the
 same one, the most confident stays. hloc leaves the query's point where it was, though
-the keypoint is up to a radius away; here it is moved along, by the local affine map
+the keypoint is up to a radius away; here it is moved too, by the local affine map
 that the neighbouring matches imply.
 """
 
@@ -26,7 +26,7 @@ from semisure.types import (
 
 RADIUS_PX = 2.0  # hloc's max_error for dense matches
 NEIGHBOURS = 16  # matches behind a local affine map
-MAX_STRETCH = 4.0  # beyond it an affine map is not believed
+MAX_STRETCH = 4.0  # an affine map that stretches more is rejected
 PER_AXIS = 2.0 / np.pi  # E|r_x| of a mean distance of 1, whatever its direction
 _MIN_SPREAD_PX = 1.0  # of the neighbours, about their mean
 
@@ -45,38 +45,29 @@ def lift(
 
     `observed` (m, 2) px are the triangulated keypoints of image 1, `world` (m, 3)
     their points and `error_px` (m,) the points' mean reprojection errors. With
-    `compensate` the query's point follows from where the match fell to where the
-    keypoint is. Matches are compared with keypoints and with each other less the
-    location of a `calibration`; the query's points that come back are raw all the same.
+    `compensate` the query's point moves as far as the keypoint is from the match.
+    Matches are compared with keypoints and with each other after the location of a
+    `calibration` is taken off; the query's points that come back are raw all the same.
     """
-    from scipy.spatial import cKDTree
-
     location = None if calibration is None else calibration.location
     shift = matches.shift_px(location or (0.0, 0.0))
     in_query = matches.side == 0
     matches, shift_map = towards_source(matches.shifted(-shift))
-    if location is not None:  # of points refined in image 1 it is off for good
+    if location is not None:  # points refined in image 1 have lost it for good
         shift_map[~in_query] = 0.0
-    chosen = taken = np.zeros(0, dtype=np.int64)
-    if len(matches) and len(observed):
-        near = cKDTree(observed).query(matches.target, distance_upper_bound=radius_px)
-        distance, nearest = np.asarray(near[0]), np.asarray(near[1], dtype=np.int64)
-        chosen = _best_claims(matches.confidence, distance, nearest)
-        taken = nearest[chosen]
+    chosen, taken = _claims(matches, observed, radius_px)
+    maps = local_maps(matches, chosen)
     points = matches.source[chosen] + np.where(in_query[:, None], shift, 0.0)[chosen]
-    change = np.zeros(len(chosen))
-    if len(chosen):
-        maps = local_maps(matches, chosen)
-        change = np.linalg.norm(maps - np.eye(2), axis=(1, 2))
-        if compensate:
-            offset = observed[taken] - matches.target[chosen]
-            points = points + np.einsum("nij,nj->ni", maps, offset)
-    unknown = np.zeros(len(observed))
+    if compensate:
+        offset = observed[taken] - matches.target[chosen]
+        points = points + np.einsum("nij,nj->ni", maps, offset)
+    if error_px is None:
+        error_px = np.zeros(len(observed))
     return WorldMatches(
         points=points,
         world=world[taken],
-        map_error=PER_AXIS * (unknown if error_px is None else error_px)[taken],
-        view_change=change,
+        map_error=PER_AXIS * error_px[taken],
+        view_change=np.linalg.norm(maps - np.eye(2), axis=(1, 2)),
         confidence=matches.confidence[chosen],
         fine_std=matches.fine_std[chosen],
         coarse_std=matches.coarse_std[chosen],
@@ -84,6 +75,21 @@ def lift(
         shift_map=shift_map[chosen],
         size=matches.source_size,
     )
+
+
+def _claims(
+    matches: Matches, observed: Points, radius_px: float
+) -> tuple[Labels, Labels]:
+    """Matches near a keypoint, one for each keypoint, and those keypoints."""
+    from scipy.spatial import cKDTree
+
+    if not len(matches) or not len(observed):
+        none = np.zeros(0, dtype=np.int64)
+        return none, none
+    near = cKDTree(observed).query(matches.target, distance_upper_bound=radius_px)
+    distance, nearest = np.asarray(near[0]), np.asarray(near[1], dtype=np.int64)
+    chosen = _best_claims(matches.confidence, distance, nearest)
+    return chosen, nearest[chosen]
 
 
 def _best_claims(confidence: PerMatch, distance: PerMatch, nearest: Labels) -> Labels:
@@ -98,11 +104,13 @@ def local_maps(matches: Matches, chosen: Labels) -> FloatArray:
     """∂ source / ∂ target around the chosen matches, (k, 2, 2).
 
     Least squares over the nearest matches, each weighted by how well it agrees with
-    their median shift, so that a wrong neighbour has little say. The identity where
+    their median shift, so that a wrong neighbour has little weight. The identity where
     the neighbours do not determine a map, or determine an absurd one.
     """
     from scipy.spatial import cKDTree
 
+    if not len(chosen):
+        return np.zeros((0, 2, 2))
     count = min(NEIGHBOURS, len(matches))
     _, near = cKDTree(matches.target).query(matches.target[chosen], k=count)
     near = near.reshape(len(chosen), count)
