@@ -217,6 +217,24 @@ def test_the_walks_go_through_files_that_exist() -> None:
         assert (package / path).is_file() or (ROOT / path).is_file(), path
 
 
+def test_libraries_are_imported_in_the_rooms_that_the_table_allows() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    spelt = {"opencv": "cv2", "superansac": "pysuperansac"}
+    rows = re.findall(r"^\| ([\w, ]+) \| (`[^|]+`) \|$", text, re.MULTILINE)
+    package = Path(semisure.__file__).parent
+    libraries = 0
+    for names, rooms in rows:
+        for name in (word.strip().lower() for word in names.split(",")):
+            library, allowed = spelt.get(name, name), re.findall(r"`(\w+)`", rooms)
+            libraries += 1
+            for path in package.rglob("*.py"):
+                room = path.relative_to(package).with_suffix("").parts[0]
+                imports = rf"^\s*(?:import|from) {library}\b"
+                code = path.read_text(encoding="utf-8")
+                assert room in allowed or not re.search(imports, code, re.M), path
+    assert libraries == 10
+
+
 def test_the_files_that_contributing_names_exist() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     places = (ROOT, ROOT / "src" / "semisure")
