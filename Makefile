@@ -11,7 +11,7 @@ JOBS ?= 2
 # make quick: the rooms that are NumPy only, by their tests and by their doctests.
 MATHEMATICS := $(addprefix tests/test_, $(addsuffix .py, \
     mixture paper_equations types geometry epipolar camera significance calibrate refit \
-    covariance pose relative metrics)) \
+    covariance pose relative metrics shapes)) \
   $(addprefix src/semisure/, \
     mixture.py error_laws.py types geometry calibration refit metrics.py synthetic.py)
 

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,18 @@ def test_a_flag_means_the_same_everywhere() -> None:
 # ---- completion ----------------------------------------------------------------------
 
 
+@cache
+def bash_script() -> str:
+    """What a user's bash evaluates once, when it starts."""
+    return subprocess.run(
+        [sys.executable, "-c", MAIN],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "_SEMISURE_COMPLETE": "source_bash"},
+    ).stdout
+
+
 def completed(line: str, tmp_path: Path) -> list[str]:
     """What a real bash offers at the end of `line`."""
     shim = tmp_path / "bin" / "semisure"
@@ -109,7 +122,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         shim.chmod(0o755)
     words = shlex.split(line) + ([""] if line.endswith(" ") else [])
     script = (
-        'eval "$(_SEMISURE_COMPLETE=source_bash semisure)"\n'
+        f"{bash_script()}\n"
         f"COMP_WORDS=({shlex.join(words)})\nCOMP_CWORD={len(words) - 1}\n"
         '_semisure_completion semisure\nprintf "%s\\n" "${COMPREPLY[@]}"'
     )
