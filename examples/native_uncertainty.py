@@ -34,10 +34,10 @@ def match(image0: np.ndarray, image1: np.ndarray) -> tuple[np.ndarray, ...]:
     )
     if words0 is None or words1 is None or len(words1) < 2:
         return np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0)
-    found = cv2.BFMatcher().knnMatch(words0, words1, k=2)
-    source = np.array([points0[a.queryIdx].pt for a, _ in found])
-    target = np.array([points1[a.trainIdx].pt for a, _ in found])
-    ratio = np.array([a.distance / max(b.distance, 1e-9) for a, b in found])
+    nearest = cv2.BFMatcher().knnMatch(words0, words1, k=2)
+    source = np.array([points0[a.queryIdx].pt for a, _ in nearest])
+    target = np.array([points1[a.trainIdx].pt for a, _ in nearest])
+    ratio = np.array([a.distance / max(b.distance, 1e-9) for a, b in nearest])
     return source, target, ratio
 
 

@@ -309,7 +309,7 @@ def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
         runner.invoke(app, ["bench", "nonsense"], catch_exceptions=False)
     assert runner.invoke(app, ["bench", "homography"]).exit_code == 2
     with pytest.raises(InputError, match="protocol must be one of"):
-        Options(data=[tree], protocol="other")  # type: ignore[arg-type]
+        runner.invoke(app, [*arguments, "--protocol", "x"], catch_exceptions=False)
 
 
 def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:

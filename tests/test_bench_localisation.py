@@ -121,8 +121,8 @@ def test_the_query_is_the_refined_side(
 
     def matcher(image0, image1):
         asked.append((image0.mean(), image1.mean()))
-        found, _ = SyntheticMatcher().match(np.eye(3), count=20)
-        return found if name == "daisy" else found.swapped()  # as each refines
+        matches, _ = SyntheticMatcher().match(np.eye(3), count=20)
+        return matches if name == "daisy" else matches.swapped()  # as each refines
 
     monkeypatch.setattr(match_cache, "_matcher", lambda setup: matcher)
     images = place / "images"
@@ -153,15 +153,15 @@ def test_a_map_with_truth_end_to_end(study: Study, tmp_path: Path) -> None:
     assert [row["condition"] for row in outcome.rows] == ["near", "far"]
     near, far = outcome.rows
     assert (near["mapped"], far["mapped"]) == (4, 2)
-    for found in outcome.rows:
-        assert found["lifted"] > 50
-        assert found["threshold_px"] == 3.0
-        assert found["core+ m"] < 0.01  # of 4 to 8 m
-        assert found["core+ deg"] < 0.1
-        assert found["core+ m"] < found["base m"] < 0.2
-        pose = np.array(found["core+ pose"].split(), float)
+    for one in outcome.rows:
+        assert one["lifted"] > 50
+        assert one["threshold_px"] == 3.0
+        assert one["core+ m"] < 0.01  # of 4 to 8 m
+        assert one["core+ deg"] < 0.1
+        assert one["core+ m"] < one["base m"] < 0.2
+        pose = np.array(one["core+ pose"].split(), float)
         apart, _ = se3.errors(se3.from_quaternion(pose[:4], pose[4:]), QUERY)
-        assert apart == pytest.approx(found["core+ m"], abs=1e-9)
+        assert apart == pytest.approx(one["core+ m"], abs=1e-9)
     (table,) = outcome.tables
     assert [line[2] for line in table.rows] == ["base", "core", "core+"] * 2
     write_outcome("localisation", study.options, outcome, tmp_path)
@@ -176,10 +176,10 @@ def test_a_map_with_truth_end_to_end(study: Study, tmp_path: Path) -> None:
 def test_cameras_and_map_follow_a_size(study: Study) -> None:
     smaller = study.changed(size=(288, 240))
     outcome = localisation(smaller)
-    assert all(found["core+ m"] < 0.02 for found in outcome.rows)
+    assert all(one["core+ m"] < 0.02 for one in outcome.rows)
     assert "images at 288 × 240" in text_of(outcome)
-    made = document("localisation", smaller.options, outcome)
-    assert made["settings"]["size"] == [288, 240]
+    stored = document("localisation", smaller.options, outcome)
+    assert stored["settings"]["size"] == [288, 240]
 
 
 def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) -> None:
@@ -189,13 +189,13 @@ def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) ->
     shifted = replace(load_calibration("daisy"), location=(0.05, 0.0))
     save_calibration(shifted, path)
     files = {"calibration": str(path), "faithful": "daisy"}
-    found = localisation(study.changed(**files)).rows[0]
+    shifted_row = localisation(study.changed(**files)).rows[0]
     # A shift that is not there moves what it is taken off, and that only.
     plain = localisation(study).rows[0]
-    assert found["base m"] == plain["base m"]
-    assert found["core m"] == plain["core m"]
-    assert found["base − shift m"] != found["base m"]
-    assert found["core+ m"] > plain["core+ m"]
+    assert shifted_row["base m"] == plain["base m"]
+    assert shifted_row["core m"] == plain["core m"]
+    assert shifted_row["base − shift m"] != shifted_row["base m"]
+    assert shifted_row["core+ m"] > plain["core+ m"]
 
 
 def test_aachen_end_to_end(pool: Workers, tmp_path: Path) -> None:
@@ -212,14 +212,14 @@ def test_aachen_end_to_end(pool: Workers, tmp_path: Path) -> None:
     assert "inliers within 12 px" in done.stdout
     for arm in ("base", "core", "core+"):
         lines = (out / f"Aachen-v1.1_aachen_daisy_{arm}.txt").read_text().splitlines()
-        found = {line.split()[0]: np.array(line.split()[1:], float) for line in lines}
-        assert list(found) == ["q.png", "blank.png"]
-        poses = {k: se3.from_quaternion(v[:4], v[4:]) for k, v in found.items()}
+        numbers = {line.split()[0]: np.array(line.split()[1:], float) for line in lines}
+        assert list(numbers) == ["q.png", "blank.png"]
+        poses = {k: se3.from_quaternion(v[:4], v[4:]) for k, v in numbers.items()}
         assert se3.errors(poses["q.png"], QUERY)[0] < (0.02 if arm == "core+" else 0.3)
         # What sees nothing is put where the first image retrieved for it stands.
         assert se3.errors(poses["blank.png"], MAPPED["b.png"])[0] < 1e-9
     stored = json.loads((out / "localisation.json").read_text())
-    rows = {found["query"]: found for found in stored["rows"]}
+    rows = {one["query"]: one for one in stored["rows"]}
     assert rows["query/day/q.png"]["mapped"] == 2  # one retrieved is not in the map
     assert rows["query/day/blank.png"]["reason"].startswith("no matches")
     assert rows["query/night/n.png"]["reason"] == "no image of the map was retrieved"

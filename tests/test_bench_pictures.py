@@ -132,7 +132,7 @@ def test_the_example_of_another_matcher_is_judged(
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "sentence"),
     [
         ({"uncertainty": None}, "lacks uncertainty"),
         ({"uncertainty": np.ones(5)}, "must hold 6 finite uncertainties"),
@@ -143,10 +143,10 @@ def test_the_example_of_another_matcher_is_judged(
     ],
 )
 def test_bad_native_files_are_one_sentence(
-    tmp_path: Path, changed: dict[str, Any], said: str
+    tmp_path: Path, changed: dict[str, Any], sentence: str
 ) -> None:
     path = write_native(tmp_path, "a", **changed)
-    with pytest.raises(FileError, match=said):
+    with pytest.raises(FileError, match=sentence):
         read_native(path, (SIZE, SIZE))
 
 

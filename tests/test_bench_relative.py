@@ -179,8 +179,8 @@ def test_two_folders_are_pooled_and_a_size_scales_the_cameras(
     assert ("daisy, internet", "depth-core") not in lines
     # 320 px of width brought to 280, K along with them: the poses stay right.
     assert all(row["core+"] < 0.5 for row in outcome.rows)
-    made = document("relative", options, outcome)
-    assert made["settings"]["size"] == [280, 240]
+    stored = document("relative", options, outcome)
+    assert stored["settings"]["size"] == [280, 240]
 
 
 def test_megadepths_index_end_to_end(pool: Workers, tmp_path: Path) -> None:
@@ -204,10 +204,10 @@ def test_megadepths_index_end_to_end(pool: Workers, tmp_path: Path) -> None:
     )
     assert has_depth(read_pairs(root))
     options = Options(data=[root], cache=tmp_path / "cache")
-    (found,) = relative(Study(options, pool)).rows
-    assert found["pair"] == "0015_0.1_0.3_0_1"
-    assert found["core+"] < 0.15
-    assert found["depth-core"] < 1.0
+    (row,) = relative(Study(options, pool)).rows
+    assert row["pair"] == "0015_0.1_0.3_0_1"
+    assert row["core+"] < 0.15
+    assert row["depth-core"] < 1.0
 
 
 def test_every_layout_is_recognised(listed: Path, tmp_path: Path, study) -> None:
@@ -250,23 +250,23 @@ def test_another_estimator_or_folder_is_one_sentence(study: Study, tmp_path) -> 
 
 
 @pytest.mark.parametrize(
-    ("gone", "said"),
+    ("gone", "sentence"),
     [
         ("pairs.csv", r"There is no .*pairs\.csv, the list of pairs"),
         ("images/b.png", r"There is no image .*b\.png"),
     ],
 )
 def test_missing_files_of_a_list_are_named(
-    tmp_path: Path, study: Study, gone: str, said: str
+    tmp_path: Path, study: Study, gone: str, sentence: str
 ) -> None:
     root = write_list(tmp_path / "list", depth=False)
     (root / gone).unlink()
-    with pytest.raises(FileError, match=said):
+    with pytest.raises(FileError, match=sentence):
         relative(study.on([root]))
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "sentence"),
     [
         ("pairs.csv", "name0,name1\na.png,b.png\n", "must name images of cameras.txt"),
         ("pairs.csv", PAIRS.replace("b.png", "z.png"), "'z.png' breaks this"),
@@ -274,11 +274,11 @@ def test_missing_files_of_a_list_are_named(
     ],
 )
 def test_damaged_lists_are_named(
-    tmp_path: Path, name: str, content: str, said: str
+    tmp_path: Path, name: str, content: str, sentence: str
 ) -> None:
     root = write_list(tmp_path / "list", depth=False)
     (root / name).write_text(content)
-    with pytest.raises(FileError, match=said):
+    with pytest.raises(FileError, match=sentence):
         read_posed_pairs(root)
 
 

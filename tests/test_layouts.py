@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_list_of_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "sentence"),
     [
         ("a.png", "line 1 of .* must hold two images"),
         ("a.png c.png H.txt", "names .*c.png, which does not exist"),
@@ -54,10 +55,10 @@ def test_list_of_pairs(tmp_path: Path) -> None:
         ("# nothing", "names no pair"),
     ],
 )
-def test_bad_lists_are_one_sentence(tmp_path: Path, line: str, said: str) -> None:
+def test_bad_lists_are_one_sentence(tmp_path: Path, line: str, sentence: str) -> None:
     (tmp_path / "a.png").touch()
     (tmp_path / "pairs.txt").write_text(line)
-    with pytest.raises(FileError, match=said):
+    with pytest.raises(FileError, match=sentence):
         read_homographies(tmp_path)
 
 
@@ -66,7 +67,7 @@ def test_missing_folder_is_named(tmp_path: Path) -> None:
         read_homographies(tmp_path / "none")
 
 
-def write_index(path: Path, **changed: object) -> None:
+def write_index(path: Path, **changed: Any) -> None:
     infos = np.empty(1, dtype=object)
     infos[0] = ((0, 1), 0.3, np.array([1, 2]))
     pose = np.eye(4)
@@ -78,7 +79,7 @@ def write_index(path: Path, **changed: object) -> None:
         "pair_infos": infos,
         **changed,
     }
-    np.savez(path, **arrays)  # type: ignore[arg-type]
+    np.savez(path, **arrays)
 
 
 def test_megadepth_index_with_pickled_arrays(tmp_path: Path) -> None:

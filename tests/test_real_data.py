@@ -32,13 +32,13 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def oxford() -> list[tuple[Matches, FloatArray]]:
     """The 20 Oxford pairs, matched by the embedded matcher."""
-    daisy, found = load_matcher("daisy"), []
+    daisy, pairs = load_matcher("daisy"), []
     for pair in read_sequences(DATA):
         if pair.name.startswith("oxford"):
             assert pair.H_01 is not None
             matches = daisy(read_image(pair.image0), read_image(pair.image1))
-            found.append((matches, pair.H_01))
-    return found
+            pairs.append((matches, pair.H_01))
+    return pairs
 
 
 @pytest.mark.parametrize("estimator", PAPER_ESTIMATORS)

@@ -27,5 +27,5 @@ class Calibrations:
             )
 
     def of_arm(self, arm: str) -> Calibration:
-        """Ours for core+; the paper's for core and for every weight of its ablation."""
+        """Ours for core+; the paper's for core and all weights of its ablation."""
         return self.ours if arm == "core+" else self.paper

@@ -25,7 +25,8 @@ from semisure.errors import InputError
 from semisure.io.files import SHIPPED, load_calibration
 from semisure.types import Calibration, LawName, Matches, PerAxis
 
-FAITHFUL = "-faithful"  # after the name of a shipped law: the same without a location
+# After the name of a shipped law: its twin, fitted to the same pairs without location.
+FAITHFUL = "-faithful"
 
 
 def law_fitted_to(

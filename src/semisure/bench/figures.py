@@ -28,8 +28,8 @@ _PANEL_INCHES = (4.6, 3.6)
 
 def draw(panels: Sequence[AnyPanel], columns: int | None = None) -> Figure:
     """The panels in a grid."""
-    wanted = columns or (4 if len(panels) % 4 == 0 else 3)
-    columns = min(wanted, len(panels))
+    usual = 4 if len(panels) % 4 == 0 else 3
+    columns = min(columns or usual, len(panels))
     rows = -(-len(panels) // columns)
     width, height = _PANEL_INCHES
     if isinstance(panels[0], MatchPanel):
@@ -44,7 +44,7 @@ def draw(panels: Sequence[AnyPanel], columns: int | None = None) -> Figure:
 
 
 def _height(panel: AnyPanel) -> float:
-    """Of a pair side by side, in its width."""
+    """The height of a panel, as a share of its width."""
     if not isinstance(panel, MatchPanel):
         return _PANEL_INCHES[1] / _PANEL_INCHES[0]
     (h0, w0), (h1, w1) = panel.image0.shape[:2], panel.image1.shape[:2]

@@ -41,12 +41,12 @@ _DIGEST = "digest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Who matches, and at what size: the paper brings images to one fixed size."""
+    """The matcher, and the size of images: the paper brings all to one fixed size."""
 
     matcher: str
     size: Size | None = (1280, 960)  # None: as they are
     query_first: bool = False  # image 0 is a query and must be the refined side
-    max_side: int | None = None  # of what the matcher looks at; None: its own
+    max_side: int | None = None  # the matcher's limit, px; None: its own
     weights: Path | None = None
     device: str | None = None
 

@@ -38,11 +38,11 @@ class Options:
     calibration: str | None = None  # a file; None: shipped, else cross-validated
     faithful: str | None = None  # the paper's law, where that file has a location
     calibrate_on: Path | None = None  # a data set to fit to instead
-    native: Mapping[str, Path] = field(default_factory=dict)  # others' uncertainties
+    native: Mapping[str, Path] = field(default_factory=dict)  # folders, by matcher
     cache: Path = Path("semisure-cache")
-    limit: int | None = None  # of pairs of a folder
-    views: int = 0  # random views of each second image instead of it
-    keep_going: bool = False  # without the pairs that cannot be read
+    limit: int | None = None  # at most so many pairs of a folder
+    views: int = 0  # so many random views replace each second image; 0: keep it
+    keep_going: bool = False  # leave out the pairs that cannot be read
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Options:
         return "mtv" if thermal else "hpatches"
 
     def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
-        """The usual settings with our seed and, where one was given, the threshold."""
+        """The usual settings with the user's seed and, if given, threshold."""
         settings = replace(usual or RansacSettings(), seed=self.seed)
         if self.threshold_px is None:
             return settings

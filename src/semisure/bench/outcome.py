@@ -18,7 +18,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table with its head; None is an empty cell, `digits` are those of floats."""
+    """A table with its head; None is an empty cell, floats show `digits` decimals."""
 
     name: str  # of its files
     title: str
@@ -61,7 +61,7 @@ class Panel:
     lines: Mapping[str, tuple[Vector | Sequence[str], Vector]]
     xscale: str = "linear"
     yscale: str = "linear"
-    diagonal: bool = False  # y = x, where prediction meets observation
+    diagonal: bool = False  # draw y = x, where prediction equals observation
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -108,7 +108,7 @@ class Outcome:
     figures: Mapping[str, Sequence[AnyPanel]] = field(default_factory=dict)
     columns: Mapping[str, int] = field(default_factory=dict)  # of panels, by figure
     notes: Sequence[str] = ()
-    files: Mapping[str, bytes] = field(default_factory=dict)  # others, by name
+    files: Mapping[str, bytes] = field(default_factory=dict)  # further ones, by name
 
 
 def where(rows: Sequence[dict[str, Any]], **values: str) -> list[dict[str, Any]]:

@@ -1,1 +1,4 @@
-"""Data sets on disk, each a file that yields :class:`semisure.types.Pair`."""
+"""Data sets on disk: a module for each layout, which yields its pairs.
+
+:mod:`semisure.datasets.layouts` tells which layout a folder has.
+"""

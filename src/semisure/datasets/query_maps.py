@@ -37,7 +37,8 @@ from semisure.types import Array, FloatArray, Pose
 MAP_NAME = "localization_map.npz"
 RETRIEVAL = {"near": 0.0, "far": 0.4}  # least distance, m + rad
 TOP = 5
-_SHAPES: dict[str, tuple[str, tuple[int, ...]]] = {  # a letter for each count
+# The shape of each array: a letter for its length, then the fixed sides.
+_SHAPES: dict[str, tuple[str, tuple[int, ...]]] = {
     "names": ("n", ()),
     "K": ("n", (3, 3)),
     "R": ("n", (3, 3)),
@@ -48,7 +49,8 @@ _SHAPES: dict[str, tuple[str, tuple[int, ...]]] = {  # a letter for each count
     "obs_point": ("k", ()),
     "obs_xy": ("k", (2,)),
 }
-_BELOW = {"query": "n", "obs_image": "n", "obs_point": "m"}  # indices, and of what
+# Arrays of indices, and the letter of the length that they must stay below.
+_BELOW = {"query": "n", "obs_image": "n", "obs_point": "m"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -73,13 +75,14 @@ def read_located(root: str | Path) -> list[Query]:
     root = Path(root)
     z = _read(root)
     poses = _poses(z)
-    names, asked = [str(name) for name in z["names"]], sorted(set(z["query"].tolist()))
-    mapped = [i for i in range(len(names)) if i not in asked]
-    images = {q: root / "images" / names[q] for q in asked}
-    cameras = {q: Camera.from_matrix(z["K"][q], _size(images[q])) for q in asked}
+    names = [str(name) for name in z["names"]]
+    indices = sorted(set(z["query"].tolist()))
+    mapped = [i for i in range(len(names)) if i not in indices]
+    images = {q: root / "images" / names[q] for q in indices}
+    cameras = {q: Camera.from_matrix(z["K"][q], _size(images[q])) for q in indices}
     queries = []
     for condition, least in RETRIEVAL.items():
-        for q in asked:
+        for q in indices:
             apart = np.array([_distance(poses[i], poses[q]) for i in mapped])
             order = [k for k in np.argsort(apart, kind="stable") if apart[k] >= least]
             query = Query(
@@ -101,13 +104,13 @@ def read_located_map(root: str | Path) -> MapModel:
     seen, index = z["obs_xy"].astype(np.float64), z["obs_point"].astype(np.int64)
     images, total, count = {}, np.zeros(len(world)), np.zeros(len(world))
     for i, name in enumerate(z["names"]):
-        of = np.flatnonzero(z["obs_image"] == i)
-        images[str(name)] = MapImage(str(name), 0, poses[i], seen[of], index[of])
+        here = np.flatnonzero(z["obs_image"] == i)
+        images[str(name)] = MapImage(str(name), 0, poses[i], seen[here], index[here])
         # The size of the image does not enter a projection.
         camera = Camera.from_matrix(z["K"][i], (1, 1))
-        off = seen[of] - se3.project(poses[i], camera, world[index[of]])
-        np.add.at(total, index[of], np.linalg.norm(off, axis=1))
-        np.add.at(count, index[of], 1.0)
+        off = seen[here] - se3.project(poses[i], camera, world[index[here]])
+        np.add.at(total, index[here], np.linalg.norm(off, axis=1))
+        np.add.at(count, index[here], 1.0)
     ids = np.arange(len(world), dtype=np.int64)
     return MapModel({}, images, ids, world, total / np.maximum(count, 1.0))
 

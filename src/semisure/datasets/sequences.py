@@ -2,9 +2,9 @@
 
 Each sequence is a folder with images ``1.*``, ``2.*``, … and plain 3 × 3 text files
 ``H_1_2``, ``H_1_3``, … that map pixels of image 1 to pixels of image k. HPatches is the
-folder ``hpatches-sequences-release`` as it unpacks: 116 sequences, of which 8 are left
-out by custom, so 540 pairs. Thermal sets (MTV once its homographies are made) are laid
-out alike, a sequence of two images for each pair.
+folder ``hpatches-sequences-release`` as it unpacks: 116 sequences, of which evaluations
+leave out 8, so 540 pairs. Thermal sets (MTV once its homographies are made) have the
+same layout, a sequence of two images for each pair.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from semisure.errors import FileError
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import Matrix3, Pair
 
-# Too large for the networks of their day; everyone has left them out since.
+# Too large for the networks of 2018; evaluations have left them out since.
 HPATCHES_EXCLUDED = frozenset(
     [
         "i_contruction",
