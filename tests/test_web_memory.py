@@ -21,7 +21,7 @@ from web_client import chunk, finish, picture, png_of_size, post, workers_of
 if not Path("/proc/self/status").exists():
     pytest.skip("peak memory is read from /proc", allow_module_level=True)
 
-import httpx
+import httpx2
 
 pytestmark = pytest.mark.slow
 MEGABYTE = 1_000_000
@@ -29,7 +29,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[int, httpx.Client]]:
+def server(tmp_path: Path) -> Iterator[tuple[int, httpx2.Client]]:
     """A server whose home, folder and temporary folder are empty."""
     for name in ("home", "here", "tmp"):
         (tmp_path / name).mkdir()
@@ -49,7 +49,7 @@ def server(tmp_path: Path) -> Iterator[tuple[int, httpx.Client]]:
         assert running.stdout is not None
         match = re.search(r"http\S+", running.stdout.readline())
         assert match
-        with httpx.Client(base_url=match[0], timeout=60) as client:
+        with httpx2.Client(base_url=match[0], timeout=60) as client:
             yield running.pid, client
         running.terminate()
     assert "Traceback" not in (tmp_path / "log").read_text()

@@ -20,10 +20,7 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra web")
 pytest.importorskip("uvicorn", reason="needs the extra web")
 pytest.importorskip("python_multipart", reason="needs the extra web")
-pytest.importorskip("httpx", reason="it sends what the tests send")
-pytest.importorskip(
-    "starlette.testclient", reason="needs httpx2", exc_type=RuntimeError
-)
+pytest.importorskip("httpx2", reason="FastAPI's test client needs it")
 
 from semisure.web.limits import Limits
 
