@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from semisure.bench.arms import Calibrations
 from semisure.bench.calibrations import chosen
 from semisure.bench.options import Options
+from semisure.bench.run import run_bench
 from semisure.cli import app
 from semisure.errors import InputError
 from semisure.io.files import load_calibration, save_calibration
@@ -52,8 +53,11 @@ def test_a_law_with_a_location_asks_for_a_faithful_one(located: str) -> None:
         chosen(options(calibration=located), "daisy", [None])
     sentence = str(raised.value)
     assert sentence.startswith(f"{located} was fitted with a location")
-    assert "give --faithful FILE" in sentence
-    assert "--calibrate-on FOLDER" in sentence
+    assert "add --faithful FILE" in sentence
+    assert "give --calibrate-on FOLDER instead" in sentence
+    # Told before any pair is looked for, let alone matched.
+    with pytest.raises(InputError, match="fitted with a location"):
+        run_bench("homography", options(calibration=located))
 
 
 def test_the_faithful_law_is_the_papers(located: str, plain: str) -> None:

@@ -50,6 +50,12 @@ def is_shipped(name: str) -> bool:
     return (SHIPPED / f"{name}.json").exists()
 
 
+def check_given(options: Options) -> None:
+    """Raise if the files that the user gave cannot serve: now, not after matching."""
+    if options.calibration is not None:
+        given(options, options.calibration)
+
+
 def given(options: Options, name: str) -> tuple[Calibrations, str]:
     """Both laws from the files that the user gave, and which file serves which arm."""
     ours = load_calibration(name)
@@ -73,9 +79,9 @@ def _faithful_of(name: str, ours: Calibration) -> str | None:
     if not Path(name).is_file() and is_shipped(f"{name}{FAITHFUL}"):
         return f"{name}{FAITHFUL}"
     raise InputError(
-        f"{name} was fitted with a location, which the paper's law does not have: give "
-        "--faithful FILE, a law fitted without --location, or --calibrate-on FOLDER, "
-        "which fits both."
+        f"{name} was fitted with a location, which the paper's law does not have: add "
+        "--faithful FILE, a law fitted without --location, or give --calibrate-on "
+        "FOLDER instead, which fits both."
     )
 
 

@@ -92,16 +92,17 @@ def by_truth(options: Options) -> dict[str, list[Path]]:
     return {**kinds, "depth": posed} if posed else kinds
 
 
-def divisible(options: Options) -> dict[str, Usable]:
-    """The kinds of data with two sequences or scenes; all kinds, if none has two."""
+def divisible(options: Options) -> tuple[dict[str, list[Path]], list[str]]:
+    """The kinds of data with two sequences or scenes, and remarks on those without.
+
+    All kinds if none has two: whatever divides them says what is wrong.
+    """
     kinds = by_truth(options)
     good = {data: roots for data, roots in kinds.items() if _divides(options, roots)}
-    remarks = [
-        f"Left out: {data}, of a single sequence or scene."
-        for data in kinds.keys() - good.keys()
-        if good
-    ]
-    return {data: Usable(roots, remarks) for data, roots in (good or kinds).items()}
+    if not good:
+        return kinds, []
+    single = [data for data in kinds if data not in good]
+    return good, [f"Left out: {d}, of a single sequence or scene." for d in single]
 
 
 def _divides(options: Options, roots: Sequence[Path]) -> bool:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from semisure.bench import BENCHES, check_name
+from semisure.bench.calibrations import check_given
 from semisure.bench.data import usable
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome
@@ -60,5 +61,6 @@ def run_all(
 
 @contextmanager
 def _study(options: Options, count: int, tick: Stages | None) -> Iterator[Study]:
+    check_given(options)
     with workers(count) as pool:
         yield Study(options, pool) if tick is None else Study(options, pool, tick)

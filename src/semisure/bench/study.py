@@ -51,10 +51,9 @@ class Study:
 
     def divisible(self) -> dict[str, Study]:
         """A study of each kind of data that can be split for cross-validation."""
-        parts = data.divisible(self.options)
-        for part in parts.values():
-            self.note(*part.remarks)
-        return {name: self.on(part.roots) for name, part in parts.items()}
+        parts, remarks = data.divisible(self.options)
+        self.note(*remarks)
+        return {name: self.on(roots) for name, roots in parts.items()}
 
     @property
     def protocol(self) -> Protocol:
