@@ -188,7 +188,7 @@ def test_damaged_images_end_in_a_result_or_a_sentence(server, tmp_path) -> None:
     ends: dict[str, int] = {}
     for k in range(45):
         suffix = (".png", ".jpg", ".webp")[k % 3]
-        answer = post(client, mangled(rng, suffix), picture())
+        answer = post(client, mangled(rng, suffix), picture(side=120))
         if answer.status_code == 202:
             job = finish(client, answer)
             assert job["state"] == "done" or job["message"]
