@@ -121,7 +121,7 @@ def test_csv_without_sizes_asks_for_them(tmp_path: Path) -> None:
     path = tmp_path / "pair.csv"
     header = "x0,y0,x1,y1,confidence,fine_std_x,fine_std_y,coarse_std_x,coarse_std_y"
     path.write_text(header + "\n1,2,3,4,0.5,1,1,9,9\n")
-    with pytest.raises(FileError, match="does not say how large the images are"):
+    with pytest.raises(FileError, match="does not hold the image sizes"):
         load_matches(path)
     assert len(load_matches(path, size=(640, 480))) == 1
     path.write_text(header + "\n")

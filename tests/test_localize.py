@@ -244,7 +244,7 @@ def test_queries_without_a_pose_are_named_with_the_reason(tmp_path: Path) -> Non
     assert lost["b"].startswith("The map has no image 'db/9.jpg'")
     assert lost["c"] == "There is no image db/2.jpg."
     assert lost["d"] == "no matches, a pose needs 4"
-    assert "is 640 × 480 px, but its camera 480 × 640" in lost["query/b.jpg"]
+    assert "is 640 × 480 px, but its camera is for 480 × 640" in lost["query/b.jpg"]
     assert (tmp_path / "poses.txt").read_text() == ""
 
 

@@ -1,13 +1,12 @@
 """The demo: real photos, known truth, from pixels to a page of pictures.
 
-The photos come with the scikit-image package; nothing is fetched. Random
-views of each are matched, whose homography is known, and the stereo pair against
-its measured disparity. The calibration is the shipped one, made from other photos.
+The photos come with the scikit-image package; nothing is downloaded. Random views of
+each are matched, whose homography is known, and a stereo pair whose disparity was
+measured. The calibration is the shipped one, made from other photos.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ from semisure.report.plots import (
     png,
 )
 from semisure.selfcal.random_views import random_pair
-from semisure.types import Calibration, FloatArray, Matcher
+from semisure.types import Calibration, Matcher, PerMatch, Tick, silent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,11 +45,11 @@ ARMS = ("base", "core", "core+")
 
 @dataclass(slots=True, eq=False)
 class DemoResult:
-    """Corner errors by estimator and arm, and errors of matches, known and foretold."""
+    """Corner errors by estimator and arm, and errors of matches, true and expected."""
 
     errors: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    expected: list[FloatArray] = field(default_factory=list)
-    observed: list[FloatArray] = field(default_factory=list)
+    expected: list[PerMatch] = field(default_factory=list)
+    observed: list[PerMatch] = field(default_factory=list)
     stereo_expected_px: float = 0.0
     stereo_observed_px: float = 0.0
     pictures: list[Picture] = field(default_factory=list)
@@ -63,12 +62,8 @@ class DemoResult:
         }
 
 
-def run(
-    page: Path,
-    seed: int = 0,
-    tick: Callable[[int, int], None] = lambda done, total: None,
-) -> DemoResult:
-    """Do all of it, and write the page."""
+def run(page: Path, seed: int = 0, tick: Tick = silent) -> DemoResult:
+    """Match all pairs and write the page."""
     folder = sample_folder()
     matcher, calibration = load_matcher("daisy"), load_calibration("daisy")
     result = DemoResult()
@@ -110,8 +105,8 @@ def _try_view(
 
 def _view_pictures(image0: Image, image1: Image, pair: PairResult) -> list[Picture]:
     matched = plot_matches(image0, image1, pair.matches, pair.expected_px)
-    laid = overlay(image0, image1, pair.refit.model)
-    _, encoded = cv2.imencode(".png", laid[:, :, ::-1])
+    overlaid = overlay(image0, image1, pair.refit.model)
+    _, encoded = cv2.imencode(".png", overlaid[:, :, ::-1])
     return [
         _matches_picture(matched, "Two views of a photo."),
         Picture(encoded.tobytes(), "One view laid over the other, in tiles."),
@@ -121,17 +116,18 @@ def _view_pictures(image0: Image, image1: Image, pair: PairResult) -> list[Pictu
 def _try_stereo(
     folder: Path, matcher: Matcher, calibration: Calibration, result: DemoResult
 ) -> None:
-    """A real pair that no homography explains; disparity says where points went."""
+    """A real pair that no homography explains; measured disparity is its truth."""
     left, right = (read_image(folder / name) for name in STEREO[:2])
     with np.load(folder / STEREO[2], allow_pickle=False) as stored:
         disparity = stored["arr_0"]
     pair = match_pair(left, right, matcher, calibration)
     x, y = np.round(pair.matches.source).astype(int).T
     shift = disparity[y, x]
-    known = np.isfinite(shift)
-    truth = pair.matches.source[known] - np.stack([shift[known], 0 * shift[known]], 1)
-    observed = np.abs(pair.matches.target[known] - truth).mean(axis=1)
-    result.stereo_expected_px = float(np.median(pair.expected_px[known]))
+    measured = np.isfinite(shift)
+    shift = np.stack([shift[measured], np.zeros(measured.sum())], axis=1)
+    truth = pair.matches.source[measured] - shift
+    observed = np.abs(pair.matches.target[measured] - truth).mean(axis=1)
+    result.stereo_expected_px = float(np.median(pair.expected_px[measured]))
     result.stereo_observed_px = float(np.median(observed))
     matched = plot_matches(left, right, pair.matches, pair.expected_px)
     result.pictures.append(
@@ -149,45 +145,45 @@ def _chart(figure: Figure, caption: str) -> Picture:
 
 
 def _write_page(page: Path, result: DemoResult) -> None:
-    medians = result.medians()
-    head = ["estimator", *ARMS]
-    rows = [
-        [name, *(f"{value:.3f}" for value in row.values())]
-        for name, row in medians.items()
-    ]
-    expected, observed = (
-        np.concatenate(result.expected),
-        np.concatenate(result.observed),
+    matches = Section(
+        heading="Matches",
+        text="Each coloured by its expected error.",
+        legend=True,
+        pictures=result.pictures,
     )
-    bars = plot_bars(medians, "median corner error, px")
-    curve = plot_reliability(expected, observed)
-    views = VIEWS * len(PHOTOS)
     write_report(
         page,
         "semisure: how sure is a match?",
         "Two photos in, an expected error for every match and a better homography out.",
-        [
-            Section(
-                heading="A better homography",
-                text=f"Median corner error in px over {views} pairs of views of "
-                f"{len(PHOTOS)} photos with known homographies: the robust estimator "
-                "alone, the paper's refit (core), ours (core+).",
-                table=[head, *rows],
-                pictures=[_chart(bars, "The same as bars.")],
-            ),
-            Section(
-                heading="Errors that can be believed",
-                text=f"Expected against observed error of {len(expected):,} matches. "
-                "On the stereo pair, whose truth was measured, the median expected "
-                f"error is {result.stereo_expected_px:.2f} px and the median observed "
-                f"one {result.stereo_observed_px:.2f} px.",
-                pictures=[_chart(curve, "Reliability in bins of equal count.")],
-            ),
-            Section(
-                heading="Matches",
-                text="Each coloured by its expected error.",
-                legend=True,
-                pictures=result.pictures,
-            ),
-        ],
+        [_homographies(result), _errors(result), matches],
+    )
+
+
+def _homographies(result: DemoResult) -> Section:
+    medians = result.medians()
+    rows = [
+        [name, *(f"{value:.3f}" for value in row.values())]
+        for name, row in medians.items()
+    ]
+    bars = plot_bars(medians, "median corner error, px")
+    return Section(
+        heading="A better homography",
+        text=f"Median corner error in px over {VIEWS * len(PHOTOS)} pairs of views of "
+        f"{len(PHOTOS)} photos with known homographies: the robust estimator "
+        "alone, the paper's refit (core), ours (core+).",
+        table=[["estimator", *ARMS], *rows],
+        pictures=[_chart(bars, "The same as bars.")],
+    )
+
+
+def _errors(result: DemoResult) -> Section:
+    expected, observed = map(np.concatenate, (result.expected, result.observed))
+    curve = plot_reliability(expected, observed)
+    return Section(
+        heading="Errors that can be believed",
+        text=f"Expected against observed error of {len(expected):,} matches. "
+        "On the stereo pair, whose truth was measured, the median expected "
+        f"error is {result.stereo_expected_px:.2f} px and the median observed "
+        f"one {result.stereo_observed_px:.2f} px.",
+        pictures=[_chart(curve, "Reliability in bins of equal count.")],
     )

@@ -1,8 +1,8 @@
 """Queries against a map: match, lift, estimate, refit, report.
 
 Each query is matched to the mapped images that retrieval proposed, with the query as
-the refined side, so that the calibrated law is about the query's pixels. Every finished
-query is a file: a run that was interrupted goes on where it stopped.
+the refined side, so that the calibrated errors are in the query's pixels. Every
+finished query is a file: an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,18 @@ from semisure.io.images import Image, read_image
 from semisure.maps.colmap import MapModel
 from semisure.maps.lifting import RADIUS_PX, lift
 from semisure.refit import RefitMethod, refit_pose, without_bias
-from semisure.types import Calibration, FloatArray, Matcher, Matches, WorldMatches
+from semisure.types import (
+    Calibration,
+    Estimate,
+    Matcher,
+    Matches,
+    Matrix,
+    Pose,
+    Refit,
+    Tick,
+    WorldMatches,
+    silent,
+)
 
 # Matches of a query and a mapped image by their names, the query's points first.
 Source = Callable[[str, str], Matches]
@@ -36,7 +47,7 @@ Source = Callable[[str, str], Matches]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalizeSettings:
-    """What decides a pose beside the matches; names the results to be reused."""
+    """The settings that decide a pose; results of other settings are not reused."""
 
     estimator: str = "lo-ransac"
     method: RefitMethod = "core+"
@@ -54,7 +65,7 @@ class Localized:
     """One query's pose, or the reason why it has none."""
 
     query: str
-    pose: FloatArray | None  # (3, 4) from world to camera
+    pose: Pose | None  # from world to camera
     reason: str | None
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -68,8 +79,8 @@ class Localized:
 class QueryFirst:
     """A matcher turned so that the query, given first, is the refined side.
 
-    Matchers differ in which image they refine; which one this is shows in its first
-    matches. One that refines both is left alone: lifting transports the rest.
+    Matchers differ in which image they refine; the first matches show which one it is.
+    One that refines both is not turned: lifting converts the other matches.
     """
 
     def __init__(self, matcher: Matcher) -> None:
@@ -98,37 +109,55 @@ def localize_query(
     settings: LocalizeSettings,
 ) -> Localized:
     """The pose of one query from its matches to the `mapped` images."""
-    parts, seen = [], []
+    parts, images = [], []
     for other in mapped[: settings.max_pairs]:
-        entry: dict[str, Any] = {"image": other}
-        seen.append(entry)
-        try:
-            observed = model.observations(other)
-            matches = source(name, other)
-            _check_size(matches, name, camera)
-        except InputError as error:
-            entry["skipped"] = str(error)
-            continue
-        part = lift(
-            matches,
-            *observed,
-            radius_px=settings.radius_px,
-            calibration=calibration,
-        )
-        entry |= {"matches": len(matches), "lifted": len(part)}
-        parts.append(part)
-    details: dict[str, Any] = {"mapped": seen}
+        part, entry = _lifted(name, camera, other, model, source, calibration, settings)
+        images.append(entry)
+        if part is not None:
+            parts.append(part)
     if not parts:
         reason = "the pairs file proposes no mapped image"
-        if seen:
-            reason = str(seen[0]["skipped"])
-        return Localized(query=name, pose=None, reason=reason, details=details)
+        if images:
+            reason = str(images[0]["skipped"])
+        return Localized(
+            query=name, pose=None, reason=reason, details={"mapped": images}
+        )
     world = WorldMatches.joined(parts)
-    unbiased, _ = without_bias(world, calibration)  # estimators know no location
+    unbiased, _ = without_bias(world, calibration)  # estimators ignore the location
     start = estimate_pose(unbiased, camera, settings.estimator, settings.ransac())
     refit = refit_pose(world, camera, calibration, start, method=settings.method)
-    details |= {
-        "lifted": len(world),
+    return Localized(
+        query=name,
+        pose=refit.model,
+        reason=refit.reason if refit.model is None else None,
+        details={"mapped": images, "lifted": len(world), **_details(start, refit)},
+    )
+
+
+def _lifted(
+    name: str,
+    camera: Camera,
+    other: str,
+    model: MapModel,
+    source: Source,
+    calibration: Calibration,
+    settings: LocalizeSettings,
+) -> tuple[WorldMatches | None, dict[str, Any]]:
+    """2D–3D matches through one mapped image, and an entry about it for the report."""
+    try:
+        observed = model.observations(other)
+        matches = source(name, other)
+        _check_size(matches, name, camera)
+    except InputError as error:
+        return None, {"image": other, "skipped": str(error)}
+    part = lift(
+        matches, *observed, radius_px=settings.radius_px, calibration=calibration
+    )
+    return part, {"image": other, "matches": len(matches), "lifted": len(part)}
+
+
+def _details(start: Estimate, refit: Refit) -> dict[str, Any]:
+    return {
         "inliers": int(start.inliers.sum()),
         "effective_matches": float(refit.weight.sum()),
         "kept_initial_because": refit.reason,
@@ -136,22 +165,20 @@ def localize_query(
         "cam_from_world": None if refit.model is None else refit.model.tolist(),
         **_spread(refit.covariance),
     }
-    why = refit.reason if refit.model is None else None
-    return Localized(query=name, pose=refit.model, reason=why, details=details)
 
 
 def _check_size(matches: Matches, name: str, camera: Camera) -> None:
     if matches.source_size != camera.size:
         width, height = matches.source_size
         raise InputError(
-            f"The image of {name} is {width} × {height} px, but its camera "
-            f"{camera.width} × {camera.height}; intrinsics must be those of the image "
-            "as it is read, EXIF rotation included."
+            f"The image {name} is {width} × {height} px, but its camera is for "
+            f"{camera.width} × {camera.height} px. Give the intrinsics of the image as "
+            "it is read, after EXIF rotation."
         )
 
 
-def _spread(C: FloatArray | None) -> dict[str, Any]:
-    """Standard deviations that a reader can picture, and the 6 × 6 behind them."""
+def _spread(C: Matrix | None) -> dict[str, Any]:
+    """Standard deviations of position and rotation, and the 6 × 6 covariance."""
     if C is None:
         return {"covariance": None}
     return {
@@ -171,13 +198,13 @@ def localize(
     settings: LocalizeSettings | None = None,
     *,
     made_of: Mapping[str, Any] | None = None,
-    tick: Callable[[int, int], None] = lambda done, total: None,
+    tick: Tick = silent,
 ) -> list[Localized]:
     """Poses of all queries, written to the folder `output` as they are found.
 
     ``poses.txt`` is in Aachen's submission format, ``report.json`` sums up and names
-    the queries without a pose, ``queries/`` has one file each. `made_of` is whatever
-    else decides the results (matcher, map, images): results of other making are redone.
+    the queries without a pose, ``queries/`` has one file each. `made_of` is what else
+    decides the results (matcher, map, images): if it changed, they are computed again.
     """
     settings, output = settings or LocalizeSettings(), Path(output)
     results = []
@@ -200,7 +227,7 @@ def localize(
 def write_results(
     results: Sequence[Localized], output: Path, settings: LocalizeSettings
 ) -> None:
-    """The submission and the report."""
+    """Write the submission and the report."""
     lines = [result.submission() for result in results if result.pose is not None]
     text = "".join(f"{line}\n" for line in lines)
     write_atomically(output / "poses.txt", lambda file: file.write(text.encode()))
@@ -234,7 +261,7 @@ def _fingerprint(
 
 
 def _stored(path: Path, key: str) -> Localized | None:
-    """A finished query of the same making, or None."""
+    """A finished query that the same inputs decided, or None."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document.pop("made_of") != key:
@@ -253,28 +280,28 @@ def _stored(path: Path, key: str) -> Localized | None:
 def from_images(
     folder: str | Path, query_folder: str | Path, matcher: Matcher
 ) -> Source:
-    """Matches made from image files below the two folders, the last query kept."""
-    turned = QueryFirst(matcher)
+    """Matches of image files in two folders; keeps the last query in memory."""
+    query_first = QueryFirst(matcher)
 
     @lru_cache(maxsize=1)
     def query_image(name: str) -> Image:
         return read_image(Path(query_folder) / name)
 
     def match(query: str, mapped: str) -> Matches:
-        return turned(query_image(query), read_image(Path(folder) / mapped))
+        return query_first(query_image(query), read_image(Path(folder) / mapped))
 
     return match
 
 
 def from_store(path: str | Path) -> Source:
-    """Matches that were written to one of hloc's files before."""
+    """Matches that were written to a file of hloc's before."""
     from semisure.maps import hloc
 
     return lambda query, mapped: hloc.read_matches(path, query, mapped)
 
 
 def stored(source: Source, path: str | Path) -> Source:
-    """The same matches, each pair kept in one of hloc's files and read from there."""
+    """The same matches, each pair stored in a file of hloc's and read from there."""
     from semisure.maps import hloc
 
     def match(query: str, mapped: str) -> Matches:

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import IO, Any
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Let `write` fill a temporary neighbour of `path`, then put it in its place."""
+    """Let `write` fill a temporary file beside `path`, then rename it to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
-        # mkstemp makes private files; results are as readable as any other.
+        # mkstemp makes private files; give results the user's usual permissions.
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
@@ -38,6 +38,6 @@ def write_json(path: str | Path, document: Any) -> None:
 
 
 def as_json(document: Any) -> bytes:
-    """The same as a file's bytes."""
+    """The bytes of such a file."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()

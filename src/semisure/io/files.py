@@ -26,7 +26,7 @@ SCHEMA_VERSION = 1
 _SCALARS = ("side", "fine_window")
 _REQUIRED = ("source", "target", "confidence", "fine_std", "coarse_std")
 _SIZES = ("source_size", "target_size")
-# One CSV column per number; the sizes may be columns too, or be given apart.
+# One CSV column per number; image sizes may be columns, or be given separately.
 _CSV_COLUMNS = {
     "source": ("x0", "y0"),
     "target": ("x1", "y1"),
@@ -42,14 +42,21 @@ _CSV_COLUMNS = {
 def save_calibration(
     calibration: Calibration, path: str | Path, report: FitReport | None = None
 ) -> None:
-    """Write a calibration, and how it was fitted, to a JSON file."""
+    """Write a calibration, and the report of its fit, to a JSON file.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "theta.json"
+    >>> save_calibration(load_calibration("daisy"), file)
+    >>> load_calibration(file) == load_calibration("daisy")
+    True
+    """
     write_json(path, calibration_document(calibration, report))
 
 
 def calibration_document(
     calibration: Calibration, report: FitReport | None = None
 ) -> dict[str, Any]:
-    """What such a file holds."""
+    """The content of a calibration file."""
     return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -77,7 +84,7 @@ _PARAMETERS = (
 
 
 def _without_nan(value: Any) -> Any:
-    """NaN as null, the only spelling that JSON has."""
+    """With null for NaN, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _without_nan(entry) for key, entry in value.items()}
     if isinstance(value, float) and not np.isfinite(value):
@@ -89,11 +96,26 @@ SHIPPED = Path(__file__).parents[1] / "data" / "calibrations"
 
 
 def load_calibration(path: str | Path) -> Calibration:
-    """The calibration in a JSON file, or the shipped one of that name (``daisy``)."""
+    """The calibration in a JSON file, or the shipped one of that name.
+
+    >>> load_calibration("daisy").matcher
+    'daisy'
+    """
     path = Path(path)
     shipped = SHIPPED / f"{path.name}.json"
     if path.name == str(path) and not path.is_file() and shipped.exists():
         path = shipped
+    document = _read_document(path)
+    version = document.get("schema_version")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise FileError(
+            f"{path} has schema version {version}, but this semisure "
+            f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
+        )
+    return _calibration_from(document, path)
+
+
+def _read_document(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -107,13 +129,7 @@ def load_calibration(path: str | Path) -> Calibration:
             f"{path} is not a semisure calibration: it lacks "
             f'"format": "{FORMAT}". Make one with `semisure fit`.'
         )
-    version = document.get("schema_version")
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise FileError(
-            f"{path} has schema version {version}, but this semisure "
-            f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
-        )
-    return _calibration_from(document, path)
+    return document
 
 
 def _no_calibration(path: Path) -> str:
@@ -133,7 +149,7 @@ def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
         resolution = document.get("resolution")
         return Calibration(
             **{name: parameters[name] for name in _PARAMETERS},
-            shared_error=document.get("shared_error"),  # files before it have none
+            shared_error=document.get("shared_error"),  # older files have none
             law=document["law"],
             matcher=str(document["matcher"]),
             resolution=None if resolution is None else tuple(resolution),
@@ -148,13 +164,22 @@ def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
 
 
 def arrays_of(matches: Matches) -> dict[str, Array]:
-    """What an NPZ file of these matches holds; `matches_from` reads it back."""
+    """The content of an NPZ file of matches; `matches_from` reads it."""
     names = (*_REQUIRED, *_SCALARS, *_SIZES)
     return {name: np.asarray(getattr(matches, name)) for name in names}
 
 
 def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> None:
-    """Write matches, and further arrays beside them, to an NPZ or CSV file."""
+    """Write matches, and further arrays beside them, to an NPZ or CSV file.
+
+    >>> import tempfile
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> matches, residual = SyntheticMatcher().match(np.eye(3), count=20)
+    >>> file = Path(tempfile.mkdtemp()) / "pair.npz"
+    >>> save_matches(matches, file, residual=residual)
+    >>> len(load_matches(file))
+    20
+    """
     path = Path(path)
     if path.suffix == ".npz":
         arrays: dict[str, Any] = {**arrays_of(matches), **extra}
@@ -167,23 +192,23 @@ def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> Non
 
 
 def csv_bytes(matches: Matches, **extra: FloatArray) -> bytes:
-    """What a CSV file of these matches holds."""
+    """The content of a CSV file of matches."""
     header: list[str] = []
     columns: list[Array] = []
     arrays = {name: getattr(matches, name) for name in (*_REQUIRED, *_SCALARS)}
     for name, array in {**arrays, **extra}.items():
         header += _CSV_COLUMNS.get(name, (name,))
         columns.append(array[:, None] if array.ndim == 1 else array)
-    both = np.array([*matches.source_size, *matches.target_size])
+    sizes = np.array([*matches.source_size, *matches.target_size])
     header += ["width0", "height0", "width1", "height1"]
-    columns.append(np.tile(both, (len(matches), 1)))
+    columns.append(np.tile(sizes, (len(matches), 1)))
     file = io.BytesIO()
     file.write((",".join(header) + "\n").encode())
     np.savetxt(file, np.hstack(columns), delimiter=",", fmt="%.17g")
     return file.getvalue()
 
 
-# What NumPy and zipfile raise on damaged bytes, wherever the damage is.
+# What NumPy and zipfile raise on damaged files.
 _UNREADABLE = (
     OSError,
     ValueError,
@@ -240,14 +265,22 @@ def _read_csv(path: Path) -> dict[str, Array]:
 
 
 def load_matches(path: str | Path, *, size: tuple[int, int] | None = None) -> Matches:
-    """The matches in an NPZ or CSV file; `size` stands in for missing image sizes."""
+    r"""The matches in an NPZ or CSV file; `size` replaces missing image sizes.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "pair.csv"
+    >>> names = "x0,y0,x1,y1,confidence,fine_std_x,fine_std_y,coarse_std_x,coarse_std_y"
+    >>> _ = file.write_text(f"{names}\n10,20,11,21,0.9,1,1,20,20\n")
+    >>> load_matches(file, size=(640, 480)).target.tolist()
+    [[11.0, 21.0]]
+    """
     return matches_from(load_arrays(path), path, size)
 
 
 def matches_from(
     arrays: dict[str, Array], path: str | Path, size: tuple[int, int] | None = None
 ) -> Matches:
-    """Matches from a file's arrays, or one sentence on what the file lacks."""
+    """Matches from a file's arrays; raises one sentence naming what is missing."""
     missing = [name for name in _REQUIRED if name not in arrays]
     if missing:
         columns = [", ".join(_CSV_COLUMNS[name]) for name in missing]
@@ -256,12 +289,12 @@ def matches_from(
     sizes: dict[str, Any] = {name: arrays.get(name, size) for name in _SIZES}
     if any(value is None for value in sizes.values()):
         raise FileError(
-            f"{path} does not say how large the images are: add source_size and "
-            "target_size (CSV: width0, height0, width1, height1), or give --size."
+            f"{path} does not hold the image sizes: add source_size and target_size "
+            "(CSV: width0, height0, width1, height1), or give --size."
         )
-    known: dict[str, Any] = {name: arrays[name] for name in _REQUIRED}
-    known |= {name: arrays[name] for name in _SCALARS if name in arrays}
+    fields: dict[str, Any] = {name: arrays[name] for name in _REQUIRED}
+    fields |= {name: arrays[name] for name in _SCALARS if name in arrays}
     try:
-        return Matches(**known, **sizes)
+        return Matches(**fields, **sizes)
     except InputError as error:
         raise FileError(f"{path}: {error}") from None

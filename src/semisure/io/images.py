@@ -23,9 +23,15 @@ _CLIPPED_SHARE = 0.001
 
 
 def read_image(path: str | Path) -> Image:
-    """The image in a file, (h, w, 3) uint8 RGB, turned as its EXIF tag says.
+    """The image in a file, (h, w, 3) uint8 RGB, upright by its EXIF tag.
 
     16-bit images are stretched to the range they use; alpha is dropped.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "grey.png"
+    >>> write_png(file, np.full((48, 64), 128, np.uint8))
+    >>> read_image(file).shape
+    (48, 64, 3)
     """
     path = Path(path)
     try:
@@ -38,31 +44,31 @@ def read_image(path: str | Path) -> Image:
 
 
 def decode_image(data: bytes, name: str = "the image") -> Image:
-    """The same from a file's bytes; `name` is what messages call it."""
+    """The image in a file's bytes; messages call it `name`."""
     if not data:
         raise FileError(f"{name} is empty.")
     if _is_truncated(data):
         raise FileError(f"{name} is truncated: its end is missing. Copy it again.")
     flags = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
     try:
-        found = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     except cv2.error as error:
         raise FileError(f"{name} cannot be decoded: {error.err}.") from None
-    if found is None:
+    if pixels is None:
         raise FileError(
             f"{name} is not an image that OpenCV can read (JPEG, PNG, TIFF, WebP, BMP, "
             "PPM and others)."
         )
-    if found.shape[0] * found.shape[1] > MAX_PIXELS:
+    if pixels.shape[0] * pixels.shape[1] > MAX_PIXELS:
         raise FileError(
-            f"{name} has {found.shape[1]} × {found.shape[0]} pixels, more than the "
+            f"{name} has {pixels.shape[1]} × {pixels.shape[0]} pixels, more than the "
             f"{MAX_PIXELS:,} that are read. Reduce it first."
         )
-    return np.ascontiguousarray(_to_8_bits(found)[:, :, ::-1])
+    return np.ascontiguousarray(_to_8_bits(pixels)[:, :, ::-1])
 
 
 def _is_truncated(data: bytes) -> bool:
-    """True for a JPEG or PNG without its end, which decoders would fill with grey."""
+    """Whether a JPEG or PNG lacks its end, which decoders would fill with grey."""
     if data.startswith(b"\xff\xd8"):  # a thumbnail may have an end of its own
         return data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda")
     return data.startswith(b"\x89PNG") and b"IEND" not in data[-4096:]
@@ -89,12 +95,12 @@ def reduced(image: Image, max_side: int) -> Image:
 
 
 def resized(image: Image, size: tuple[int, int]) -> Image:
-    """The image at exactly (width, height), whatever that does to its shape."""
+    """The image at exactly (width, height), without keeping its proportions."""
     if image.shape[1::-1] == size:
         return image
     larger = size[0] * size[1] > image.shape[0] * image.shape[1]
-    how = cv2.INTER_LINEAR if larger else cv2.INTER_AREA
-    return np.asarray(cv2.resize(image, size, interpolation=how))
+    interpolation = cv2.INTER_LINEAR if larger else cv2.INTER_AREA
+    return np.asarray(cv2.resize(image, size, interpolation=interpolation))
 
 
 def find_images(folder: str | Path) -> list[Path]:

@@ -1,1 +1,1 @@
-"""What people read: pages, plots, documents."""
+"""Reports for people: pages, plots, documents."""

@@ -1,4 +1,4 @@
-"""The report of a calibration: how far to trust it, its numbers, how to repeat it."""
+"""The report of a calibration: its test, its numbers, the command to repeat it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_calibration_page(
     )
     sections = [
         Section(
-            heading="On photos it was not fitted to",
+            heading="Test on held-out photos",
             table=_trial(trust),
             pictures=[Picture(light, caption, dark=dark)],
         ),
@@ -40,7 +40,7 @@ def write_calibration_page(
         ),
         *_skipped(result.skipped),
         Section(
-            heading="To get it again",
+            heading="How to repeat it",
             code=command_line("semisure calibrate", (), flags),
             table=[["", ""], *_provenance(result.calibration), *versions()],
         ),
@@ -62,14 +62,14 @@ def _trial(trust: Trust) -> list[list[str]]:
 
 
 def _parameters(result: SelfCalibration) -> list[list[str]]:
-    known = result.calibration
-    values = {**known.paper_symbols()}
-    values |= dict(zip(("beta_x", "beta_y"), known.intercept, strict=True))
+    calibration = result.calibration
+    values = {**calibration.paper_symbols()}
+    values |= dict(zip(("beta_x", "beta_y"), calibration.intercept, strict=True))
     errors = result.report.standard_errors
     rows = [["the paper's symbol", "value", "standard error"]]
     for name, value in values.items():
-        told = "–" if value is None else f"{value:.5g}"
-        rows.append([name, told, f"{errors[name]:.2g}" if name in errors else ""])
+        number = "–" if value is None else f"{value:.5g}"
+        rows.append([name, number, f"{errors[name]:.2g}" if name in errors else ""])
     return rows
 
 
@@ -82,7 +82,7 @@ def _skipped(skipped: tuple[str, ...]) -> list[Section]:
 def _provenance(calibration: Calibration) -> list[list[str]]:
     rows = []
     for name, value in calibration.provenance.items():
-        if name in ("semisure", "numpy", "opencv"):  # with the other versions below
+        if name in ("semisure", "numpy", "opencv"):  # listed with the other versions
             continue
         inner = value.items() if isinstance(value, dict) else [(None, value)]
         rows += [

@@ -1,4 +1,4 @@
-"""What is known of a pair, as a document and as files: one form for every door."""
+"""The result of a pair as a document and as files, for command line and web alike."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from semisure.io.atomic import write_json
 from semisure.io.files import save_matches
 from semisure.pipeline import PairResult
 from semisure.refit import expected_corner_error
-from semisure.types import FloatArray, Refit
+from semisure.types import FloatArray, PerMatch, Refit
 
 
 def document(result: PairResult) -> dict[str, Any]:
-    """The model, how it came about and how far to trust it, ready for JSON."""
+    """The model, how it was estimated and how certain it is, ready for JSON."""
     return {
         **_refit_document(result.refit),
         "matches": len(result.matches),
@@ -41,8 +41,8 @@ def _refit_document(refit: Refit) -> dict[str, Any]:
     }
 
 
-def columns(result: PairResult) -> dict[str, FloatArray]:
-    """What is said of each match beside its points."""
+def columns(result: PairResult) -> dict[str, PerMatch]:
+    """Weight, expected error and failure probability of each match."""
     return {
         "weight": result.refit.weight,
         "expected_abs_error": result.expected_px,
@@ -51,7 +51,7 @@ def columns(result: PairResult) -> dict[str, FloatArray]:
 
 
 def full_document(result: PairResult) -> dict[str, Any]:
-    """The document with every match."""
+    """The document with every match in it."""
     arrays = {"source": result.matches.source, "target": result.matches.target}
     rows = {**arrays, **columns(result)}
     return {**document(result), **{name: row.tolist() for name, row in rows.items()}}
@@ -62,7 +62,7 @@ def write_result(path: Path, result: PairResult) -> None:
     if path.suffix not in (".npz", ".csv"):
         write_json(path, full_document(result))
         return
-    extra = columns(result)
+    extra: dict[str, FloatArray] = dict(columns(result))
     if path.suffix == ".npz" and result.refit.model is not None:
         extra["H_01"] = result.refit.model
     save_matches(result.matches, path, **extra)

@@ -95,13 +95,13 @@ _PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A PNG and what it shows."""
+    """A PNG and its caption."""
 
     png: bytes
     caption: str
     wide: bool = False  # takes the page's whole width
-    dark: bytes | None = None  # its twin for dark pages
-    plate: bool = True  # white behind it, where it has no twin
+    dark: bytes | None = None  # the version for dark pages
+    plate: bool = True  # white behind it, if it has no dark version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +116,11 @@ class Slider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading with text, a table and pictures, each where there is one."""
+    """A heading with text, a table and pictures, all of them optional."""
 
     heading: str
     text: str = ""
-    legend: bool = False  # of expected errors by colour
+    legend: bool = False  # colours of expected errors
     table: Sequence[Sequence[str]] = ()  # first row: the head, or blanks for none
     pictures: Sequence[Picture] = ()
     sliders: Sequence[Slider] = ()
@@ -130,13 +130,13 @@ class Section:
 def write_report(
     path: str | Path, title: str, lead: str, sections: Sequence[Section]
 ) -> None:
-    """Write the page; whatever it holds is inside the one file."""
+    """Write the page as one file, pictures included."""
     page = page_text(title, lead, sections).encode()
     write_atomically(Path(path), lambda file: file.write(page))
 
 
 def page_text(title: str, lead: str, sections: Sequence[Section]) -> str:
-    """The page itself."""
+    """The HTML of the page."""
     body = "\n".join(_section(section) for section in sections)
     return f"""<!doctype html>
 <html lang="en">
@@ -157,7 +157,7 @@ def page_text(title: str, lead: str, sections: Sequence[Section]) -> str:
 def command_line(
     command: str, arguments: Sequence[Any], flags: Mapping[str, Any]
 ) -> str:
-    r"""What a shell takes to do it again, a flag a line.
+    r"""The shell command that repeats a run, one flag per line.
 
     >>> print(command_line("semisure match", ["a b.jpg"], {"--seed": 0, "-q": True}))
     semisure match \
@@ -175,9 +175,9 @@ def command_line(
 
 
 def versions(*, loaded_only: bool = True) -> list[list[str]]:
-    """Ours, Python's, and those of the packages that had a part in it, as rows.
+    """Rows of versions: semisure, Python, and the packages that were used.
 
-    What is done in other processes has its packages loaded there: then all count.
+    Work in other processes loads its packages there; `loaded_only` false lists all.
     """
     rows = [["semisure", __version__], ["Python", platform.python_version()]]
     for module, package in _PACKAGES.items():
@@ -223,7 +223,7 @@ def _picture(picture: Picture) -> str:
     if picture.dark is not None:
         dark = f'srcset="{_inside(picture.dark)}" media="(prefers-color-scheme: dark)"'
         shown = f"<picture><source {dark}>{shown}</picture>"
-    if picture.wide:  # too fine for a phone: pushed to and fro there
+    if picture.wide:  # too detailed for a phone's width: it scrolls sideways
         shown = f'<div class="pan" tabindex="0">{shown}</div>'
     wide = ' class="wide"' if picture.wide else ""
     return f"<figure{wide}>{shown}<figcaption>{caption}</figcaption></figure>"

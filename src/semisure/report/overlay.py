@@ -1,4 +1,4 @@
-"""Image 0 laid over image 1 by a homography: where they agree, the picture is sharp."""
+"""Image 0 laid over image 1 by a homography."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import cv2
 import numpy as np
 
 from semisure.io.images import Image, reduced
-from semisure.types import BoolArray, FloatArray
+from semisure.types import BoolArray, Matrix3
 
 TILE_SHARE = 1 / 8
 
 
-def overlay(image0: Image, image1: Image, H_01: FloatArray | None) -> Image:
+def overlay(image0: Image, image1: Image, H_01: Matrix3 | None) -> Image:
     """A chequerboard of image 1 and image 0 under `H_01`, RGB, of image 1's size.
 
-    Edges that run on across the tiles' borders are aligned. Without a model, image 1.
+    Where edges continue across the tiles' borders, the images are aligned. Without a
+    model, image 1 alone.
     """
     base = _rgb(image1)
     if H_01 is None:
@@ -42,23 +43,20 @@ class Comparison:
 def compare(
     image0: Image,
     image1: Image,
-    initial: FloatArray | None,
-    model: FloatArray | None,
+    initial: Matrix3 | None,
+    model: Matrix3 | None,
     max_side: int,
 ) -> Comparison:
     """Image 0 laid over image 1 before and after the refit, at most `max_side` px."""
     small0, small1 = reduced(_rgb(image0), max_side), reduced(_rgb(image1), max_side)
     if model is None:
         return Comparison(base=small1)
-    pictures = []
-    for H in (model, model if initial is None else initial):
-        H = (
-            _pixel_scale(image1, small1)
-            @ H
-            @ np.linalg.inv(_pixel_scale(image0, small0))
-        )
-        pictures.append(_warped(small0, small1, H))
-    (laid, covered), (first, first_covered) = pictures
+    to_small1 = _pixel_scale(image1, small1)
+    from_small0 = np.linalg.inv(_pixel_scale(image0, small0))
+    (laid, covered), (first, first_covered) = (
+        _warped(small0, small1, to_small1 @ H @ from_small0)
+        for H in (model, model if initial is None else initial)
+    )
     return Comparison(
         base=small1,
         laid=np.where(covered[..., None], laid, small1 // 4 + 150),
@@ -67,24 +65,24 @@ def compare(
     )
 
 
-def _warped(image0: Image, image1: Image, H: FloatArray) -> tuple[Image, BoolArray]:
-    """Image 0 in the frame of image 1, and where it reaches."""
+def _warped(image0: Image, image1: Image, H: Matrix3) -> tuple[Image, BoolArray]:
+    """Image 0 in the frame of image 1, and the pixels that it covers."""
     size = image1.shape[1], image1.shape[0]
     warped = cv2.warpPerspective(_rgb(image0), H, size)
     inside = np.full(image0.shape[:2], 255, np.uint8)
     return np.asarray(warped, np.uint8), cv2.warpPerspective(inside, H, size) > 127
 
 
-def _pixel_scale(image: Image, small: Image) -> FloatArray:
+def _pixel_scale(image: Image, small: Image) -> Matrix3:
     """From pixels of `image` to pixels of `small`: (p + 0.5) s − 0.5."""
     x, y = (small.shape[k] / image.shape[k] for k in (1, 0))
     return np.array([[x, 0, x / 2 - 0.5], [0, y, y / 2 - 0.5], [0, 0, 1.0]])
 
 
 def _difference(warped: Image, base: Image, covered: BoolArray) -> Image:
-    """Dark where the images agree; a plain grey where only one of them is.
+    """Dark where the images agree; plain grey where image 0 does not reach.
 
-    Brightness and contrast are evened out first: what is left is mostly geometry.
+    Brightness and contrast are equalised first, so that mostly geometry remains.
     """
     greys = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (warped, base))
     over, under = (grey.astype(np.float32) for grey in greys)

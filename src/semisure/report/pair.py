@@ -1,4 +1,4 @@
-"""The report of one pair: what was found, how far to trust it, how to get it again."""
+"""The report of one pair: its result, how certain it is, the command to repeat it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from semisure.report.plots import (
     png,
     spread_out,
 )
-from semisure.types import Calibration, FloatArray
+from semisure.types import Calibration, Matrix3, PerAxis
 
 SHOWN_SIDE = 1000  # px, of the pictures in the slider
 ELLIPSES = 120
@@ -66,21 +66,21 @@ def pair_page(
     data: Sequence[bytes] | None,
     settings: Mapping[str, Any],
 ) -> str:
-    """The same as text; `data` are the bytes of the two files, where there are any."""
+    """The page as text; `data` are the bytes of the two files, if there are files."""
     sections = [
         Section(heading="Numbers", table=_numbers(result)),
         *_homography(result.refit.model),
         *_pictures(images, result),
-        _again(images, result.calibration, names, data, settings),
+        _how_to_repeat(images, result.calibration, names, data, settings),
     ]
     title = " and ".join(Path(name).name for name in names)
     return page_text(title, result.summary(), sections)
 
 
 def _numbers(result: PairResult) -> list[list[str]]:
-    found = documents.document(result)
-    # Of a model that chance explains, this would be a number about nothing.
-    corner = found["expected_corner_error_px"] if result.related else None
+    document = documents.document(result)
+    # If chance explains the model, its expected error means nothing.
+    corner = document["expected_corner_error_px"] if result.related else None
     rows = [["", ""], ["matches", f"{len(result.matches):,}"]]
     if len(result.matches):
         for name, share in (("median of", 0.5), ("90th percentile of", 0.9)):
@@ -89,18 +89,18 @@ def _numbers(result: PairResult) -> list[list[str]]:
         doubtful = float((result.failure > 0.5).mean())
         rows.append(["matches whose coarse cell is likely wrong", f"{doubtful:.1%}"])
     rows += [
-        [f"inliers of {found['estimator']}", f"{found['inliers']:,}"],
-        ["matches behind the homography", f"{found['effective_matches']:,.0f}"],
+        [f"inliers of {document['estimator']}", f"{document['inliers']:,}"],
+        ["effective number of matches", f"{document['effective_matches']:,.0f}"],
         ["expected corner error", "–" if corner is None else f"{corner:.2f} px"],
-        ["chance that the homography means nothing", _chance(result)],
-        ["refit", f"{found['method']}, {found['iterations']} iterations"],
+        ["chance that the homography is meaningless", _chance(result)],
+        ["refit", f"{document['method']}, {document['iterations']} iterations"],
     ]
-    if found["kept_initial_because"]:
-        rows.append(["initial model kept", found["kept_initial_because"]])
+    if document["kept_initial_because"]:
+        rows.append(["initial model kept", document["kept_initial_because"]])
     return rows
 
 
-def _homography(H: FloatArray | None) -> list[Section]:
+def _homography(H: Matrix3 | None) -> list[Section]:
     if H is None:
         return []
     code = "\n".join("".join(f"{v:17.9g}" for v in row) for row in H)
@@ -114,16 +114,16 @@ def _chance(result: PairResult) -> str:
 
 
 def _pictures(images: tuple[Image, Image], result: PairResult) -> list[Section]:
-    matched = plot_matches(*images, result.matches, result.expected_px)
-    all_of_them = Picture(
-        png(matched, "none"), "All matches; lines for some.", wide=True, plate=False
+    figure = plot_matches(*images, result.matches, result.expected_px)
+    all_matches = Picture(
+        png(figure, "none"), "All matches; lines for some.", wide=True, plate=False
     )
     sections = [
         Section(
             heading="Matches",
             text="Each coloured by its expected error.",
             legend=True,
-            pictures=[all_of_them],
+            pictures=[all_matches],
         )
     ]
     sliders = _sliders(images, result)
@@ -146,13 +146,13 @@ def _charts(result: PairResult) -> list[Picture]:
     charts = [Picture(light, "Weights of the matches in the refit.", dark=dark)]
     if not result.related or result.refit.model is None:
         return charts
-    away = np.abs(residual(result.refit.model, result.matches)).mean(axis=1)
-    seen = np.isfinite(away)
-    curve = plot_reliability(result.expected_px[seen], away[seen])
+    distance = np.abs(residual(result.refit.model, result.matches)).mean(axis=1)
+    finite = np.isfinite(distance)
+    curve = plot_reliability(result.expected_px[finite], distance[finite])
     light, dark = light_and_dark(curve)
     caption = (
         "Expected errors against distances from the refitted homography, in bins of "
-        "equal count: a check where the scene is a plane, and only there."
+        "equal count: a valid check only if the scene is a plane."
     )
     return [Picture(light, caption, dark=dark), *charts]
 
@@ -161,20 +161,20 @@ def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
     refit = result.refit
     if not result.related:
         return []
-    seen = compare(*images, refit.initial, refit.model, SHOWN_SIDE)
-    if seen.laid is None or seen.before is None or seen.after is None:
+    pictures = compare(*images, refit.initial, refit.model, SHOWN_SIDE)
+    if pictures.laid is None or pictures.before is None or pictures.after is None:
         return []
     return [
         Slider(
-            left=jpeg(seen.base),
-            right=jpeg(seen.laid),
+            left=jpeg(pictures.base),
+            right=jpeg(pictures.laid),
             names=("second image", "first image on it"),
-            caption="Edges that do not jump as the line passes are aligned; pale where "
-            "the first image does not reach.",
+            caption="Where edges do not jump as the line passes, the images are "
+            "aligned; pale: outside the first image.",
         ),
         Slider(
-            left=jpeg(seen.before),
-            right=jpeg(seen.after),
+            left=jpeg(pictures.before),
+            right=jpeg(pictures.after),
             names=("before the refit", "after"),
             caption="Difference of the two images: darker is better aligned.",
         ),
@@ -182,35 +182,35 @@ def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
 
 
 def _ellipses(images: tuple[Image, Image], result: PairResult) -> Picture:
-    """68 % of each error per axis, for an even sample of the more refined side."""
-    # An ellipse lies where the true point is expected: the point less its shift.
+    """The 68 % interval of each axis, for an even sample of the side refined most."""
+    # An ellipse is drawn about the expected true point: the match less its shift.
     matches, calibration = without_bias(result.matches, result.calibration)
     side = int(np.bincount(matches.side).argmax())
     points = matches.target if side else matches.source
-    some = spread_out(points, np.flatnonzero(matches.side == side), ELLIPSES)
-    law = error_law(matches.take(some), calibration)
+    sample = spread_out(points, np.flatnonzero(matches.side == side), ELLIPSES)
+    law = error_law(matches.take(sample), calibration)
     half = mixture.quantile(law, ONE_SIGMA)
     magnified = _magnification(half, images[side])
     fits = (magnified * half).max(axis=1) < LARGEST * max(images[side].shape[:2])
-    some, half = some[fits], half[fits]
-    expected = result.expected_px[some]
-    figure = plot_ellipses(images[side], points[some], half, expected, magnified)
+    sample, half = sample[fits], half[fits]
+    expected = result.expected_px[sample]
+    figure = plot_ellipses(images[side], points[sample], half, expected, magnified)
     which = "second" if side else "first"
     caption = (
-        f"Where {len(some)} of the matches lie in the {which} image: each half-axis "
+        f"Where {len(sample)} of the matches lie in the {which} image: each half-axis "
         f"holds 68 % of the error along it, drawn {magnified:g} times too large. "
-        f"{(~fits).sum()} more are too doubtful to be drawn."
+        f"{(~fits).sum()} more are too uncertain to be drawn."
     )
     return Picture(png(figure, "none"), caption, wide=True, plate=False)
 
 
-def _magnification(half: FloatArray, image: Image) -> float:
-    """A round factor that makes the usual ellipse 1 % of the image."""
-    wanted = 0.01 * max(image.shape[:2]) / float(np.median(half))
-    return float(max((f for f in (1, 2, 5, 10, 20, 50, 100) if f <= wanted), default=1))
+def _magnification(half: PerAxis, image: Image) -> float:
+    """A round factor that makes the median ellipse 1 % of the image."""
+    exact = 0.01 * max(image.shape[:2]) / float(np.median(half))
+    return float(max((f for f in (1, 2, 5, 10, 20, 50, 100) if f <= exact), default=1))
 
 
-def _again(
+def _how_to_repeat(
     images: tuple[Image, Image],
     calibration: Calibration,
     names: Sequence[str],
@@ -219,17 +219,17 @@ def _again(
 ) -> Section:
     rows = [["", ""]]
     for k, (name, image) in enumerate(zip(names, images, strict=True)):
-        told = f"{image.shape[1]} × {image.shape[0]}"
+        about = f"{image.shape[1]} × {image.shape[0]}"
         if data is not None:
-            told += f", SHA-256 {hashlib.sha256(data[k]).hexdigest()[:16]}…"
-        rows.append([Path(name).name, told])
+            about += f", SHA-256 {hashlib.sha256(data[k]).hexdigest()[:16]}…"
+        rows.append([Path(name).name, about])
     rows += [[name, str(v)] for name, v in settings.items() if v is not None]
     symbols = calibration.paper_symbols().items()
-    known = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
-    rows.append([f"calibration of {calibration.matcher}", known])
+    numbers = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
+    rows.append([f"calibration of {calibration.matcher}", numbers])
     flags = {_flag(name): value for name, value in settings.items()}
     return Section(
-        heading="To get it again",
+        heading="How to repeat it",
         code=command_line("semisure match", names, flags),
         table=[*rows, *versions()],
     )

@@ -14,9 +14,9 @@ from matplotlib.text import Text
 
 from semisure.io.images import Image
 from semisure.metrics import reliability
-from semisure.types import FloatArray, IntArray, Matches
+from semisure.types import FloatArray, Labels, Matches, PerAxis, PerMatch, Points
 
-# Blue to red over pale yellow: told apart with any colour vision.
+# Blue to red over pale yellow: distinct with any colour vision.
 COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
 ERROR_COLORS = LinearSegmentedColormap.from_list("error", COLOR_STOPS)
 _NORM = LogNorm(0.3, 30.0, clip=True)
@@ -31,17 +31,17 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def png(figure: Figure, ground: str = "white") -> bytes:
-    """The figure as a PNG file's bytes; ground "none" lets the page shine through."""
+def png(figure: Figure, background: str = "white") -> bytes:
+    """The figure as a PNG file's bytes; background "none" is transparent."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", facecolor=ground)
+    figure.savefig(buffer, format="png", facecolor=background)
     return buffer.getvalue()
 
 
 def light_and_dark(figure: Figure) -> tuple[bytes, bytes]:
-    """Two PNGs without a ground: dark ink for a light page, light ink for a dark one.
+    """Two transparent PNGs: dark ink for a light page, light ink for a dark one.
 
-    The figure keeps the light ink.
+    The figure itself is left with the light ink.
     """
     for axes in figure.axes:
         axes.set_facecolor("none")
@@ -58,35 +58,35 @@ def plot_pair(
     image0: Image,
     image1: Image,
     matches: Matches,
-    expected_px: FloatArray,
-    laid: Image,
+    expected_px: PerMatch,
+    overlaid: Image,
     title: str = "",
 ) -> Figure:
     """Both images with their matches by expected error, and the overlay below."""
     width, height = _canvas_size(image0, image1)
-    below = laid.shape[0] / laid.shape[1] * 0.62
+    below = overlaid.shape[0] / overlaid.shape[1] * 0.62
     figure = _figure(12.0, 12.0 * (height / width + below) + 1.0)
     top, bottom = figure.subplots(2, 1, height_ratios=[height / width, below])
     draw_matches(figure, top, image0, image1, matches, expected_px)
     top.set_title(title, fontsize=11)
-    bottom.imshow(laid)
+    bottom.imshow(overlaid)
     bottom.set_title("image 0 laid over image 1, in tiles", fontsize=11)
     bottom.axis("off")
     return figure
 
 
 def plot_matches(
-    image0: Image, image1: Image, matches: Matches, expected_px: FloatArray
+    image0: Image, image1: Image, matches: Matches, expected_px: PerMatch
 ) -> Figure:
     """Both images side by side, matches coloured by expected error; no legend."""
     width, height = _canvas_size(image0, image1)
     figure = _figure(12.0, 12.0 * height / width)
-    axes = _whole(figure)
-    _draw_pair(axes, image0, image1, matches, expected_px)
+    axes = _full_axes(figure)
+    draw_matches(figure, axes, image0, image1, matches, expected_px, legend=False)
     return figure
 
 
-def _whole(figure: Figure) -> Any:
+def _full_axes(figure: Figure) -> Any:
     """Axes that fill the figure."""
     figure.set_layout_engine("none")
     return figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -107,85 +107,80 @@ def draw_matches(
     image0: Image,
     image1: Image,
     matches: Matches,
-    expected_px: FloatArray,
+    expected_px: PerMatch,
+    *,
+    legend: bool = True,
 ) -> None:
-    """The same into given axes, with a legend."""
-    _draw_pair(axes, image0, image1, matches, expected_px)
-    if len(matches):
-        _add_bar(figure, axes)
-
-
-def _draw_pair(
-    axes: Any,
-    image0: Image,
-    image1: Image,
-    matches: Matches,
-    expected_px: FloatArray,
-) -> None:
+    """The content of :func:`plot_matches`, drawn into axes of the caller."""
     width, height = _canvas_size(image0, image1)
     left = image0.shape[1] + _gap(image0, image1)
     for image, at in ((image0, 0), (image1, left)):
         rows, columns = image.shape[:2]
         extent = (at - 0.5, at + columns - 0.5, rows - 0.5, -0.5)
         axes.imshow(_backdrop(image), extent=extent, cmap="gray", vmin=0, vmax=255)
+    _frame(axes, width, height)
+    if len(matches):
+        _draw_lines(axes, matches, left, expected_px)
+        if legend:
+            _add_bar(figure, axes)
+
+
+def _frame(axes: Any, width: int, height: int) -> None:
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")
-    if len(matches):
-        _draw_matches(axes, matches, left, expected_px)
 
 
 def _add_bar(figure: Figure, axes: Any) -> None:
     from matplotlib.cm import ScalarMappable
 
-    shown = ScalarMappable(_NORM, ERROR_COLORS)
-    bar = figure.colorbar(shown, ax=axes, shrink=0.75, pad=0.01, extend="both")
+    scale = ScalarMappable(_NORM, ERROR_COLORS)
+    bar = figure.colorbar(scale, ax=axes, shrink=0.75, pad=0.01, extend="both")
     bar.set_label("expected error, px")
     bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
 
 
 def _backdrop(image: Image) -> FloatArray:
-    """Grey and pale, so that colours are the matches' alone."""
+    """Grey and pale, so that only matches have colours."""
     grey = image if image.ndim == 2 else image.mean(axis=2)
     return 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
 
 
-def _draw_matches(
-    axes: Any, matches: Matches, left: float, expected: FloatArray
-) -> None:
-    """Dots for all, lines for an even sample; the worst below, the best on top."""
+def _draw_lines(axes: Any, matches: Matches, left: float, expected: PerMatch) -> None:
+    """Dots for all, lines for an even sample; the most certain on top."""
     order = np.argsort(-expected)
     target = matches.target + np.array([left, 0.0])
     colors = ERROR_COLORS(_NORM(expected))
-    some = order[:: max(1, len(order) // MAX_LINES)]
-    lines = np.stack([matches.source[some], target[some]], axis=1)
+    sample = order[:: max(1, len(order) // MAX_LINES)]
+    lines = np.stack([matches.source[sample], target[sample]], axis=1)
     axes.add_collection(
-        LineCollection(list(lines), colors=colors[some], linewidths=0.6, alpha=0.55)
+        LineCollection(list(lines), colors=colors[sample], linewidths=0.6, alpha=0.55)
     )
     for points in (matches.source, target):
         axes.scatter(*points[order].T, s=5, c=colors[order], linewidths=0, alpha=0.9)
 
 
-def spread_out(points: FloatArray, candidates: IntArray, count: int) -> IntArray:
+def spread_out(points: Points, candidates: Labels, count: int) -> Labels:
     """About `count` of the candidates, the first in each cell of a grid."""
-    place = points[candidates]
-    low, high = place.min(axis=0), place.max(axis=0)
+    positions = points[candidates]
+    low, high = positions.min(axis=0), positions.max(axis=0)
     cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / count)
-    column, row = ((place - low) // cell).astype(np.int64).T
+    column, row = ((positions - low) // cell).astype(np.int64).T
     _, first = np.unique(row * 10_000 + column, return_index=True)
     return candidates[first]
 
 
 def plot_ellipses(
     image: Image,
-    points: FloatArray,
-    half_axes: FloatArray,
-    expected_px: FloatArray,
+    points: Points,
+    half_axes: PerAxis,
+    expected_px: PerMatch,
     magnified: float,
 ) -> Figure:
-    """Ellipses about points of one image, larger than life; no legend."""
+    """Ellipses about points of one image, drawn larger than they are; no legend."""
     height, width = image.shape[:2]
     figure = _figure(9.0, 9.0 * height / width)
-    _draw_ellipses(_whole(figure), image, points, half_axes, expected_px, magnified)
+    shapes = image, points, half_axes, expected_px, magnified
+    draw_ellipses(figure, _full_axes(figure), *shapes, legend=False)
     return figure
 
 
@@ -193,43 +188,34 @@ def draw_ellipses(
     figure: Figure,
     axes: Any,
     image: Image,
-    points: FloatArray,
-    half_axes: FloatArray,
-    expected_px: FloatArray,
+    points: Points,
+    half_axes: PerAxis,
+    expected_px: PerMatch,
     magnified: float,
+    *,
+    legend: bool = True,
 ) -> None:
-    """The same into given axes, with a legend."""
-    _draw_ellipses(axes, image, points, half_axes, expected_px, magnified)
-    _add_bar(figure, axes)
-
-
-def _draw_ellipses(
-    axes: Any,
-    image: Image,
-    points: FloatArray,
-    half_axes: FloatArray,
-    expected_px: FloatArray,
-    magnified: float,
-) -> None:
+    """The content of :func:`plot_ellipses`, drawn into axes of the caller."""
     height, width = image.shape[:2]
     axes.imshow(_backdrop(image), cmap="gray", vmin=0, vmax=255)
-    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
-    axes.axis("off")
+    _frame(axes, width, height)
     colors = ERROR_COLORS(_NORM(expected_px))
     width_px, height_px = 2 * magnified * half_axes.T
     for edge, breadth in (("0.1", 2.2), (colors, 1.2)):
-        drawn = EllipseCollection(
+        ellipses = EllipseCollection(
             width_px, height_px, np.zeros(len(points)), units="xy", offsets=points,
             offset_transform=axes.transData, facecolors="none", edgecolors=edge,
             linewidths=breadth,
         )  # fmt: skip
-        axes.add_collection(drawn)
+        axes.add_collection(ellipses)
+    if legend:
+        _add_bar(figure, axes)
 
 
 def plot_reliability(
-    expected: FloatArray, observed: FloatArray, title: str = "Reliability"
+    expected: PerMatch, observed: PerMatch, title: str = "Reliability"
 ) -> Figure:
-    """Observed against expected error in equal-mass bins; the diagonal is honest."""
+    """Observed against expected error in bins of equal count; the diagonal is ideal."""
     figure = _figure(5.6, 5.2)
     axes = figure.add_subplot()
     x, y, _ = reliability(expected, observed)
@@ -271,7 +257,7 @@ def plot_bars(
     return figure
 
 
-def plot_weights(weight: FloatArray) -> Figure:
+def plot_weights(weight: PerMatch) -> Figure:
     """Histogram of the refit weights."""
     figure = _figure(5.6, 3.2)
     axes = figure.add_subplot()

@@ -1,4 +1,4 @@
-"""Calibration without a ground-truth data set, and how far to believe it."""
+"""Calibration without a ground-truth data set, and its test on held-out photos."""
 
 from semisure.selfcal.from_photos import (
     SelfCalibration,

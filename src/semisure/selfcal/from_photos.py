@@ -1,8 +1,8 @@
 """Calibration of any matcher on anyone's photos: no ground-truth data set.
 
 Random views of each photo are matched with each other. Their homography is known, so
-every match's error is known too. A share of the photos is held out and says how far
-the fitted law can be believed.
+every match's error is known too. A share of the photos is held out to test the fitted
+law.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -26,17 +27,17 @@ from semisure.io.images import read_image, reduced
 from semisure.selfcal.held_out import Trust, trial
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
-from semisure.types import Calibration, FloatArray, Matcher, Matches
+from semisure.types import Calibration, Matcher, Matches, PerAxis, Tick, silent
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
 
-Residuals = tuple[Matches, FloatArray]
+Residuals = tuple[Matches, PerAxis]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfCalSettings:
-    """What decides the result of a self-calibration, and so names its cache."""
+    """The settings that decide a self-calibration; its cache is named after them."""
 
     pairs: int = 200  # the paper's number
     held_out: float = 0.25  # share of the photos
@@ -62,13 +63,6 @@ class SelfCalibration:
     skipped: tuple[str, ...]  # photos that could not be used, with the reason
 
 
-Tick = Callable[[int, int], None]
-
-
-def _silent(done: int, total: int) -> None:
-    pass
-
-
 def self_calibrate(
     matcher: Matcher,
     photos: Sequence[Path],
@@ -76,67 +70,103 @@ def self_calibrate(
     *,
     name: str = "unknown",
     cache: Path | None = None,
-    begin: Callable[[str], Tick] = lambda stage: _silent,
+    begin: Callable[[str], Tick] = lambda stage: silent,
 ) -> SelfCalibration:
     """Fit the error law of `matcher` on random views of `photos`.
 
-    With a `cache` folder, finished pairs are kept there: a run that was interrupted
-    goes on where it stopped. `begin` is told what begins, and gives what is told how
-    much of it is done, of how much.
+    With a `cache` folder, finished pairs are kept there: an interrupted run continues
+    where it stopped. `begin` is called with the name of each stage and returns the
+    stage's tick.
+
+    >>> import tempfile
+    >>> from semisure.io.images import write_png
+    >>> from semisure.matchers import load_matcher
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rng = np.random.default_rng(0)
+    >>> for k in range(5):
+    ...     blocks = rng.integers(0, 255, (24, 32), np.uint8)
+    ...     write_png(folder / f"{k}.png", blocks.repeat(4, 0).repeat(4, 1))
+    >>> photos, settings = sorted(folder.iterdir()), SelfCalSettings(pairs=5)
+    >>> result = self_calibrate(load_matcher("daisy"), photos, settings, name="daisy")
+    >>> result.calibration.matcher, result.trust.pairs
+    ('daisy', 1)
     """
     settings = settings or SelfCalSettings()
     usable, skipped = _usable(photos, settings.max_side, begin("Reading photos"))
-    order = np.random.default_rng(settings.seed).permutation(len(usable))
-    shuffled = [usable[i] for i in order][: settings.pairs]
-    held_out = max(1, round(settings.held_out * len(shuffled)))
-    tasks = [shuffled[i % len(shuffled)] for i in range(settings.pairs)]
     store = _Store(cache, name, settings, usable)
-    pairs: dict[bool, list[Residuals]] = {False: [], True: []}
-    tick = begin("Matching views")
-    for i, path in enumerate(tasks):
-        made = store.load(i) or store.save(i, _pair(matcher, path, i, settings))
-        if len(made[0]):
-            pairs[i % len(shuffled) < held_out].append(made)
-        tick(i + 1, len(tasks))
-    if not pairs[False] or not pairs[True]:
-        raise InputError(
-            f"The matcher found matches on {len(pairs[False])} of the calibration and "
-            f"{len(pairs[True])} of the held-out pairs; both need some. Use more."
-        )
+    fitted, held_out = _matched(
+        matcher, usable, settings, store, begin("Matching views")
+    )
     begin("Fitting")
     calibration, report = fit(
-        pairs[False],
+        fitted,
         location=settings.location,
         matcher=name,
-        resolution=_usual_size([matches for matches, _ in pairs[False]]),
-        provenance={
-            "method": "random views of photos",
-            "matcher": _described(matcher),
-            "photos": len(usable),
-            "settings": asdict(settings),
-            "semisure": __version__,
-            "numpy": np.__version__,
-            "opencv": cv2.__version__,
-        },
+        resolution=_usual_size([matches for matches, _ in fitted]),
+        provenance=_provenance(matcher, len(usable), settings),
     )
-    shared = fit_shared_error(pairs[False], calibration)
-    calibration = replace(calibration, shared_error=shared)
+    shared_error = fit_shared_error(fitted, calibration)
+    calibration = replace(calibration, shared_error=shared_error)
     return SelfCalibration(
         calibration=calibration,
         report=report,
-        trust=trial(observe(pairs[True]), calibration),
+        trust=trial(observe(held_out), calibration),
         skipped=tuple(skipped),
     )
 
 
+def _matched(
+    matcher: Matcher,
+    photos: Sequence[Path],
+    settings: SelfCalSettings,
+    store: _Store,
+    tick: Tick,
+) -> tuple[list[Residuals], list[Residuals]]:
+    """Pairs of views to fit to, and pairs of the held-out photos.
+
+    Photos are shuffled and used in turn; the first of that order are held out.
+    """
+    order = np.random.default_rng(settings.seed).permutation(len(photos))
+    shuffled = [photos[i] for i in order][: settings.pairs]
+    held_out_photos = max(1, round(settings.held_out * len(shuffled)))
+    fitted: list[Residuals] = []
+    held_out: list[Residuals] = []
+    for i in range(settings.pairs):
+        k = i % len(shuffled)
+        pair = store.load(i) or store.save(i, _pair(matcher, shuffled[k], i, settings))
+        if len(pair[0]):
+            (held_out if k < held_out_photos else fitted).append(pair)
+        tick(i + 1, settings.pairs)
+    if not fitted or not held_out:
+        raise InputError(
+            f"The matcher found matches on {len(fitted)} of the calibration and "
+            f"{len(held_out)} of the held-out pairs; both need some. Use more."
+        )
+    return fitted, held_out
+
+
+def _provenance(
+    matcher: Matcher, photos: int, settings: SelfCalSettings
+) -> dict[str, Any]:
+    return {
+        "method": "random views of photos",
+        "matcher": _described(matcher),
+        "photos": photos,
+        "settings": asdict(settings),
+        "semisure": __version__,
+        "numpy": np.__version__,
+        "opencv": cv2.__version__,
+    }
+
+
 def _usual_size(matched: list[Matches]) -> tuple[int, int]:
-    """Median width and height of the images matched."""
+    """Median width and height of the matched images."""
     width, height = np.median([m.target_size for m in matched], axis=0)
     return int(width), int(height)
 
 
 def _described(matcher: Matcher) -> str:
-    """The matcher with its settings where it shows them, else its name."""
+    """The matcher with its settings if it is a dataclass, else its name."""
     if is_dataclass(matcher):
         return repr(matcher)
     return str(getattr(matcher, "__qualname__", type(matcher).__name__))
@@ -145,7 +175,7 @@ def _described(matcher: Matcher) -> str:
 def _usable(
     photos: Sequence[Path], max_side: int, tick: Tick
 ) -> tuple[list[Path], list[str]]:
-    """The photos that can be read, are large enough and show something."""
+    """The photos that can be read, are large enough and not of one colour."""
     good, skipped = [], []
     for k, path in enumerate(photos):
         tick(k, len(photos))
@@ -178,13 +208,13 @@ def _pair(
     image0, image1, H_01 = random_pair(photo, rng, settings.warps)
     matches = matcher(image0, image1)
     errors = residual(H_01, matches)
-    # A point that the truth sends beyond the horizon has no error to speak of.
-    seen = np.asarray(np.isfinite(errors).all(axis=1))
-    return matches.take(seen), errors[seen]
+    # A point that the true homography sends beyond the horizon has no finite error.
+    finite = np.asarray(np.isfinite(errors).all(axis=1))
+    return matches.take(finite), errors[finite]
 
 
 class _Store:
-    """Finished pairs on disk, under a name made of all that decides them."""
+    """Finished pairs on disk, in a folder named after everything that decides them."""
 
     def __init__(
         self,
@@ -220,7 +250,8 @@ class _Store:
         except (FileError, KeyError):
             return None
 
-    def save(self, index: int, made: Residuals) -> Residuals:
+    def save(self, index: int, pair: Residuals) -> Residuals:
+        """Store a pair, and return it."""
         if self.folder is not None:
-            save_matches(made[0], self._path(index), residual=made[1])
-        return made
+            save_matches(pair[0], self._path(index), residual=pair[1])
+        return pair

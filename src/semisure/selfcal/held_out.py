@@ -1,4 +1,4 @@
-"""How far a calibration can be believed: its trial on matches it was not fitted to."""
+"""The test of a calibration on matches that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Trust:
 
 
 def trial(observations: Observations, calibration: Calibration) -> Trust:
-    """How well `calibration` foretells the errors of `observations`."""
+    """How well `calibration` predicts the errors of `observations`."""
     law = error_law(observations, calibration)
     expected = mixture.expected_abs_error(law)
     errors = np.abs(observations.residual)

@@ -9,12 +9,12 @@ import numpy as np
 
 from semisure.geometry.homography import corners, defect, normalised, weighted_dlt
 from semisure.io.images import Image
-from semisure.types import FloatArray
+from semisure.types import Matrix3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpSettings:
-    """How far the views of a photo go; standard deviations unless said otherwise."""
+    """How far the views of a photo go; standard deviations unless noted."""
 
     rotation_deg: float = 15.0
     log_zoom: float = 0.2
@@ -33,7 +33,7 @@ DEFAULT_WARPS = WarpSettings()
 
 def random_pair(
     photo: Image, rng: np.random.Generator, settings: WarpSettings = DEFAULT_WARPS
-) -> tuple[Image, Image, FloatArray]:
+) -> tuple[Image, Image, Matrix3]:
     """Two changed views of `photo`, of the same size, and the homography between them.
 
     Neither is the photo itself: two real images share no pixel grid and no noise. The
@@ -48,7 +48,7 @@ def random_pair(
 
 def random_view(
     photo: Image, rng: np.random.Generator, settings: WarpSettings = DEFAULT_WARPS
-) -> tuple[Image, FloatArray]:
+) -> tuple[Image, Matrix3]:
     """`photo` from another viewpoint, of the same size, and the homography to it."""
     H = _random_homography((photo.shape[1], photo.shape[0]), rng, settings, share=1.0)
     return _warp(photo, H, cv2.BORDER_CONSTANT), H
@@ -56,7 +56,7 @@ def random_view(
 
 def _warped(
     photo: Image, rng: np.random.Generator, settings: WarpSettings, share: float
-) -> tuple[Image, FloatArray]:
+) -> tuple[Image, Matrix3]:
     H = _random_homography((photo.shape[1], photo.shape[0]), rng, settings, share)
     border = cv2.BORDER_REFLECT_101 if rng.random() < 0.3 else cv2.BORDER_CONSTANT
     return _warp(photo, H, border), H
@@ -67,8 +67,8 @@ def _random_homography(
     rng: np.random.Generator,
     settings: WarpSettings,
     share: float,
-) -> FloatArray:
-    """Rotation, zoom and moved corners about the image's centre; always a view."""
+) -> Matrix3:
+    """Rotation, zoom and moved corners about the centre; never folded or mirrored."""
     frame = corners(size)
     middle = frame.mean(axis=0)
     while True:
@@ -83,7 +83,7 @@ def _random_homography(
             return H
 
 
-def _warp(photo: Image, H_01: FloatArray, border: int) -> Image:
+def _warp(photo: Image, H_01: Matrix3, border: int) -> Image:
     """The photo under `H_01`, drawn at twice the size and averaged: no aliasing."""
     height, width = photo.shape[:2]
     # (p + 0.5) · 2 − 0.5 brings a pixel of the view to the drawing.

@@ -1,11 +1,12 @@
-"""What the matches of one pair err in common, from pairs whose truth is known.
+"""The error that all matches of a pair share, from pairs whose truth is known.
 
-The sandwich of :mod:`semisure.refit.covariance` learns from residuals, but an error
-that all matches share leaves none: the model follows it. How large it is, relative to
-the pair's residuals and its change of view, is a property of the matcher, as its scales
-are, and is fitted on the same pairs: the factor at which half of the true models lie
-in the half region. (Its square gives the variance, in proportion to the change of view:
-on random views of photos, by quartiles of that change, this factor is the same.)
+The sandwich of :mod:`semisure.refit.covariance` is estimated from residuals, but an
+error that all matches share leaves none: the model follows it. How large it is,
+relative to the pair's residuals and its change of view, is a property of the matcher,
+as its scales are, and is fitted on the same pairs: the factor at which half of the true
+models lie in the half region. (Its square gives the variance, in proportion to the
+change of view: on random views of photos, by quartiles of that change, this factor is
+the same.)
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from semisure.estimators import estimate_homography
 from semisure.geometry import homography as plane
 from semisure.refit import refit_homography
 from semisure.refit.covariance import mahalanobis2
-from semisure.types import Calibration, FloatArray, Matches
+from semisure.types import Calibration, Matches, Matrix, PerAxis, Vector
 
-MIN_PAIRS = 10  # a median of fewer says little
+MIN_PAIRS = 10  # a median of fewer is too uncertain
 RANGE = 1e-3, 10.0
-MEDIAN_CHI2_8 = 7.344121497701792  # of χ² with 8 degrees of freedom
+MEDIAN_CHI2_8 = 7.344121497701792  # median of χ² with 8 degrees of freedom
 _BISECTIONS = 30
 
 # A corner offset (8,), its covariance without a shared error, and with one of 1.
-Trial = tuple[FloatArray, FloatArray, FloatArray]
+Trial = tuple[Vector, Matrix, Matrix]
 
 
 def fit_shared_error(
-    pairs: Iterable[tuple[Matches, FloatArray]],
+    pairs: Iterable[tuple[Matches, PerAxis]],
     calibration: Calibration,
     estimator: str = "magsac++",
 ) -> float | None:
@@ -60,9 +61,9 @@ def fit_shared_error(
 
 
 def _trial(
-    matches: Matches, residual: FloatArray, calibration: Calibration, estimator: str
+    matches: Matches, residual: PerAxis, calibration: Calibration, estimator: str
 ) -> Trial | None:
-    """One refit, or None where there is none to learn from."""
+    """One refit and its offset from the truth, or None if the refit failed."""
     exact = matches.shifted(-residual)
     truth = plane.weighted_dlt(exact.source, exact.target, np.ones(len(exact)))
     if truth is None:
