@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from semisure.errors import InputError, SemisureError
     from semisure.estimators import (
         RansacSettings,
+        estimate_fundamental,
         estimate_homography,
         estimate_pose,
         estimate_relative,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from semisure.pipeline import match_pair
     from semisure.refit import (
         expected_corner_error,
+        refit_fundamental,
         refit_homography,
         refit_points,
         refit_pose,
@@ -52,8 +54,8 @@ _ROOMS = {
     "calibration": "FitReport fit",
     "error_laws": "error_law",
     "errors": "InputError SemisureError",
-    "estimators": "RansacSettings estimate_homography estimate_pose estimate_relative "
-    "load_estimator",
+    "estimators": "RansacSettings estimate_fundamental estimate_homography "
+    "estimate_pose estimate_relative load_estimator",
     "geometry.camera": "Camera",
     "geometry.homography": "residual",
     "io.files": "load_calibration load_matches save_calibration save_matches",
@@ -61,8 +63,8 @@ _ROOMS = {
     "matchers": "load_matcher",
     "mixture": "coarse_failure coarse_success expected_abs_error",
     "pipeline": "match_pair",
-    "refit": "expected_corner_error refit_homography refit_points refit_pose "
-    "refit_relative without_bias",
+    "refit": "expected_corner_error refit_fundamental refit_homography refit_points "
+    "refit_pose refit_relative without_bias",
     "selfcal": "self_calibrate",
     "types": "Calibration Estimate Matches Pair Refit WorldMatches",
 }
@@ -84,6 +86,7 @@ __all__ = [
     "coarse_failure",
     "coarse_success",
     "error_law",
+    "estimate_fundamental",
     "estimate_homography",
     "estimate_pose",
     "estimate_relative",
@@ -96,6 +99,7 @@ __all__ = [
     "load_matches",
     "match_pair",
     "read_image",
+    "refit_fundamental",
     "refit_homography",
     "refit_points",
     "refit_pose",

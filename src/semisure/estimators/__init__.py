@@ -1,5 +1,9 @@
 """Robust estimators: a room for each model, and in it a file for each library."""
 
+from semisure.estimators.fundamental import (
+    FUNDAMENTAL_ESTIMATORS,
+    estimate_fundamental,
+)
 from semisure.estimators.homography import (
     ESTIMATOR_NAMES,
     PAPER_ESTIMATORS,
@@ -12,10 +16,12 @@ from semisure.estimators.settings import RansacSettings
 
 __all__ = [
     "ESTIMATOR_NAMES",
+    "FUNDAMENTAL_ESTIMATORS",
     "PAPER_ESTIMATORS",
     "POSE_ESTIMATOR_NAMES",
     "RELATIVE_ESTIMATORS",
     "RansacSettings",
+    "estimate_fundamental",
     "estimate_homography",
     "estimate_pose",
     "estimate_relative",

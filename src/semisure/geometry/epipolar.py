@@ -114,7 +114,7 @@ class Lines:
 
     distance: PerMatch  # px, signed: point − line along the normal
     normal: PerAxis  # of length 1
-    jacobian: FloatArray  # (n, 5), ∂distance / ∂(turn, tangent)
+    jacobian: FloatArray  # (n, k), ∂distance / ∂ the model's k parameters
 
     @property
     def offset(self) -> PerAxis:
@@ -134,19 +134,24 @@ def moved(P_01: Pose, step: Vector) -> Pose:
 
 
 def epipolar_lines(P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3) -> Lines:
-    """Distances on each match's refined side, normals and derivatives.
-
-    Moving the line l moves a point's distance from it as it moves the line at the
-    point's foot: ∂d = footᵀ ∂l / ‖l₁₂‖, with foot = (p − d n, 1).
-    """
+    """Distances on each match's refined side, normals and derivatives."""
     R, t = P_01[:, :3], P_01[:, 3]
     turns = [skew(t) @ skew(axis) @ R for axis in np.eye(3)]
     shifts = [skew(b) @ R for b in tangents(t).T]
     back0, back1 = np.linalg.inv(K0), np.linalg.inv(K1)
-    # F and its five derivatives, (6, 3, 3)
+    # The derivatives are by the parameters of `moved`: three turns, two shifts.
     F = np.stack([back1.T @ E @ back0 for E in (essential(P_01), *turns, *shifts)])
+    return lines_of(F, matches)
+
+
+def lines_of(F: FloatArray, matches: Matches) -> Lines:
+    """The same from a fundamental matrix and its k derivatives, (1 + k, 3, 3).
+
+    Moving the line l moves a point's distance from it as it moves the line at the
+    point's foot: ∂d = footᵀ ∂l / ‖l₁₂‖, with foot = (p − d n, 1).
+    """
     count = len(matches)
-    lines = Lines(np.empty(count), np.empty((count, 2)), np.empty((count, 5)))
+    lines = Lines(np.empty(count), np.empty((count, 2)), np.empty((count, len(F) - 1)))
     for side, G in ((0, F.transpose(0, 2, 1)), (1, F)):
         which = matches.side == side
         if which.any():
@@ -193,15 +198,36 @@ def weighted_eight_point(
     used = weight > 0
     if used.sum() < LINEAR_SAMPLE:
         return None
-    T0, x0 = _normalised(rays0[used, :2], weight[used])
-    T1, x1 = _normalised(rays1[used, :2], weight[used])
-    rows = (x1[:, :, None] * x0[:, None, :]).reshape(-1, 9)
-    normal = rows.T @ (weight[used, None] * rows)
-    values, vectors = np.linalg.eigh(normal)
+    E = _linear(rays0[used, :2], rays1[used, :2], weight[used])
+    if E is None:
+        return None
+    U, _, Vt = np.linalg.svd(E)
+    return U @ np.diag([1.0, 1.0, 0.0]) @ Vt
+
+
+def weighted_fundamental(
+    source: Points, target: Points, weight: PerMatch
+) -> Matrix3 | None:
+    """The same in pixels, of rank 2, its smallest singular value set to 0."""
+    used = weight > 0
+    if used.sum() < LINEAR_SAMPLE:
+        return None
+    F = _linear(source[used], target[used], weight[used])
+    if F is None:
+        return None
+    U, values, Vt = np.linalg.svd(F)
+    return U @ np.diag([values[0], values[1], 0.0]) @ Vt
+
+
+def _linear(x0: Points, x1: Points, weight: PerMatch) -> Matrix3 | None:
+    """The matrix of least Σ ω (x₁ᵀ M x₀)², or None if there are several."""
+    T0, p0 = _normalised(x0, weight)
+    T1, p1 = _normalised(x1, weight)
+    rows = (p1[:, :, None] * p0[:, None, :]).reshape(-1, 9)
+    values, vectors = np.linalg.eigh(rows.T @ (weight[:, None] * rows))
     if not values[1] > RANK_TOLERANCE**2 * values[-1]:
         return None
-    U, _, Vt = np.linalg.svd(T1.T @ vectors[:, 0].reshape(3, 3) @ T0)
-    return U @ np.diag([1.0, 1.0, 0.0]) @ Vt
+    return T1.T @ vectors[:, 0].reshape(3, 3) @ T0
 
 
 def _normalised(points: Points, weight: PerMatch) -> tuple[Matrix3, Points3]:
@@ -211,6 +237,23 @@ def _normalised(points: Points, weight: PerMatch) -> tuple[Matrix3, Points3]:
     s = 1.0 / spread if spread > 0 else 1.0
     T = np.array([[s, 0, -s * centre[0]], [0, s, -s * centre[1]], [0, 0, 1.0]])
     return T, np.column_stack([points, np.ones(len(points))]) @ T.T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibratedViews:
+    """A relative pose with its cameras: epipolar geometry with five parameters."""
+
+    P_01: Pose
+    K0: Matrix3
+    K1: Matrix3
+
+    def lines(self, matches: Matches) -> Lines:
+        """Each refined point against its anchor's line."""
+        return epipolar_lines(self.P_01, matches, self.K0, self.K1)
+
+    def moved(self, step: Vector) -> CalibratedViews:
+        """The geometry after a step of 5, see :func:`moved`."""
+        return CalibratedViews(moved(self.P_01, step), self.K0, self.K1)
 
 
 def at_infinity(P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3) -> Points:

@@ -26,7 +26,10 @@ from semisure import mixture
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
+from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
+from semisure.refit import line_law
+from semisure.refit.line_law import LineLaw
 from semisure.types import (
     FloatArray,
     Jacobian,
@@ -42,6 +45,7 @@ from semisure.types import (
     Vector,
     WorldMatches,
 )
+from semisure.types.world import TYPICAL_VIEW_CHANGE
 
 # Matches this close err together. Chosen with the field below, of 48, 64 and 96 px, by
 # the coverage on random views of photos and the agreement of two matchers on real ones.
@@ -113,6 +117,41 @@ def of_pose(
     return sandwich(J, *terms, matches.points, good, shared)
 
 
+def of_lines(
+    lines: Lines,
+    matches: Matches,
+    law: LineLaw,
+    *,
+    shared_error: float | None = None,
+) -> Matrix | None:
+    """k × k of an epipolar geometry's parameters, from distances across its lines.
+
+    One axis instead of two; the change of view, which lines do not tell, is taken as
+    the usual one.
+    """
+    distance = lines.distance
+    weight = line_law.pull(law, distance)
+    # ψ′ by differences: the peak of two Laplace variables has no handy derivative.
+    step = 1e-3 * law.minor
+    ahead, behind = (
+        line_law.pull(law, distance + side * step)
+        * (distance + side * step - law.shift)
+        for side in (1.0, -1.0)
+    )
+    slope = ((ahead - behind) / (2.0 * step))[None, None]
+    shared = Shared(
+        factor=shared_error,
+        field=bilinear_field(matches.refined, matches.refined_size),
+        change=np.full(len(matches), TYPICAL_VIEW_CHANGE),
+        group=np.zeros(len(matches), dtype=np.int64),
+    )
+    # A sandwich takes ∂ prediction: the point's distance falls as its line follows.
+    J = -lines.jacobian.T[None]
+    score = (weight * (distance - law.shift))[:, None]
+    good = np.isfinite(J.sum(axis=(0, 1)) + distance)
+    return sandwich(J, score, slope, weight[:, None], matches.refined, good, shared)
+
+
 def _terms(
     residual: PerAxis, law: ErrorLaw | None, weight: PerMatch | None
 ) -> tuple[PerAxis, FloatArray, PerAxis]:
@@ -150,15 +189,18 @@ def law_score(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, FloatArray, Pe
 
 
 def sandwich(
-    J: Jacobian,
-    score: PerAxis,
+    J: FloatArray,
+    score: FloatArray,
     slope: FloatArray,
-    weight: PerAxis,
+    weight: FloatArray,
     points: Points,
     good: Mask,
     shared: Shared,
 ) -> Matrix | None:
-    """The covariance described above, of as many parameters as J (2, p, n) has."""
+    """The covariance described above, of as many parameters as J (axes, p, n) has.
+
+    `score` and `weight` are (n, axes), `slope` is (axes, axes, n).
+    """
     used = good & (weight > 0).any(axis=1)
     J, slope, score = J[:, :, used], slope[:, :, used], score[used]
     turned = np.einsum("akn,abn->bkn", J, slope)
@@ -185,7 +227,7 @@ def sandwich(
     return 0.5 * (C + C.T)
 
 
-def _moved(turned: Jacobian, shared: Shared, used: Mask) -> Matrix:
+def _moved(turned: FloatArray, shared: Shared, used: Mask) -> Matrix:
     """Σ over images, axes and functions of the square of how each moves the scores."""
     total = np.zeros((turned.shape[1], turned.shape[1]))
     field, group, change = (

@@ -20,7 +20,7 @@ Every method takes raw matches: a calibrated location is taken off first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -30,7 +30,8 @@ from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.mixture import ErrorLaw
-from semisure.refit import line_law, weights
+from semisure.refit import weights
+from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines
 from semisure.refit.climbing import climb
 from semisure.refit.initial import (
     FAR_PX,
@@ -57,14 +58,6 @@ from semisure.types import (
 
 RelativeMethod = Literal["core+", "core", "core-lines", "depth-core", "depth-huber"]
 RELATIVE_METHODS: tuple[RelativeMethod, ...] = get_args(RelativeMethod)
-
-ANGLE_TOLERANCE = 1e-7  # radians
-# How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
-# than a plane's (core_plus.MODEL_FLOOR): an epipolar line bends less than a scene does.
-CAMERA_FLOOR = 1e-4
-# The matches show a translation where a tenth of them, by weight, are this many fine
-# scales from where a pure rotation puts them; of errors alone less than 1 % are.
-MIN_PARALLAX, PARALLAX_SHARE = 4.0, 0.1
 
 
 def refit_relative(
@@ -115,7 +108,8 @@ def refit_relative(
         return no_start(initial, len(matches), method)
     law = error_law(matches, calibration)
     if method == "core+":
-        return _core_plus(matches, law, start, *cameras)
+        share = calibration.shared_error
+        return _core_plus(matches, law, start, *cameras, share)
     if method in ("depth-core", "depth-huber"):
         metric = _checked_depth(matches, depth, baseline)
         return _depth_assisted(method, matches, law, start, *cameras, *metric)
@@ -139,69 +133,21 @@ def _checked_depth(
     return z, float(baseline)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _AcrossLines:
-    """The likelihood of one pose by the law across its epipolar lines."""
-
-    P_01: Pose
-    matches: Matches
-    match_law: ErrorLaw
-    K0: Matrix3
-    K1: Matrix3
-    lines: epipolar.Lines
-    law: line_law.LineLaw
-    score: float
-
-    @classmethod
-    def at(
-        cls, P_01: Pose, matches: Matches, law: ErrorLaw, K0: Matrix3, K1: Matrix3
-    ) -> _AcrossLines:
-        lines = epipolar.epipolar_lines(P_01, matches, K0, K1)
-        diagonal = np.linalg.norm(matches.refined_size, axis=1)
-        extent = np.broadcast_to(diagonal, (len(matches),))
-        across = line_law.across(law, lines.normal, CAMERA_FLOOR * extent, extent)
-        score = float(line_law.log_density(across, lines.distance).sum())
-        return cls(P_01, matches, law, K0, K1, lines, across, score)
-
-    def equations(self) -> tuple[Matrix, Vector]:
-        d, J = self.lines.distance, self.lines.jacobian
-        weighted = line_law.pull(self.law, d)[:, None] * J
-        return J.T @ weighted, -weighted.T @ (d - self.law.shift)
-
-    def moved(self, step: Vector) -> _AcrossLines:
-        P_01 = epipolar.moved(self.P_01, step)
-        return _AcrossLines.at(P_01, self.matches, self.match_law, self.K0, self.K1)
-
-    def settled(self, step: Vector) -> bool:
-        return _settled(step)
-
-    def weight(self) -> PerMatch:
-        return line_law.coarse_success(self.law, self.lines.distance)
-
-    def has_parallax(self) -> bool:
-        """True where a share of the weight is not where a pure rotation puts it."""
-        far = epipolar.at_infinity(self.P_01, self.matches, self.K0, self.K1)
-        parallax = np.linalg.norm(self.matches.refined - far, axis=1)
-        scale = np.linalg.norm(self.match_law.fine_scale, axis=1)
-        weight = self.weight()
-        beyond = weight[parallax > MIN_PARALLAX * scale]
-        return bool(beyond.sum() > PARALLAX_SHARE * weight.sum())
-
-
-def _settled(step: Vector) -> bool:
-    return bool(np.abs(step).max() < ANGLE_TOLERANCE)
-
-
 def _core_plus(
-    matches: Matches, law: ErrorLaw, start: Pose, K0: Matrix3, K1: Matrix3
+    matches: Matches,
+    law: ErrorLaw,
+    start: Pose,
+    K0: Matrix3,
+    K1: Matrix3,
+    shared_error: float | None,
 ) -> Refit:
-    first = _AcrossLines.at(start, matches, law, K0, K1)
+    first = AcrossLines.at(epipolar.CalibratedViews(start, K0, K1), matches, law)
     last, iterations, reason = first, 0, None
     if len(matches) < epipolar.MINIMAL_SAMPLE:
         reason = f"only {len(matches)} matches, a relative pose needs 5"
     else:
         last, iterations = climb(first)
-        if not last.has_parallax():
+        if not _has_parallax(last):
             reason = (
                 "the matches lie where a pure rotation puts them, so that the "
                 "direction of the translation is not determined"
@@ -209,8 +155,22 @@ def _core_plus(
     if reason is not None:
         both = (first.score, first.score)
         return kept(len(matches), start, "core+", reason, first.weight(), both)
-    likelihood = (first.score, last.score)
-    return made(last.P_01, start, "core+", last.weight(), iterations, likelihood)
+    return made(
+        last.geometry.P_01,
+        start,
+        "core+",
+        last.weight(),
+        iterations,
+        (first.score, last.score),
+        partial(last.covariance, shared_error),
+    )
+
+
+def _has_parallax(view: AcrossLines[epipolar.CalibratedViews]) -> bool:
+    """True where the matches are not where a pure rotation puts them."""
+    at = view.geometry
+    far = epipolar.at_infinity(at.P_01, view.matches, at.K0, at.K1)
+    return view.departs_from(far)
 
 
 class _Squares:
@@ -237,7 +197,7 @@ class _Squares:
         return _Squares(epipolar.moved(self.P_01, step), self.look, self.weight)
 
     def settled(self, step: Vector) -> bool:
-        return _settled(step)
+        return bool(np.abs(step).max() < STEP_TOLERANCE)
 
 
 def _epipolar_core(

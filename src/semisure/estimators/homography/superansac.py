@@ -1,12 +1,10 @@
-"""SupeRANSAC. Its Python module takes no seed: results differ from run to run."""
+"""SupeRANSAC's homographies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from semisure.errors import MissingExtraError
+from semisure.estimators import superansac_call
 from semisure.estimators.settings import RansacSettings, outcome, too_few
 from semisure.types import Estimate, PerMatch, Points
 
@@ -20,27 +18,10 @@ class SupeRansac:
     def __call__(
         self, source: Points, target: Points, confidence: PerMatch
     ) -> Estimate:
-        try:
-            import pysuperansac
-        except ImportError:
-            raise MissingExtraError(
-                "pysuperansac", "superansac", "SupeRANSAC"
-            ) from None
         lacking = too_few(len(source), "superansac")
         if lacking is not None:
             return lacking
-        config = pysuperansac.RANSACSettings()
-        config.inlier_threshold = self.settings.threshold_px
-        config.confidence = self.settings.confidence
-        config.max_iterations = self.settings.max_iterations
-        config.min_iterations = min(1000, self.settings.max_iterations)
-        # It buckets points by image size; the points' own extent will do.
-        extent = [*source.max(axis=0), *target.max(axis=0)]
-        H, inliers, _, _ = pysuperansac.estimateHomography(
-            np.hstack([source, target]),
-            [float(v) + 1.0 for v in extent],
-            confidence.tolist(),
-            config,
+        H = superansac_call.run(
+            "estimateHomography", source, target, confidence, self.settings
         )
-        model = np.asarray(H) if len(inliers) else None
-        return outcome(model, source, target, self.settings.threshold_px, "superansac")
+        return outcome(H, source, target, self.settings.threshold_px, "superansac")

@@ -1,0 +1,116 @@
+"""Fundamental matrices on their seven degrees of freedom.
+
+F = T₁ᵀ U diag(cos φ, sin φ, 0) Vᵀ T₀ with rotations U and V and the frames T that bring
+image coordinates to about ±1 (Bartoli and Sturm, 2004). Its tangent is seven numbers:
+
+    U ← U exp([a]ₓ),   V ← V exp([b]ₓ),   φ ← φ + c,
+
+so a step never leaves the matrices of rank 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure.errors import InputError
+from semisure.geometry.epipolar import Lines, lines_of
+from semisure.geometry.rotations import rotation, skew
+from semisure.types import FloatArray, Matches, Matrix3, Vector, Vector3
+
+SIZE = 7  # parameters
+MINIMAL_SAMPLE = 7
+
+
+def checked(values: ArrayLike, name: str = "initial") -> Matrix3:
+    """`values` as a fundamental matrix of norm 1, or a sentence that calls it `name`.
+
+    Its smallest singular value is set to 0, where libraries leave a rounding error.
+    """
+    F = np.asarray(values, dtype=np.float64)
+    sound = F.shape == (3, 3) and bool(np.isfinite(F).all()) and bool(np.any(F))
+    if not sound:
+        raise InputError(
+            f"{name} must be a finite 3 × 3 fundamental matrix with y F x = 0, y in "
+            f"image 1, but is {np.array2string(F, precision=4)}."
+        )
+    return of_rank_2(F)
+
+
+def of_rank_2(F: Matrix3) -> Matrix3:
+    """The nearest matrix of rank 2, of norm 1, its largest entry positive."""
+    U, values, Vt = np.linalg.svd(F)
+    G = U @ np.diag([values[0], values[1], 0.0]) @ Vt
+    G = G / np.linalg.norm(G)
+    return G * np.sign(G.flat[np.abs(G).argmax()])
+
+
+def frame(size: tuple[int, int]) -> Matrix3:
+    """Image coordinates to about ±1: half the diagonal is the unit."""
+    unit = 0.5 * float(np.hypot(*size))
+    cx, cy = 0.5 * (size[0] - 1), 0.5 * (size[1] - 1)
+    return np.array([[1 / unit, 0, -cx / unit], [0, 1 / unit, -cy / unit], [0, 0, 1]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seven:
+    """A fundamental matrix as its seven-parameter form in the frames of two images."""
+
+    U: Matrix3
+    V: Matrix3
+    angle: float
+    T0: Matrix3
+    T1: Matrix3
+
+    @classmethod
+    def of(
+        cls, F: Matrix3, source_size: tuple[int, int], target_size: tuple[int, int]
+    ) -> Seven:
+        """The form of `F`, pixels of image 0 to lines of image 1."""
+        T0, T1 = frame(source_size), frame(target_size)
+        inner = np.linalg.inv(T1).T @ F @ np.linalg.inv(T0)
+        U, values, Vt = np.linalg.svd(inner)
+        # F has no sign, so U and V can both be made rotations.
+        U, V = U * np.linalg.det(U), Vt.T * np.linalg.det(Vt)
+        return cls(U, V, float(np.arctan2(values[1], values[0])), T0, T1)
+
+    @property
+    def matrix(self) -> Matrix3:
+        """F for pixels, of norm 1."""
+        return of_rank_2(self._outer(self._inner(self.angle)))
+
+    def with_derivatives(self) -> FloatArray:
+        """F and its derivatives by the seven parameters, (8, 3, 3), at one scale."""
+        S = np.diag([np.cos(self.angle), np.sin(self.angle), 0.0])
+        slope = np.diag([-np.sin(self.angle), np.cos(self.angle), 0.0])
+        axes = [skew(axis) for axis in np.eye(3)]
+        inner = [
+            S,
+            *(W @ S for W in axes),
+            *(S @ W.T for W in axes),
+            slope,
+        ]
+        return np.stack([self._outer(self.U @ M @ self.V.T) for M in inner])
+
+    def lines(self, matches: Matches) -> Lines:
+        """Each refined point against its anchor's line."""
+        return lines_of(self.with_derivatives(), matches)
+
+    def moved(self, step: Vector) -> Seven:
+        """The form after a step of seven."""
+        U, V = self.U @ rotation(step[:3]), self.V @ rotation(step[3:6])
+        return Seven(U, V, self.angle + float(step[6]), self.T0, self.T1)
+
+    def _inner(self, angle: float) -> Matrix3:
+        return self.U @ np.diag([np.cos(angle), np.sin(angle), 0.0]) @ self.V.T
+
+    def _outer(self, inner: Matrix3) -> Matrix3:
+        return self.T1.T @ inner @ self.T0
+
+
+def epipoles(F: Matrix3) -> tuple[Vector3, Vector3]:
+    """Homogeneous epipoles in image 0 and image 1: F e₀ = 0 and e₁ᵀ F = 0."""
+    U, _, Vt = np.linalg.svd(F)
+    return Vt[2], U[:, 2]

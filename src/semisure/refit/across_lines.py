@@ -1,0 +1,93 @@
+"""The likelihood of an epipolar geometry: what lines can tell of each match.
+
+Shared by relative poses (five parameters) and fundamental matrices (seven). The law of
+the error across a line is :mod:`semisure.refit.line_law`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from semisure import mixture
+from semisure.geometry.epipolar import Lines
+from semisure.mixture import ErrorLaw
+from semisure.refit import covariance, line_law
+from semisure.types import Matches, Matrix, PerMatch, Points, Vector
+
+STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
+# How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
+# than a plane's (core_plus.MODEL_FLOOR): an epipolar line bends less than a scene does.
+CAMERA_FLOOR = 1e-4
+# Matches depart from a simpler model where a tenth of them, by weight, are this many
+# fine scales from where it puts them, beyond those that the law expects to be.
+MIN_DEPARTURE, DEPARTURE_SHARE = 4.0, 0.1
+
+G = TypeVar("G", bound="Geometry")
+
+
+class Geometry(Protocol):
+    """An epipolar geometry that can be moved along its own parameters."""
+
+    def lines(self, matches: Matches) -> Lines: ...
+    def moved(self: G, step: Vector) -> G: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AcrossLines(Generic[G]):
+    """A geometry, its lines, and the likelihood of the matches by them."""
+
+    geometry: G
+    matches: Matches
+    match_law: ErrorLaw
+    lines: Lines
+    law: line_law.LineLaw
+    score: float
+
+    @classmethod
+    def at(cls, geometry: G, matches: Matches, law: ErrorLaw) -> AcrossLines[G]:
+        """The view of `matches`, whose errors follow `law`, from a geometry."""
+        lines = geometry.lines(matches)
+        diagonal = np.linalg.norm(matches.refined_size, axis=1)
+        extent = np.broadcast_to(diagonal, (len(matches),))
+        across = line_law.across(law, lines.normal, CAMERA_FLOOR * extent, extent)
+        score = float(line_law.log_density(across, lines.distance).sum())
+        return cls(geometry, matches, law, lines, across, score)
+
+    def equations(self) -> tuple[Matrix, Vector]:
+        d, J = self.lines.distance, self.lines.jacobian
+        weighted = line_law.pull(self.law, d)[:, None] * J
+        return J.T @ weighted, -weighted.T @ (d - self.law.shift)
+
+    def moved(self, step: Vector) -> AcrossLines[G]:
+        return AcrossLines.at(self.geometry.moved(step), self.matches, self.match_law)
+
+    def settled(self, step: Vector) -> bool:
+        return bool(np.abs(step).max() < STEP_TOLERANCE)
+
+    def weight(self) -> PerMatch:
+        """Posterior that both coarse cells were right."""
+        return line_law.coarse_success(self.law, self.lines.distance)
+
+    def departs_from(self, predicted: Points) -> bool:
+        """True where too many matches on their lines are not where `predicted` says.
+
+        By weight, those beyond MIN_DEPARTURE fine scales are counted, less those that
+        the law expects there: a coarse cell that is wrong along the line leaves its
+        match on it.
+        """
+        distance = np.linalg.norm(self.matches.refined - predicted, axis=1)
+        scale = np.linalg.norm(self.match_law.fine_scale, axis=1)
+        along = self.lines.normal[:, ::-1] ** 2  # squares of the line's direction
+        failed = (along * mixture.tail_prob(self.match_law)).sum(axis=1)
+        weight = self.weight()
+        beyond = ~(distance <= MIN_DEPARTURE * scale)
+        return bool(weight @ (beyond - failed) > DEPARTURE_SHARE * weight.sum())
+
+    def covariance(self, shared_error: float | None) -> Matrix | None:
+        """k × k of the geometry's parameters; None if they are not determined."""
+        return covariance.of_lines(
+            self.lines, self.matches, self.law, shared_error=shared_error
+        )
