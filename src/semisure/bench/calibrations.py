@@ -94,7 +94,7 @@ def shipped(matcher: str) -> Calibrations:
 
 
 def cross_validated(exported: Sequence[Exported]) -> list[Calibrations]:
-    """For each pair both laws fitted to the sequences that it is not of."""
+    """Both laws for each pair, fitted to the sequences that do not hold it."""
     fold = fold_of(exported)
     truths = [with_truth(e) for e in exported]
     places = sorted(set(fold.tolist()))

@@ -52,7 +52,7 @@ def joined(parts: Sequence[LawScores]) -> LawScores:
 
 
 def score(calibration: Calibration, exported: Sequence[Exported]) -> LawScores:
-    """The law of `calibration` held against the truth of all matches of the pairs."""
+    """The law of `calibration` compared with the true errors of all matches."""
     return joined([_score(calibration, one) for one in exported])
 
 

@@ -61,7 +61,7 @@ def evaluate(task: Task) -> dict[str, Any]:
 
 
 def poses_of(task: Task) -> tuple[Poses, dict[str, Any]]:
-    """The pose by each arm, and how the start came about."""
+    """The pose by each arm, and details of the start that all share."""
     ours = task.calibrations.ours
     world = lifted(task.root, task.query, task.exported)
     camera = task.query.camera.resized(world.size)

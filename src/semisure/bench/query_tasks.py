@@ -1,4 +1,4 @@
-"""The queries of a map as tasks, their pairs matched."""
+"""The queries of a map as tasks, after matching their pairs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AACHEN_SETTINGS = RansacSettings(threshold_px=12.0)  # hloc's
 
 
 def settings_for(study: Study, root: Path) -> RansacSettings:
-    """Of the robust estimator: hloc's for Aachen, ours for other maps."""
+    """The robust estimator's settings: hloc's for Aachen, ours for other maps."""
     return study.options.ransac(None if is_located(root) else AACHEN_SETTINGS)
 
 

@@ -1,4 +1,4 @@
-"""The pairs of folders with cameras as tasks, matched."""
+"""The pairs of folders with cameras as tasks, after matching them."""
 
 from __future__ import annotations
 

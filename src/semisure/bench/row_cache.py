@@ -53,7 +53,7 @@ class Call:
 
 
 def remembered(call: Call) -> Row:
-    """The row, from its file if that is sound, else made and filed.
+    """The row from its file if that is undamaged, else computed and saved.
 
     Numbers come back bit for bit: JSON holds the shortest text that gives the float.
     """
@@ -130,7 +130,7 @@ def _code(module: str) -> str:
 
 @lru_cache(maxsize=1)
 def _versions() -> list[str]:
-    """Of the libraries that compute, as far as they are installed."""
+    """The versions of the installed libraries that compute."""
     versions = []
     for name in _PACKAGES:
         try:

@@ -27,7 +27,7 @@ def run_bench(
 
 
 def of_study(name: str, study: Study) -> Outcome:
-    """The same with the processes at hand."""
+    """The same by the worker processes of a study."""
     check_name(name)
     data = usable(study.options, BENCHES[name])
     study = replace(study.on(data.roots), log=[])

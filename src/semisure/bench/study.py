@@ -57,7 +57,7 @@ class Study:
 
     @property
     def protocol(self) -> Protocol:
-        """Of the first folder; benches that compare AUC are given one at a time."""
+        """Of the first folder; benches that compare AUC get one protocol at a time."""
         return self.options.protocol_of(self.options.data[0])
 
     def map(

@@ -152,7 +152,7 @@ def refined_side(exported: Exported) -> int:
 
 
 def _pair(study: Study, one: Exported, name: str) -> Pair:
-    """The pair at the size it was matched, one image blurred, kept beside the cache."""
+    """The pair at the size it was matched, its refined image blurred, both saved."""
     side = refined_side(one)
     files = list(one.images)
     assert one.size is not None

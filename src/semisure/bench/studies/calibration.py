@@ -25,7 +25,7 @@ LEAST = 1000  # matches; fewer hardly tell eight parameters
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """One fit."""
+    """One matcher's law to be fitted, with or without a location."""
 
     matcher: str
     exported: Sequence[Exported]

@@ -35,7 +35,7 @@ class Task:
 
 
 def fit_and_score(task: Task) -> LawScores:
-    """A fold."""
+    """One law fitted on all but one fold, and judged on that one."""
     located = task.law == WITH_LOCATION
     law = as_choice("law", "mixture" if located else task.law, LAW_NAMES)
     calibration = law_fitted_to(task.fitted, law=law, location=located)

@@ -165,7 +165,7 @@ def lost(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _curves(rows: Sequence[dict[str, Any]], unit: str) -> list[Panel]:
-    """Share of queries within a distance: of the truth or, unknown, of the base."""
+    """Share of queries within a distance of the truth, or of the base if unknown."""
     panels = []
     for name, condition, mine in _groups(rows):
         lines = {}

@@ -78,7 +78,7 @@ def _areas(
 
 
 def _published(numbers: tuple[paper.Row, paper.Row]) -> dict[str, float]:
-    """Of the second threshold, 3 px on HPatches and 30 px on MTV."""
+    """The paper's AUC at its second threshold, 3 px on HPatches, 30 px on MTV."""
     return {"base": numbers[0][1], "core": numbers[1][1]}
 
 

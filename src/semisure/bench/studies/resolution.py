@@ -50,7 +50,7 @@ class AtSize:
 
 
 def evaluate(task: Task) -> dict[str, AtSize]:
-    """A fold, by size."""
+    """One law fitted on all but one fold, and judged on that one at each size."""
     calibration = law_fitted_to(task.fitted, law=task.law)
     by_size = {}
     for size, exported in task.held_out.items():
@@ -98,10 +98,10 @@ def resolution(study: Study) -> Outcome:
 
 
 def _chosen(study: Study) -> tuple[str, Study]:
-    """One kind of data: the paper's, which has depth, where there is such."""
+    """One kind of data: with depth, as the paper's, if there is any."""
     parts = study.divisible()
     data = "depth" if "depth" in parts else next(iter(parts))
-    for other in parts.keys() - {data}:
+    for other in (name for name in parts if name != data):
         study.note(f"Left out: {other}; give its folder alone to see it.")
     return data, parts[data]
 
