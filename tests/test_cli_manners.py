@@ -236,8 +236,8 @@ def long_commands(folder: Path) -> dict[str, tuple[list[object], list[str]]]:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("name", ["match", "fit", "calibrate"])
 def test_what_takes_long_shows_a_bar_that_can_be_silenced(name, tmp_path: Path) -> None:
-    asked, stages = long_commands(tmp_path)[name]
-    line = [name, *map(str, asked)]
+    arguments, stages = long_commands(tmp_path)[name]
+    line = [name, *map(str, arguments)]
     plain, quiet, as_json = on_a_terminal(line, [*line, "--quiet"], [*line, "--json"])
     assert plain[0]
     for words in stages:
@@ -264,9 +264,9 @@ def test_a_query_of_many_pairs_moves_the_bar_pair_by_pair() -> None:
 
 
 def test_no_bar_is_written_into_a_file(tmp_path: Path) -> None:
-    asked, _ = long_commands(tmp_path)["fit"]
+    arguments, _ = long_commands(tmp_path)["fit"]
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "fit", *map(str, asked)],
+        [sys.executable, "-c", MAIN, "fit", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=True,

@@ -119,8 +119,8 @@ def test_a_real_model_is_read_as_colmap_reads_it(tmp_path: Path) -> None:
             seen = [p for p in image.points2D if p.has_point3D()]
             points, world, _ = ours.observations(image.name)
             assert np.allclose(points, np.array([p.xy for p in seen]) - 0.5)
-            known = [theirs.points3D[p.point3D_id].xyz for p in seen]
-            assert np.allclose(world, known)
+            expected = [theirs.points3D[p.point3D_id].xyz for p in seen]
+            assert np.allclose(world, expected)
 
 
 # -- hloc's files
@@ -142,7 +142,7 @@ def test_queries_and_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("a.jpg PINHOLE 640", "line 1: expected MODEL WIDTH HEIGHT"),
         ("a.jpg PINHOLE 640 480 1 2 3", "line 1: a PINHOLE camera has 4 parameters"),
@@ -150,9 +150,9 @@ def test_queries_and_pairs(tmp_path: Path) -> None:
         ("a.jpg PINHOLE 640 480 0 2 3 4", "line 1: A focal length must be positive"),
     ],
 )
-def test_bad_intrinsics_are_named(tmp_path: Path, line: str, told: str) -> None:
+def test_bad_intrinsics_are_named(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "q.txt").write_text(line)
-    with pytest.raises(FileError, match=told):
+    with pytest.raises(FileError, match=message):
         hloc.read_queries(tmp_path / "q.txt")
 
 

@@ -56,11 +56,11 @@ def test_fine_cues_add_the_variances_of_both_stages() -> None:
         dual = dual.reshape(10, 10, 10, 10)[1:-1, 1:-1, 1:-1, 1:-1]
         y0, x0, y1, x1 = np.unravel_index(dual.argmax(), dual.shape)
         over = similarity.reshape(10, 10, 10, 10)
-        for slice_, heat, std in (
+        for logits, heat, std in (
             (over[y0 + 1, x0 + 1], raw.fine.heat1[k], stds["fine_std"][k]),
             (over[:, :, y1 + 1, x1 + 1], raw.fine.heat0[k], extras["source_std"][k]),
         ):
-            first = parity.softmax_std(slice_.reshape(1, -1), (10, 10), 1.0)[0]
+            first = parity.softmax_std(logits.reshape(1, -1), (10, 10), 1.0)[0]
             second = parity.softmax_std(np.log(heat.numpy())[None], (3, 3), 1.0)[0]
             brute = np.hypot(first, second)
             assert std.numpy() == pytest.approx(brute, abs=1e-5)

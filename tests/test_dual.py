@@ -25,14 +25,14 @@ def brute_force(f0, f1, threshold: float, border: int):
     rows = torch.softmax(torch.from_numpy(similarity), 1).numpy()
     dual = rows * torch.softmax(torch.from_numpy(similarity), 0).numpy()
     (h0, w0), (h1, w1) = SIZE0, SIZE1
-    found = []
+    cells = []
     for i in range(h0 * w0):
         j = int(dual[i].argmax())
         off0 = border <= i // w0 < h0 - border and border <= i % w0 < w0 - border
         off1 = border <= j // w1 < h1 - border and border <= j % w1 < w1 - border
         if off0 and off1 and dual[:, j].argmax() == i and dual[i, j] > threshold:
-            found.append((i, j))
-    return found, dual, rows
+            cells.append((i, j))
+    return cells, dual, rows
 
 
 @pytest.mark.parametrize(("threshold", "border"), [(0.0, 0), (0.2, 0), (0.0, 2)])
@@ -44,9 +44,9 @@ def test_tiles_find_what_the_whole_matrix_holds(
     i, j, confidence = _dual.mutual_cells(
         f0, f1, SIZE0, SIZE1, threshold=threshold, border=border
     )
-    found, dual, _ = brute_force(f0, f1, threshold, border)
-    assert len(found) > 5
-    assert list(zip(i.tolist(), j.tolist(), strict=True)) == found
+    cells, dual, _ = brute_force(f0, f1, threshold, border)
+    assert len(cells) > 5
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == cells
     assert confidence.tolist() == pytest.approx(dual[i, j].tolist(), abs=1e-5)
 
 

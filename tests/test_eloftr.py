@@ -70,7 +70,7 @@ def reference(coarse, fine, threshold: float):
     rows = softmax(similarity, 1)
     dual = rows * softmax(similarity, 0)
     f1 = np.pad(f1, ((0, 0), (1, 1), (1, 1)))
-    found = []
+    matches = []
     for i in range(len(c0)):
         j = dual[i].argmax()
         (y0, x0), (y1, x1) = divmod(i, w0), divmod(int(j), w1)
@@ -90,7 +90,7 @@ def reference(coarse, fine, threshold: float):
         heat = softmax(np.array([second[yr + dy, xr + dx] for dy, dx in steps]) / 10, 0)
         x, y = np.array([dx for _, dx in steps]), np.array([dy for dy, _ in steps])
         k = np.arange(100)
-        found.append(
+        matches.append(
             {
                 "source": (8 * x0 + left % 8 - 3.5, 8 * y0 + left // 8 - 3.5),
                 "target": (
@@ -106,7 +106,7 @@ def reference(coarse, fine, threshold: float):
                 ),
             }
         )
-    return {name: np.array([f[name] for f in found]) for name in found[0]}
+    return {name: np.array([f[name] for f in matches]) for name in matches[0]}
 
 
 def softmax(values: np.ndarray, axis: int) -> np.ndarray:
@@ -123,20 +123,20 @@ def std(probability: np.ndarray, values: np.ndarray) -> float:
 def test_heads_are_the_originals(stages: e.FineStages, monkeypatch) -> None:
     monkeypatch.setattr(e, "FINE_BATCH", 11)
     coarse, fine = maps()
-    found = {k: t.numpy() for k, t in e._heads(coarse, fine, 0.1, stages).items()}
+    heads = {k: t.numpy() for k, t in e._heads(coarse, fine, 0.1, stages).items()}
     expected = reference(coarse, fine, 0.1)
-    assert len(expected["source"]) == len(found["source"]) > 50
+    assert len(expected["source"]) == len(heads["source"]) > 50
     # The original's frame has its origin at the corner of the first pixel.
-    assert np.abs(found["source"] + 0.5 - expected["source"]).max() < 1e-4
-    assert np.abs(found["target"] + 0.5 - expected["target"]).max() < 1e-4
-    assert found["confidence"] == pytest.approx(expected["confidence"], abs=1e-5)
-    assert found["coarse_std"] == pytest.approx(
+    assert np.abs(heads["source"] + 0.5 - expected["source"]).max() < 1e-4
+    assert np.abs(heads["target"] + 0.5 - expected["target"]).max() < 1e-4
+    assert heads["confidence"] == pytest.approx(expected["confidence"], abs=1e-5)
+    assert heads["coarse_std"] == pytest.approx(
         expected["coarse_std"], rel=1e-5, abs=1e-5
     )
     fine_std = expected["second"]
     if stages == "both":
         fine_std = np.hypot(fine_std, expected["first"])
-    assert found["fine_std"] == pytest.approx(fine_std, abs=1e-5)
+    assert heads["fine_std"] == pytest.approx(fine_std, abs=1e-5)
 
 
 def test_swapped_images_find_the_same_cells() -> None:
@@ -171,8 +171,10 @@ def test_features_are_the_librarys(network) -> None:
         fine = network.refinement_layer.forward_pyramid(coarse[1] / 16, own[1][-2::-1])
         padded = torch.nn.functional.pad(fine[0], (1, 1, 1, 1))
         index = torch.tensor([0, 17, 40, 12 * 16 - 1])
-        found = e._windows(padded, index, 16, 10)
-        assert (found - windows[1][0, index]).abs().max() < 1e-4 * fine.abs().max()
+        own_windows = e._windows(padded, index, 16, 10)
+        assert (
+            own_windows - windows[1][0, index]
+        ).abs().max() < 1e-4 * fine.abs().max()
 
 
 def test_attention_takes_images_of_different_sizes(network) -> None:
@@ -182,7 +184,7 @@ def test_attention_takes_images_of_different_sizes(network) -> None:
     hidden = torch.randn(1, 256, 8, 12, generator=g)
     source = torch.randn(1, 256, 16, 4, generator=g)
     with torch.inference_mode():
-        found = e._attend(block, hidden, source)
+        attended = e._attend(block, hidden, source)
         query, key_value = (
             t.flatten(1, 2)[0] for t in block.aggregation(hidden, source)
         )
@@ -199,7 +201,7 @@ def test_attention_takes_images_of_different_sizes(network) -> None:
         )
         both = torch.cat([hidden, message], dim=1).movedim(1, 3)
         expected = hidden + block.mlp(both).movedim(3, 1)
-    assert (found - expected).abs().max() < 1e-5
+    assert (attended - expected).abs().max() < 1e-5
 
 
 def test_positions_are_scaled_to_the_training_size() -> None:
@@ -245,10 +247,10 @@ def test_original_checkpoint_is_understood(network, weights: Path, tmp_path) -> 
             "refinement_layer.out_conv_layers.0.out_conv1.weight"
         ),
     }
-    known = network.state_dict()
+    state = network.state_dict()
     for theirs, ours in pairs.items():
         assert e._library_name(theirs) == ours
-        assert ours in known
+        assert ours in state
         assert e._library_name(ours) == ours
 
 
@@ -274,4 +276,4 @@ def test_what_is_wrong_gets_one_sentence(weights: Path, tmp_path: Path) -> None:
     ):
         e.EfficientLoFTR(weights=bad)
     with pytest.raises(InputError, match="fine_stages must be one of both, second"):
-        e.EfficientLoFTR(weights=weights, fine_stages="first")  # type: ignore[arg-type]
+        e.EfficientLoFTR(weights=weights, fine_stages="first")

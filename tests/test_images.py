@@ -111,8 +111,8 @@ def test_folders_are_searched_in_order(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     for name in ("z.JPG", "a.png", "notes.txt", "b/c.tif"):
         (tmp_path / name).write_bytes(b"")
-    found = [path.relative_to(tmp_path).as_posix() for path in find_images(tmp_path)]
-    assert found == ["a.png", "b/c.tif", "z.JPG"]
+    names = [path.relative_to(tmp_path).as_posix() for path in find_images(tmp_path)]
+    assert names == ["a.png", "b/c.tif", "z.JPG"]
 
 
 def test_reduced_keeps_small_images_and_halves_large_ones() -> None:

@@ -36,11 +36,11 @@ QUERY = "query/night/q.jpg"
 
 
 class World:
-    """Points, three mapped cameras and a query; matches that err by the law."""
+    """Points, three mapped cameras and a query; matches whose errors are simulated."""
 
     def __init__(self, noise: float) -> None:
         rng = np.random.default_rng(0)
-        self.noise, self.asked = noise, 0
+        self.noise, self.calls = noise, 0
         self.points = rng.uniform([-3, -2, 4], [3, 2, 9], (3000, 3))
         poses = [se3.moved(np.eye(3, 4), rng.uniform(-0.1, 0.1, 6)) for _ in range(4)]
         self.poses = dict(zip((*NAMES, QUERY), poses, strict=True))
@@ -63,7 +63,7 @@ class World:
         return ((pixels > 0) & (pixels < [639, 479])).all(axis=1)
 
     def match(self, query: str, mapped: str) -> Matches:
-        self.asked += 1
+        self.calls += 1
         rng = np.random.default_rng(len(mapped))
         here, there = (
             se3.project(self.poses[name], CAMERA, self.points)
@@ -152,9 +152,9 @@ def test_the_query_becomes_the_refined_side(side: int) -> None:
     turned = QueryFirst(matcher)
     query, mapped = np.zeros((10, 9), np.uint8), np.zeros((20, 9), np.uint8)
     for _ in range(2):
-        found = turned(query, mapped)
-        assert (found.side == 0).all()
-        assert found.source_size == (9, 10)
+        matches = turned(query, mapped)
+        assert (matches.side == 0).all()
+        assert matches.source_size == (9, 10)
     # The wrong order is tried once, and not again.
     assert calls == ([(10, 20)] * 2 if side == 0 else [(10, 20), (20, 10), (20, 10)])
 
@@ -165,12 +165,12 @@ def test_the_query_becomes_the_refined_side(side: int) -> None:
 def test_exact_matches_give_the_exact_pose() -> None:
     """A slip by half a pixel between COLMAP's frame and ours would be 0.055°."""
     world = World(noise=0.0)
-    found = localize_query(
+    result = localize_query(
         QUERY, CAMERA, NAMES, world.model(), world.match, EXAMPLE_CALIBRATION,
         LocalizeSettings())  # fmt: skip
-    assert found.pose is not None
+    assert result.pose is not None
     # Not exact: a match near another point's keypoint takes that point.
-    apart, angle = se3.errors(found.pose, world.poses[QUERY])
+    apart, angle = se3.errors(result.pose, world.poses[QUERY])
     assert apart < 1e-3
     assert angle < 0.003
 
@@ -179,18 +179,18 @@ def test_noisy_matches_give_a_pose_with_its_spread(tmp_path: Path) -> None:
     world = World(noise=1.0)
     queries, pairs = {QUERY: CAMERA}, {QUERY: list(NAMES)}
     arguments = (queries, pairs, world.model(), world.match, EXAMPLE_CALIBRATION)
-    (found,) = localize(*arguments, tmp_path)
-    assert found.pose is not None
-    apart, angle = se3.errors(found.pose, world.poses[QUERY])
+    (result,) = localize(*arguments, tmp_path)
+    assert result.pose is not None
+    apart, angle = se3.errors(result.pose, world.poses[QUERY])
     assert apart < 0.02
     assert angle < 0.1
-    assert apart < 5 * found.details["position_std"]
+    assert apart < 5 * result.details["position_std"]
     name, *numbers = (tmp_path / "poses.txt").read_text().split()
     assert name == "q.jpg"
     pose = se3.from_quaternion(
         np.array(numbers[:4], float), np.array(numbers[4:], float)
     )
-    assert np.allclose(pose, found.pose)
+    assert np.allclose(pose, result.pose)
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["localized"] == 1
     assert [entry["image"] for entry in report["results"][0]["mapped"]] == list(NAMES)
@@ -205,15 +205,15 @@ def test_a_finished_query_is_not_done_again(tmp_path: Path) -> None:
     first = localize(*arguments)
     poses = (tmp_path / "poses.txt").read_text()
     again = localize(*arguments)
-    assert world.asked == 3
+    assert world.calls == 3
     assert np.array_equal(first[0].pose, again[0].pose)
     assert (tmp_path / "poses.txt").read_text() == poses
     # Other settings, or a damaged file, are done again.
     localize(*arguments, LocalizeSettings(method="core"))
-    assert world.asked == 6
+    assert world.calls == 6
     next((tmp_path / "queries").iterdir()).write_text("{")
     localize(*arguments)
-    assert world.asked == 9
+    assert world.calls == 9
 
 
 def test_queries_without_a_pose_are_named_with_the_reason(tmp_path: Path) -> None:
@@ -224,9 +224,11 @@ def test_queries_without_a_pose_are_named_with_the_reason(tmp_path: Path) -> Non
     def match(query: str, mapped: str) -> Matches:
         if mapped == "db/2.jpg":
             raise FileError("There is no image db/2.jpg.")
-        found = world.match(query, mapped)
+        matches = world.match(query, mapped)
         return (
-            found.take(np.zeros(0, dtype=np.int64)) if mapped == "db/1.jpg" else found
+            matches.take(np.zeros(0, dtype=np.int64))
+            if mapped == "db/1.jpg"
+            else matches
         )
 
     results = localize(
@@ -263,25 +265,25 @@ def test_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "q.txt").write_text(f"{QUERY} {line}query/lost.jpg {line}")
     (tmp_path / "p.txt").write_text("".join(f"{QUERY} {name}\n" for name in NAMES))
     command = [sys.executable, "-c", "from semisure.cli import main; main()"]
-    asked = ["localize", tmp_path, "--queries", tmp_path / "q.txt", "--pairs",
+    arguments = ["localize", tmp_path, "--queries", tmp_path / "q.txt", "--pairs",
              tmp_path / "p.txt", "--matches", tmp_path / "m.h5", "-c",
              tmp_path / "theta.json", "-o", tmp_path / "out"]  # fmt: skip
     done = subprocess.run(
-        [*command, *map(str, asked)], capture_output=True, text=True, check=False
+        [*command, *map(str, arguments)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 3, done.stderr
     assert "1 of 2 queries localised" in done.stdout
     assert "query/lost.jpg: the pairs file proposes no mapped image" in done.stdout
     again = subprocess.run(
-        [*command, *map(str, asked), "--json"],
+        [*command, *map(str, arguments), "--json"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert again.returncode == 3
-    told = json.loads(again.stdout)
-    assert (told["queries"], told["localized"]) == (2, 1)
-    assert list(told["not_localized"]) == ["query/lost.jpg"]
+    summary = json.loads(again.stdout)
+    assert (summary["queries"], summary["localized"]) == (2, 1)
+    assert list(summary["not_localized"]) == ["query/lost.jpg"]
     numbers = np.array((tmp_path / "out/poses.txt").read_text().split()[1:], float)
     pose = se3.from_quaternion(numbers[:4], numbers[4:])
     assert se3.errors(pose, world.poses[QUERY])[0] < 0.02
@@ -324,11 +326,11 @@ def test_real_queries_are_localised(tmp_path: Path) -> None:
     scale = float((KITCHEN / "scale.txt").read_text().split()[-1])
     full = read_model(KITCHEN / "sparse_unscaled")
     names = sorted(full.images)
-    asked = names[2:60:20]
-    others = {name: image for name, image in full.images.items() if name not in asked}
+    queries = names[2:60:20]
+    others = {name: image for name, image in full.images.items() if name not in queries}
     model = replace(full, images=others)
-    cameras = {n: full.cameras[full.images[n].camera_id].camera() for n in asked}
-    pairs = {n: [names[names.index(n) + k] for k in (-2, -1, 1)] for n in asked}
+    cameras = {n: full.cameras[full.images[n].camera_id].camera() for n in queries}
+    pairs = {n: [names[names.index(n) + k] for k in (-2, -1, 1)] for n in queries}
     source = from_images(KITCHEN / "images", KITCHEN / "images", load_matcher("daisy"))
     results = localize(
         cameras, pairs, model, source, load_calibration("daisy"), tmp_path

@@ -142,7 +142,7 @@ def test_variants_differ_in_the_position_encoding_only(weights: Path) -> None:
     assert encodings == [False, False, True]
     assert isinstance(load_matcher("loftr-indoor", weights=weights), Matcher)
     with pytest.raises(InputError, match="variant must be one of outdoor, indoor"):
-        LoFTR(weights=weights, variant="underwater")  # type: ignore[arg-type]
+        LoFTR(weights=weights, variant="underwater")
 
 
 def test_what_is_wrong_gets_one_sentence(tmp_path: Path, weights: Path) -> None:

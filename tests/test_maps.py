@@ -85,7 +85,7 @@ def write_located(root: Path, **changed: Array | None) -> Path:
         **changed,
     }
     kept = {name: array for name, array in arrays.items() if array is not None}
-    np.savez(root / MAP_NAME, **kept)  # type: ignore[arg-type]
+    np.savez(root / MAP_NAME, **kept)
     return root
 
 
@@ -165,7 +165,7 @@ def test_the_map_and_its_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"points": None}, "lacks the array points"),
         ({"K": np.zeros((4, 3, 3))}, r"K must have shape \(5, 3, 3\), but has \(4"),
@@ -174,9 +174,9 @@ def test_the_map_and_its_errors(tmp_path: Path) -> None:
         ({"names": np.array([1, "a", None], dtype=object)}, "cannot be read"),
     ],
 )
-def test_damaged_maps_are_named(tmp_path: Path, changed, said: str) -> None:
+def test_damaged_maps_are_named(tmp_path: Path, changed, message: str) -> None:
     root = write_located(tmp_path / "place", **changed)
-    with pytest.raises(FileError, match=said):
+    with pytest.raises(FileError, match=message):
         read_located_map(root)
 
 
@@ -237,7 +237,7 @@ def test_the_retrieval_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "said"),
+    ("gone", "message"),
     [
         ("images_upright", r"expected .*images_upright"),
         ("queries/night_time_queries_with_intrinsics.txt", "night_time_queries_with"),
@@ -247,11 +247,11 @@ def test_the_retrieval_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_missing_files_of_aachen_are_named(
-    tmp_path: Path, gone: str, said: str
+    tmp_path: Path, gone: str, message: str
 ) -> None:
     root = write_aachen(tmp_path / "aachen")
     (root / gone).rename(tmp_path / "elsewhere")
-    with pytest.raises(FileError, match=said):
+    with pytest.raises(FileError, match=message):
         (read_aachen_map if str(MODEL) in gone else read_aachen)(root)
 
 

@@ -42,13 +42,13 @@ def daisy() -> Matcher:
 @pytest.fixture(scope="module")
 def pairs(daisy: Matcher) -> list[tuple[Matches, np.ndarray]]:
     """Matches of random views of three photos, with their residuals."""
-    found = []
+    matched = []
     for i, name in enumerate(("astronaut.png", "coffee.png", "brick.png") * 2):
         view = reduced(read_image(sample_folder() / name), 480)
         image0, image1, H_01 = random_pair(view, np.random.default_rng(i))
         matches = daisy(image0, image1)
-        found.append((matches, residual(H_01, matches)))
-    return found
+        matched.append((matches, residual(H_01, matches)))
+    return matched
 
 
 def test_random_views_are_matched_to_a_fraction_of_a_pixel(pairs) -> None:

@@ -108,8 +108,10 @@ def test_pipeline_betters_a_known_homography() -> None:
     base, refitted = [], []
     for seed in range(6):
         image0, image1, truth = random_pair(photo, np.random.default_rng(seed))
-        known = load_calibration("daisy")
-        result = match_pair(image0, image1, load_matcher(), known, estimator="ransac")
+        calibration = load_calibration("daisy")
+        result = match_pair(
+            image0, image1, load_matcher(), calibration, estimator="ransac"
+        )
         assert result.related
         assert result.model_failure < 1e-6
         size = result.matches.source_size
@@ -181,8 +183,16 @@ def test_calibrate_command_writes_plot_and_verdict(tmp_path: Path) -> None:
         write_png(folder / f"{path.stem}.png", reduced(read_image(path), 200))
     output = tmp_path / "theta.json"
     page = tmp_path / "page.html"
-    asked = ["calibrate", "--photos", str(folder), "-o", str(output), "--pairs", "8"]
-    done = CliRunner().invoke(app, [*asked, "--report", str(page)])
+    arguments = [
+        "calibrate",
+        "--photos",
+        str(folder),
+        "-o",
+        str(output),
+        "--pairs",
+        "8",
+    ]
+    done = CliRunner().invoke(app, [*arguments, "--report", str(page)])
     assert done.exit_code == 0, done.output
     text = page.read_text()
     for words in ("Calibration of daisy", "held-out", "k_m", "--pairs 8", "numpy"):

@@ -207,8 +207,17 @@ def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
     assert not by(driver, "overlay").is_displayed()
 
 
+def with_a_result(browser: Any, address: str, photos: list[Path]) -> Any:
+    """A browser whose page has matched the photos once."""
+    driver = browser()
+    visit(driver, address)
+    choose(driver, photos)
+    run(driver)
+    return driver
+
+
 def hold_a_job(driver: Any, server: int) -> list[int]:
-    """Ask for one more while no worker moves; the page tells that it takes long."""
+    """Start one more job while all workers are stopped; the page shows a clock."""
     held = workers_of(server)
     for worker in held:
         os.kill(worker, signal.SIGSTOP)
@@ -220,10 +229,7 @@ def hold_a_job(driver: Any, server: int) -> list[int]:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
 def test_cancel_frees_the_page_and_the_server(server, browser, photos) -> None:
     pid, address = server
-    driver = browser()
-    visit(driver, address)
-    choose(driver, photos)
-    run(driver)
+    driver = with_a_result(browser, address, photos)
     held = hold_a_job(driver, pid)
     try:
         assert not by(driver, "run").is_enabled()
@@ -243,10 +249,7 @@ def test_cancel_frees_the_page_and_the_server(server, browser, photos) -> None:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
 def test_a_job_whose_process_dies_gets_one_sentence(server, browser, photos) -> None:
     pid, address = server
-    driver = browser()
-    visit(driver, address)
-    choose(driver, photos)
-    run(driver)
+    driver = with_a_result(browser, address, photos)
     for worker in hold_a_job(driver, pid):
         os.kill(worker, signal.SIGKILL)
     until(driver, lambda d: by(d, "run").is_enabled())

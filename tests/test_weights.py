@@ -1,4 +1,4 @@
-"""Weights: found in order, fetched over a real (loopback) server, verified always."""
+"""Weights: located in order, downloaded from a loopback server, always verified."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Handler(BaseHTTPRequestHandler):
     listing: bytes
 
     def do_GET(self) -> None:
-        asked = self.headers.get("Range")
-        self.requests.append(asked)
+        range_header = self.headers.get("Range")
+        self.requests.append(range_header)
         if self.path == "/missing":
             self.send_error(404)
             return
         if self.path.startswith("/api/"):
             self.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n" + self.listing)
             return
-        start = int(asked[6:-1]) if asked else 0
+        start = int(range_header[6:-1]) if range_header else 0
         body = CONTENT[::-1] if self.path == "/other" else CONTENT[start:]
-        self.send_response(206 if asked else 200)
+        self.send_response(206 if range_header else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -102,7 +102,7 @@ def test_hub_says_what_the_file_must_be(server: str, monkeypatch) -> None:
     path = w.obtain(HUB)
     assert path == w.cache_folder() / "mine.bin"
     assert path.read_bytes() == CONTENT
-    # What the hub said is kept, so that a later change is seen without it.
+    # The hub's SHA-256 is kept, so that a later change is noticed offline.
     monkeypatch.setenv(w.OFFLINE_VARIABLE, "1")
     assert w.obtain(HUB) == path
     path.write_bytes(CONTENT[:-1] + b"x")
@@ -199,7 +199,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("quiet", ["", "1"])
-def test_a_terminal_sees_a_bar_unless_quiet_is_asked(
+def test_a_terminal_sees_a_bar_unless_quiet_is_range_header(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: str
 ) -> None:
     terminal = Terminal()

@@ -77,7 +77,7 @@ class Localized:
 
 
 class QueryFirst:
-    """A matcher turned so that the query, given first, is the refined side.
+    """A matcher called so that the query, its first image, is the refined side.
 
     Matchers differ in which image they refine; the first matches show which one it is.
     One that refines both is not turned: lifting converts the other matches.
@@ -200,7 +200,7 @@ def localize(
     made_of: Mapping[str, Any] | None = None,
     tick: Tick = silent,
 ) -> list[Localized]:
-    """Poses of all queries, written to the folder `output` as they are found.
+    """Poses of all queries, written to the folder `output` one by one.
 
     ``poses.txt`` is in Aachen's submission format, ``report.json`` sums up and names
     the queries without a pose, ``queries/`` has one file each. `made_of` is what else
@@ -212,7 +212,7 @@ def localize(
         mapped = list(pairs.get(name, ()))
         key = _fingerprint(name, camera, mapped, calibration, settings, made_of or {})
         path = output / "queries" / f"{name.replace('/', '-')}.json"
-        result = _stored(path, key)
+        result = _finished(path, key)
         if result is None:
             result = localize_query(
                 name, camera, mapped, model, source, calibration, settings
@@ -260,7 +260,7 @@ def _fingerprint(
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _stored(path: Path, key: str) -> Localized | None:
+def _finished(path: Path, key: str) -> Localized | None:
     """A finished query that the same inputs decided, or None."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semisure.cli import options
 from semisure.cli.app import app
 from semisure.cli.fit_law import print_fit
-from semisure.cli.options import (
-    AsJson,
-    Device,
-    Location,
-    MatcherName,
-    Output,
-    Quiet,
-    Report,
-    Seed,
-    WeightsFile,
-)
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -32,21 +22,21 @@ if TYPE_CHECKING:
 )
 def calibrate(
     photos: Annotated[Path, typer.Option(help="Folder of photos, of anything.")],
-    output: Output,
-    matcher: MatcherName = "daisy",
+    output: options.Output,
+    matcher: options.MatcherName = "daisy",
     pairs: Annotated[
         int, typer.Option(help="Number of pairs of views; the paper has 200.")
     ] = 200,
     max_side: Annotated[
         int, typer.Option(help="Reduce larger photos to this, px.")
     ] = 640,
-    location: Location = False,
-    device: Device = None,
-    weights: WeightsFile = None,
-    seed: Seed = 0,
-    report: Report = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    location: options.Location = False,
+    device: options.Device = None,
+    weights: options.WeightsFile = None,
+    seed: options.Seed = 0,
+    report: options.Report = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Calibrate a matcher on your photos: no ground-truth data needed.
 

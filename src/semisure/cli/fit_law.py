@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.options import (
-    FILES_HELP,
-    AsJson,
-    Location,
-    Output,
-    Quiet,
-    Size,
-    parse_size,
-    starting_with,
-)
 from semisure.cli.progress import stages
 from semisure.errors import FileError
 
@@ -29,20 +20,20 @@ if TYPE_CHECKING:
 def _laws(incomplete: str) -> list[str]:
     from semisure.types import LAW_NAMES
 
-    return starting_with(incomplete, LAW_NAMES)
+    return options.starting_with(incomplete, LAW_NAMES)
 
 
 def _optimisers(incomplete: str) -> list[str]:
     from semisure.calibration.fit_law import OPTIMISERS
 
-    return starting_with(incomplete, OPTIMISERS)
+    return options.starting_with(incomplete, OPTIMISERS)
 
 
 def fit(
     files: Annotated[
         list[Path], typer.Argument(help="One file of matches per image pair.")
     ],
-    output: Output,
+    output: options.Output,
     matcher: Annotated[
         str, typer.Option(help="Name of the matcher, to record.")
     ] = "unknown",
@@ -56,10 +47,10 @@ def fit(
             help="newton (ours) or powell (the paper's).", autocompletion=_optimisers
         ),
     ] = "newton",
-    location: Location = False,
-    size: Size = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    location: options.Location = False,
+    size: options.Size = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Fit the error law to matches whose truth is known.
 
@@ -99,7 +90,7 @@ def fit(
     typer.echo(f"Wrote {output}.")
 
 
-fit.__doc__ = f"{fit.__doc__}{FILES_HELP}"
+fit.__doc__ = f"{fit.__doc__}{options.FILES_HELP}"
 app.command(
     epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o theta.json`; with "
     "the paper's optimiser: `semisure fit pairs/*.csv --size 640x480 "
@@ -112,7 +103,7 @@ def _with_truth(path: Path, size: str | None) -> tuple[Matches, PerAxis]:
     from semisure.io.files import load_arrays, matches_from
 
     arrays = load_arrays(path)
-    matches = matches_from(arrays, path, parse_size(size))
+    matches = matches_from(arrays, path, options.parse_size(size))
     if "residual" in arrays:
         return matches, arrays["residual"]
     if "H_01" in arrays:

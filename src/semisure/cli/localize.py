@@ -9,20 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.options import (
-    AsJson,
-    CalibrationName,
-    Device,
-    EstimatorName,
-    MatcherName,
-    MaxSide,
-    MethodName,
-    Quiet,
-    Seed,
-    Threshold,
-    WeightsFile,
-)
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -54,11 +42,11 @@ def localize(
         Path | None,
         typer.Option(help="HDF5 of matches: read from it; missing pairs are added."),
     ] = None,
-    matcher: MatcherName = "daisy",
-    calibration: CalibrationName = None,
-    estimator: EstimatorName = "lo-ransac",
-    method: MethodName = "core+",
-    threshold_px: Threshold = 12.0,
+    matcher: options.MatcherName = "daisy",
+    calibration: options.CalibrationName = None,
+    estimator: options.EstimatorName = "lo-ransac",
+    method: options.MethodName = "core+",
+    threshold_px: options.Threshold = 12.0,
     radius_px: Annotated[
         float,
         typer.Option(
@@ -68,12 +56,12 @@ def localize(
     max_pairs: Annotated[
         int | None, typer.Option(help="Largest number of mapped images per query.")
     ] = None,
-    max_side: MaxSide = None,
-    device: Device = None,
-    weights: WeightsFile = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    max_side: options.MaxSide = None,
+    device: options.Device = None,
+    weights: options.WeightsFile = None,
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Localise queries in a map: match, lift to 3D, estimate a pose, refit it.
 

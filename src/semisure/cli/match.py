@@ -8,25 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.options import (
-    FILES_HELP,
-    AsJson,
-    CalibrationName,
-    Device,
-    EstimatorName,
-    MatcherName,
-    MaxSide,
-    MethodName,
-    Quiet,
-    Report,
-    Seed,
-    Size,
-    Threshold,
-    WeightsFile,
-    complete_calibrations,
-    parse_size,
-)
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -51,22 +34,22 @@ Outputs = Annotated[
 def match(
     image0: Annotated[Path, typer.Argument(help="First image.")],
     image1: Annotated[Path, typer.Argument(help="Second image.")],
-    matcher: MatcherName = "daisy",
-    calibration: CalibrationName = None,
-    estimator: EstimatorName = "magsac++",
-    method: MethodName = "core+",
-    threshold_px: Threshold = 3.0,
-    max_side: MaxSide = None,
-    device: Device = None,
-    weights: WeightsFile = None,
-    seed: Seed = 0,
+    matcher: options.MatcherName = "daisy",
+    calibration: options.CalibrationName = None,
+    estimator: options.EstimatorName = "magsac++",
+    method: options.MethodName = "core+",
+    threshold_px: options.Threshold = 3.0,
+    max_side: options.MaxSide = None,
+    device: options.Device = None,
+    weights: options.WeightsFile = None,
+    seed: options.Seed = 0,
     output: Outputs = None,
     picture: Annotated[
         Path | None, typer.Option(help="Draw matches and overlay (PNG).")
     ] = None,
-    report: Report = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    report: options.Report = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Match two images: an expected error for each match, a refitted homography.
 
@@ -163,21 +146,21 @@ def refit(
             "-c",
             "--calibration",
             help="Calibration file, or the name of a shipped one.",
-            autocompletion=complete_calibrations,
+            autocompletion=options.complete_calibrations,
         ),
     ],
-    estimator: EstimatorName = "magsac++",
+    estimator: options.EstimatorName = "magsac++",
     initial: Annotated[
         Path | None,
         typer.Option(help="Start from this 3 × 3 text file instead of an estimator."),
     ] = None,
-    method: MethodName = "core+",
-    threshold_px: Threshold = 3.0,
-    seed: Seed = 0,
+    method: options.MethodName = "core+",
+    threshold_px: options.Threshold = 3.0,
+    seed: options.Seed = 0,
     output: Outputs = None,
-    size: Size = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    size: options.Size = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Estimate a homography from matches, then refit it with calibrated weights.
 
@@ -191,7 +174,7 @@ def refit(
     from semisure.types import as_choice
 
     result = refit_matches(
-        load_matches(file, size=parse_size(size)),
+        load_matches(file, size=options.parse_size(size)),
         load_calibration(calibration),
         estimator=estimator,
         method=as_choice("method", method, REFIT_METHODS),
@@ -203,7 +186,7 @@ def refit(
     _print(result, as_json, quiet)
 
 
-refit.__doc__ = f"{refit.__doc__}{FILES_HELP}"
+refit.__doc__ = f"{refit.__doc__}{options.FILES_HELP}"
 app.command(
     epilog="Example: `semisure refit pair.npz -c theta.json -o better.json`; from a "
     "homography of your own: `semisure refit pair.csv --size 640x480 -c daisy "

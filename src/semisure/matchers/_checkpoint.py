@@ -50,13 +50,13 @@ def load_checkpoint(
 
 def _read(path: Path) -> dict[str, Tensor]:
     try:
-        held = _tensors(path)
+        stored = _tensors(path)
     except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError) as error:
         words = " ".join(str(error).split())[:200]
         raise FileError(f"{path} cannot be read as a checkpoint: {words}") from None
-    if not all(isinstance(tensor, Tensor) for tensor in held.values()):
+    if not all(isinstance(tensor, Tensor) for tensor in stored.values()):
         raise FileError(f"{path} holds more than named tensors.")
-    return {str(name): tensor for name, tensor in held.items()}
+    return {str(name): tensor for name, tensor in stored.items()}
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
@@ -85,17 +85,19 @@ def _tensors(path: Path) -> dict[str, Tensor]:
     return state
 
 
-def _check(own: dict[str, Tensor], held: dict[str, Tensor], path: Path) -> None:
+def _check(own: dict[str, Tensor], stored: dict[str, Tensor], path: Path) -> None:
     """Raise with the name of the first tensor that is missing, extra or misshapen."""
-    misshapen = [n for n in own if n in held and own[n].shape != held[n].shape]
+    misshapen = [n for n in own if n in stored and own[n].shape != stored[n].shape]
     for names, fault in (
-        ([n for n in own if n not in held], "lacks the tensor {0}"),
-        ([n for n in held if n not in own], "has a tensor {0} that it does not know"),
+        ([n for n in own if n not in stored], "lacks the tensor {0}"),
+        ([n for n in stored if n not in own], "has a tensor {0} that it does not know"),
         (misshapen, "has the tensor {0} in the shape {2} instead of {1}"),
     ):
         if names:
             first = names[0]
-            shapes = [tuple(s[first].shape) if first in s else () for s in (own, held)]
+            shapes = [
+                tuple(s[first].shape) if first in s else () for s in (own, stored)
+            ]
             more = f" (and {len(names) - 1} more such)" if len(names) > 1 else ""
             words = fault.format(first, *shapes)
             raise FileError(

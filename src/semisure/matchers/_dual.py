@@ -1,4 +1,4 @@
-"""Dual softmax over coarse cells in tiles: N × N numbers are seen, never kept.
+"""Dual softmax over coarse cells in tiles: the N × N matrix is never stored.
 
 The confidence of cells i and j is softmax over j times softmax over i of their
 similarity s; in logarithms 2 s − rowsum − columnsum. One sweep over tiles of rows

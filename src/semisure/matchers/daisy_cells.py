@@ -138,9 +138,9 @@ class Cells:
 
     def on_grid(self, chosen: Array, values: Array) -> Array:
         """Values (n, 2) of the chosen cells laid out on the grid, NaN elsewhere."""
-        held = np.full((self.shape[0] * self.shape[1], 2), np.nan)
-        held[self.index[chosen]] = values
-        return held.reshape(*self.shape, 2)
+        grid = np.full((self.shape[0] * self.shape[1], 2), np.nan)
+        grid[self.index[chosen]] = values
+        return grid.reshape(*self.shape, 2)
 
 
 def coarse_match(

@@ -2,7 +2,7 @@
 
 A *frame* is a resampled image that remembers where its pixels came from. `find_linear`
 looks at low resolution for the linear map on which most coarse matches agree;
-`balanced_frames` undoes it, so that whatever follows sees two upright images.
+`balanced_frames` undoes it, so that the later stages see two upright images.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from semisure.types import Calibration, Matrix3, PerAxis
 SHOWN_SIDE = 1000  # px, of the pictures in the slider
 ELLIPSES = 120
 LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
-_FLAGS = {"threshold_px": "threshold"}
+_RENAMED = {"threshold_px": "threshold"}  # flags that are not called as the setting
 
 
 def write_pair_page(
@@ -71,7 +71,17 @@ def pair_page(
         Section(heading="Numbers", table=_numbers(result)),
         *_homography(result.refit.model),
         *_pictures(images, result),
-        _how_to_repeat(images, result.calibration, names, data, settings),
+        Section(
+            heading="How to repeat it",
+            code=command_line("semisure match", names, _flags(settings)),
+            table=[
+                ["", ""],
+                *_file_rows(images, names, data),
+                *([name, str(v)] for name, v in settings.items() if v is not None),
+                _calibration_row(result.calibration),
+                *versions(),
+            ],
+        ),
     ]
     title = " and ".join(Path(name).name for name in names)
     return page_text(title, result.summary(), sections)
@@ -210,30 +220,27 @@ def _magnification(half: PerAxis, image: Image) -> float:
     return float(max((f for f in (1, 2, 5, 10, 20, 50, 100) if f <= exact), default=1))
 
 
-def _how_to_repeat(
-    images: tuple[Image, Image],
-    calibration: Calibration,
-    names: Sequence[str],
-    data: Sequence[bytes] | None,
-    settings: Mapping[str, Any],
-) -> Section:
-    rows = [["", ""]]
+def _file_rows(
+    images: Sequence[Image], names: Sequence[str], data: Sequence[bytes] | None
+) -> list[list[str]]:
+    rows = []
     for k, (name, image) in enumerate(zip(names, images, strict=True)):
         about = f"{image.shape[1]} × {image.shape[0]}"
         if data is not None:
             about += f", SHA-256 {hashlib.sha256(data[k]).hexdigest()[:16]}…"
         rows.append([Path(name).name, about])
-    rows += [[name, str(v)] for name, v in settings.items() if v is not None]
+    return rows
+
+
+def _calibration_row(calibration: Calibration) -> list[str]:
     symbols = calibration.paper_symbols().items()
     numbers = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
-    rows.append([f"calibration of {calibration.matcher}", numbers])
-    flags = {_flag(name): value for name, value in settings.items()}
-    return Section(
-        heading="How to repeat it",
-        code=command_line("semisure match", names, flags),
-        table=[*rows, *versions()],
-    )
+    return [f"calibration of {calibration.matcher}", numbers]
 
 
-def _flag(name: str) -> str:
-    return "--" + _FLAGS.get(name, name).replace("_", "-")
+def _flags(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings under the names of their command-line flags."""
+    return {
+        "--" + _RENAMED.get(name, name).replace("_", "-"): value
+        for name, value in settings.items()
+    }
