@@ -5,13 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-# Processes that make test spreads the files of tests over.
+# Processes that the files of tests are spread over; JOBS=0 is this process alone.
 JOBS ?= 2
 
 # make quick: the rooms that are NumPy only, by their tests and by their doctests.
 MATHEMATICS := $(addprefix tests/test_, $(addsuffix .py, \
-    mixture paper_equations types geometry epipolar camera significance calibrate refit \
-    covariance pose relative metrics shapes)) \
+    mixture paper_equations types shapes geometry epipolar camera significance calibrate \
+    estimators refit location covariance pose relative fundamental metrics)) \
   $(addprefix src/semisure/, \
     mixture.py error_laws.py types geometry calibration refit metrics.py synthetic.py)
 
@@ -25,7 +25,7 @@ demo: $(VENV)/installed
 quick: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -q -m "not slow" $(MATHEMATICS)
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadfile $(MATHEMATICS)
 
 # Before you push: everything. The tests of one file stay in one process, in order.
 test: lint
