@@ -18,7 +18,7 @@ from semisure.calibration import FitReport
 from semisure.errors import FileError, InputError
 from semisure.io.atomic import write_atomically, write_json
 from semisure.mixture import STD_FLOOR_PX
-from semisure.types import Array, Calibration, FloatArray, Matches
+from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
 
 FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1
@@ -66,6 +66,7 @@ def calibration_document(
         "law": calibration.law,
         "parameters": {name: getattr(calibration, name) for name in _PARAMETERS},
         "shared_error": calibration.shared_error,
+        "pairs": None if calibration.pairs is None else asdict(calibration.pairs),
         "paper_symbols": calibration.paper_symbols(),
         "std_floor_px": STD_FLOOR_PX,
         "provenance": dict(calibration.provenance),
@@ -146,10 +147,12 @@ def _no_calibration(path: Path) -> str:
 def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
     try:
         parameters = document["parameters"]
-        resolution = document.get("resolution")
+        resolution, pairs = document.get("resolution"), document.get("pairs")
         return Calibration(
             **{name: parameters[name] for name in _PARAMETERS},
-            shared_error=document.get("shared_error"),  # older files have none
+            # Older files have neither of the next two.
+            shared_error=document.get("shared_error"),
+            pairs=None if pairs is None else PairSpread(**pairs),
             law=document["law"],
             matcher=str(document["matcher"]),
             resolution=None if resolution is None else tuple(resolution),

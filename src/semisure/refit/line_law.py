@@ -69,6 +69,15 @@ def _phi(delta: PerMatch) -> PerMatch:
     return np.where(small, 1.0 - 0.5 * delta, -np.expm1(-safe) / safe)
 
 
+def two_laplace(distance: PerMatch, first: PerMatch, second: PerMatch) -> PerMatch:
+    """Density at `distance` of the sum of two Laplace variables of these scales."""
+    a = np.maximum(first, second)
+    b = np.maximum(np.minimum(first, second), 1e-9 * a)
+    d = np.abs(distance)
+    peak = np.exp(-d / a) / (2.0 * (a + b))
+    return peak * (1.0 + d / a * _phi(d * (a - b) / (a * b)))
+
+
 def _peak(law: LineLaw, distance: PerMatch) -> tuple[PerMatch, PerMatch]:
     """Share times density, and share times −density'/d."""
     d, a, b = np.abs(distance - law.shift), law.major, law.minor

@@ -45,7 +45,12 @@ from semisure.types.arrays import (
     Vector,
     Vector3,
 )
-from semisure.types.calibration import LAW_NAMES, Calibration, LawName
+from semisure.types.calibration import (
+    LAW_NAMES,
+    Calibration,
+    LawName,
+    PairSpread,
+)
 from semisure.types.checks import as_choice
 from semisure.types.matches import DEFAULT_FINE_WINDOW_PX, Cues, Matcher, Matches
 from semisure.types.progress import Tick, silent
@@ -72,6 +77,7 @@ __all__ = [
     "Matrix",
     "Matrix3",
     "Pair",
+    "PairSpread",
     "PerAxis",
     "PerMatch",
     "Points",

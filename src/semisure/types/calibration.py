@@ -23,6 +23,53 @@ LAW_NAMES: tuple[LawName, ...] = get_args(LawName)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairSpread:
+    """How far the laws of single pairs lie from their matcher's, and in which way.
+
+    One set of numbers cannot serve every scene. Four effects tell a pair from the
+    usual one; each is given by its mean and standard deviation over pairs. Errors
+    along an epipolar line, where depth edges and repeated structure act, are larger than
+    those across it, and only in part follow the pair's effects, which are seen across.
+
+    >>> spread = PairSpread(
+    ...     fine=(0.0, 0.3), gate=(0.0, 1.0), coarse=(0.0, 0.5), background=(-5.0, 1.0),
+    ...     along_fine=0.4, along_gate=0.7, along_coarse=0.0)
+    >>> spread.means
+    (0.0, 0.0, 0.0, -5.0)
+    """
+
+    fine: tuple[float, float]  # log of a factor of the fine scales
+    gate: tuple[float, float]  # added to the gate's logit
+    coarse: tuple[float, float]  # log of a factor of the coarse scales
+    background: tuple[float, float]  # logit of failing whatever the cues say
+    along_fine: float = 0.0  # more of the first along a line
+    along_gate: float = 0.0  # of the second and the fourth
+    along_coarse: float = 0.0  # of the third
+    carry: float = 1.0  # share of a pair's effects, less their means, along a line
+
+    def __post_init__(self) -> None:
+        for name in ("fine", "gate", "coarse", "background"):
+            mean, deviation = as_numbers(name, getattr(self, name), 2)
+            if not deviation > 0:
+                raise InputError(
+                    f"{name} must be a mean and a positive standard deviation, but is "
+                    f"{getattr(self, name)}."
+                )
+            object.__setattr__(self, name, (mean, deviation))
+        for name in ("along_fine", "along_gate", "along_coarse", "carry"):
+            number = as_numbers(name, getattr(self, name), 1)[0]
+            object.__setattr__(self, name, number)
+
+    @property
+    def means(self) -> tuple[float, float, float, float]:
+        return self.fine[0], self.gate[0], self.coarse[0], self.background[0]
+
+    @property
+    def deviations(self) -> tuple[float, float, float, float]:
+        return self.fine[1], self.gate[1], self.coarse[1], self.background[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """The fitted parameters of one matcher's error law.
 
@@ -30,7 +77,8 @@ class Calibration:
     β_d = −k_s t_d − k_m t_m enter the gate, so one direction of the nine is
     free. :meth:`paper_symbols` gives the nine with the gauge t_m = 0, and
     :meth:`from_paper` reads any nine. `location` is our addition: the mean
-    residual per axis in units of the fine window, or None as in the paper.
+    residual per axis in units of the fine window, or None as in the paper. So is
+    `pairs`: with it the law can adapt to a pair once its geometry is found.
 
     >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
     >>> calibration = Calibration.from_paper(**nine)
@@ -47,6 +95,7 @@ class Calibration:
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
     shared_error: float | None = None  # a factor of what a pair errs in common
+    pairs: PairSpread | None = None  # how pairs differ; None as in the paper
     law: LawName = "mixture"
     matcher: str = "unknown"
     resolution: tuple[int, int] | None = None  # width, height it was fitted at

@@ -1,0 +1,192 @@
+"""One law for many scenes, and how far single pairs lie from it.
+
+A law fitted to views of flat photos is too sure of itself where there is depth. Here
+scenes with known truth (posed images with depth, a reconstruction) and views of photos
+are put together, each scene with the same say, and three things are fitted in turn:
+
+1. the matcher's law, to all matches alike: what can be said before a pair's geometry
+   is known;
+2. the effects of each pair (:mod:`semisure.refit.pair_law`), by what its lines or its
+   homography tell, and their mean and spread over scenes;
+3. what errors along epipolar lines have more than those across them, by the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semisure import mixture
+from semisure.calibration import FitReport, fit
+from semisure.error_laws import error_law
+from semisure.errors import InputError
+from semisure.geometry.epipolar import Lines, lines_of
+from semisure.refit import without_bias
+from semisure.refit.pair_law import (
+    pair_law_by_lines,
+    pair_law_by_residuals,
+    with_effects,
+)
+from semisure.types import Calibration, Matches, Matrix3, PairSpread, PerAxis, Vector
+
+MATCHES_A_SCENE = 6000  # at most, evenly: a video must not outvote a photograph
+MIN_MATCHES = 30  # of a pair, to learn from it
+# Where nothing is known of a matcher's pairs: wide, and few failures unforeseen.
+WIDE = PairSpread(
+    fine=(0.0, 0.7), gate=(0.0, 1.5), coarse=(0.0, 0.7), background=(-5.0, 1.5)
+)
+_LEAST_DEVIATION = 0.1
+_FIRST_ALONG = np.array([0.3, 0.5, 0.0, 0.5])
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ScenePair:
+    """Matches of two images with their true residuals.
+
+    `F_01` is the fundamental matrix of a scene in depth, None for a plane.
+    """
+
+    matches: Matches
+    residual: PerAxis  # px, NaN where unknown
+    F_01: Matrix3 | None = None
+
+    def known(self) -> tuple[Matches, PerAxis]:
+        """The matches whose residual is known, and it."""
+        good = np.asarray(np.isfinite(self.residual).all(axis=1))
+        return self.matches.take(good), self.residual[good]
+
+
+Scenes = Mapping[str, Sequence[ScenePair]]
+
+
+def fit_scenes(
+    scenes: Scenes,
+    *,
+    location: bool = False,
+    matcher: str = "unknown",
+    resolution: tuple[int, int] | None = None,
+    provenance: dict[str, Any] | None = None,
+) -> tuple[Calibration, FitReport]:
+    """The law of a matcher from scenes with truth, and how its pairs differ."""
+    usable = {
+        name: [pair for pair in pairs if len(pair.known()[0]) >= MIN_MATCHES]
+        for name, pairs in scenes.items()
+    }
+    usable = {name: pairs for name, pairs in usable.items() if pairs}
+    if not usable:
+        raise InputError(
+            f"A law of scenes needs a pair with at least {MIN_MATCHES} matches of "
+            "known error, but there is none."
+        )
+    balanced = [entry for pairs in usable.values() for entry in _balanced(pairs)]
+    calibration, report = fit(
+        balanced,
+        location=location,
+        matcher=matcher,
+        resolution=resolution,
+        provenance=provenance,
+    )
+    spread = fit_spread(usable, calibration)
+    return replace(calibration, pairs=spread), report
+
+
+def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
+    """No more than a scene's share of its matches, taken evenly from all its pairs."""
+    known = [pair.known() for pair in pairs]
+    every = max(1, -(-sum(len(m) for m, _ in known) // MATCHES_A_SCENE))
+    rows = slice(None, None, every)
+    return [(matches.take(rows), residual[rows]) for matches, residual in known]
+
+
+def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
+    """Mean and spread of the pairs' effects, each scene with the same say."""
+    wide = replace(calibration, pairs=WIDE)
+    by_scene = {
+        name: np.array([pair_effects(pair, wide) for pair in pairs])
+        for name, pairs in scenes.items()
+    }
+    weight = np.concatenate([np.full(len(e), 1 / len(e)) for e in by_scene.values()])
+    effects = np.concatenate(list(by_scene.values()))
+    weight = weight / weight.sum()
+    mean = weight @ effects
+    deviation = np.sqrt(weight @ (effects - mean) ** 2)
+    deviation = np.maximum(deviation, _LEAST_DEVIATION)
+    fine, gate, coarse, background = zip(mean.tolist(), deviation.tolist(), strict=True)
+    spread = PairSpread(fine=fine, gate=gate, coarse=coarse, background=background)
+    return _with_along(spread, scenes, calibration)
+
+
+def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
+    """The four effects of a pair by its own geometry, truth or not."""
+    unbiased, _ = without_bias(pair.matches, calibration)
+    if pair.F_01 is None:
+        shift = pair.matches.refined - unbiased.refined
+        law = pair_law_by_residuals(pair.matches, calibration, pair.residual - shift)
+    else:
+        lines = lines_of(pair.F_01[None], unbiased)
+        law = pair_law_by_lines(pair.matches, calibration, lines)
+    return np.array(law.effects)
+
+
+def _with_along(
+    spread: PairSpread, scenes: Scenes, calibration: Calibration
+) -> PairSpread:
+    """The spread with what makes errors along lines most likely, over all scenes."""
+    from scipy.optimize import minimize
+
+    adapting = replace(calibration, pairs=spread)
+    posed = [
+        [_Posed.of(pair, adapting) for pair in pairs if pair.F_01 is not None]
+        for pairs in scenes.values()
+    ]
+    posed = [pairs for pairs in posed if pairs]
+    if not posed:
+        return spread
+
+    def objective(along: Vector) -> float:
+        by_scene = [[pair.log_likelihood(along) for pair in pairs] for pairs in posed]
+        return -float(np.mean([np.mean(scores) for scores in by_scene]))
+
+    bounds = [(-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0)]
+    answer = minimize(objective, _FIRST_ALONG, method="L-BFGS-B", bounds=bounds)
+    return replace(spread, **_named(answer.x))
+
+
+def _named(along: Vector) -> dict[str, float]:
+    names = ("along_fine", "along_gate", "along_coarse", "carry")
+    return dict(zip(names, along.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Posed:
+    """A posed pair's known residuals with its law and effects."""
+
+    law: mixture.ErrorLaw
+    residual: PerAxis
+    lines: Lines
+    effects: Vector
+    spread: PairSpread
+
+    @classmethod
+    def of(cls, pair: ScenePair, calibration: Calibration) -> _Posed:
+        matches, residual = pair.known()
+        assert pair.F_01 is not None
+        assert calibration.pairs is not None
+        unbiased, _ = without_bias(matches, calibration)
+        return cls(
+            law=error_law(matches, calibration),
+            residual=residual,
+            lines=lines_of(pair.F_01[None], unbiased),
+            effects=pair_effects(pair, calibration),
+            spread=calibration.pairs,
+        )
+
+    def log_likelihood(self, along: Vector) -> float:
+        """Mean log density of the residuals with these four numbers."""
+        spread = replace(self.spread, **_named(along))
+        t2 = self.lines.normal[:, ::-1] ** 2
+        law = with_effects(self.law, self.effects, spread, t2)
+        return float(mixture.log_density(law, self.residual).mean())
