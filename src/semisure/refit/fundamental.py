@@ -62,7 +62,7 @@ def refit_fundamental(
 
     Examples
     --------
-    >>> import semisure
+    >>> import numpy as np, semisure
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
     >>> K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
     >>> P_01 = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])

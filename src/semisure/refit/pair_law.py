@@ -123,10 +123,8 @@ def with_effects(
     means = np.array(spread.means)
     carried = means + spread.carry * (effects - means)
     gate_along, background_along = carried[[1, 3]] + spread.along_gate
-    fine_along, coarse_along = carried[[0, 2]] + [
-        spread.along_fine,
-        spread.along_coarse,
-    ]
+    fine_along = carried[0] + spread.along_fine
+    coarse_along = carried[2] + spread.along_coarse
     gain = np.exp(2.0 * fine) * (1.0 - t2) + np.exp(2.0 * fine_along) * t2
     fine_scale = law.fine_scale * np.sqrt(gain)
     coarse_scale = law.coarse_scale * np.exp(coarse + (coarse_along - coarse) * t2)

@@ -152,12 +152,14 @@ def _with_along(
 
     bounds = [(-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0)]
     answer = minimize(objective, _FIRST_ALONG, method="L-BFGS-B", bounds=bounds)
-    return replace(spread, **_named(answer.x))
+    return _with(spread, np.asarray(answer.x))
 
 
-def _named(along: Vector) -> dict[str, float]:
-    names = ("along_fine", "along_gate", "along_coarse", "carry")
-    return dict(zip(names, along.tolist(), strict=True))
+def _with(spread: PairSpread, along: Vector) -> PairSpread:
+    fine, gate, coarse, carry = along.tolist()
+    return replace(
+        spread, along_fine=fine, along_gate=gate, along_coarse=coarse, carry=carry
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,7 +188,7 @@ class _Posed:
 
     def log_likelihood(self, along: Vector) -> float:
         """Mean log density of the residuals with these four numbers."""
-        spread = replace(self.spread, **_named(along))
+        spread = _with(self.spread, along)
         t2 = self.lines.normal[:, ::-1] ** 2
         law = with_effects(self.law, self.effects, spread, t2)
         return float(mixture.log_density(law, self.residual).mean())

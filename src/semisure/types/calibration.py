@@ -28,8 +28,8 @@ class PairSpread:
 
     One set of numbers cannot serve every scene. Four effects tell a pair from the
     usual one; each is given by its mean and standard deviation over pairs. Errors
-    along an epipolar line, where depth edges and repeated structure act, are larger than
-    those across it, and only in part follow the pair's effects, which are seen across.
+    along an epipolar line, where depth edges and repeated structure act, are larger
+    than those across it. Only a share of the pair's effects, seen across, holds there.
 
     >>> spread = PairSpread(
     ...     fine=(0.0, 0.3), gate=(0.0, 1.0), coarse=(0.0, 0.5), background=(-5.0, 1.0),
