@@ -19,8 +19,17 @@ from pathlib import Path
 import numpy as np
 
 from semisure.errors import FileError, MissingExtraError
-from semisure.types import Array, Matrix3, PerMatch, Points, Pose, Vector3
+from semisure.types import (
+    Array,
+    FloatArray,
+    Matrix3,
+    PerMatch,
+    Points,
+    Pose,
+    Vector3,
+)
 
+SAME_SURFACE = 0.02  # pixels of one surface differ by no more in inverse depth
 HALF_PIXEL = np.array([[1.0, 0, -0.5], [0, 1, -0.5], [0, 0, 1]])
 
 
@@ -175,19 +184,48 @@ def depth_at(
 ) -> PerMatch | None:
     """Depth in the data's unit at `points`; NaN where none was measured.
 
-    `size` is the image's width and height: depth maps may be smaller. The nearest
-    measurement is taken: blending across an edge would invent a point in mid-air.
+    `size` is the image's width and height: depth maps may be smaller.
     """
     if camera.depth is None:
         return None
     values = _read_depth(camera.depth)
     height, width = values.shape
     scale = np.array([width, height]) / np.array(size)
-    near = np.rint((points + 0.5) * scale - 0.5).astype(np.int64)
-    inside = ((near >= 0) & (near < [width, height])).all(axis=1)
-    near = np.clip(near, 0, [width - 1, height - 1])
-    z = values[near[:, 1], near[:, 0]]
-    return np.where(inside & (z > 0), z, np.nan)
+    return depth_between(values, (points + 0.5) * scale - 0.5)
+
+
+def depth_between(values: Array, points: Points) -> PerMatch:
+    """Depth between the pixels of a map, within a surface.
+
+    Inverse depth is linear over a plane's image, so it is interpolated, bilinearly.
+    Blending across an edge would invent a point in mid-air: only neighbours on the
+    surface of the nearest one count. NaN outside, and where the nearest is unknown.
+
+    >>> depth_between(np.array([[2.0, 2.02, 8.0]]), np.array([[0.5, 0], [1.3, 0]]))
+    array([2.00995025, 2.02      ])
+    """
+    height, width = values.shape
+    inside = (np.rint(points) >= 0) & (np.rint(points) < [width, height])
+    places = np.clip(points, 0, [width - 1, height - 1])
+    inverse, share = _neighbours(values, places)
+    nearest = np.take_along_axis(inverse, share.argmax(axis=1)[:, None], axis=1)
+    share = share * (np.abs(inverse - nearest) <= SAME_SURFACE * nearest)
+    # An unknown depth has the inverse 0, which is near to none but another unknown.
+    mean = (share * inverse).sum(axis=1) / share.sum(axis=1)
+    known = inside.all(axis=1) & (mean > 0)
+    return np.where(known, 1.0 / np.where(known, mean, 1.0), np.nan)
+
+
+def _neighbours(values: Array, points: Points) -> tuple[FloatArray, FloatArray]:
+    """Inverse depth at the four pixels around each point, 0 if unknown, and shares."""
+    low = np.floor(points).astype(np.int64)
+    high = np.minimum(low + 1, np.array(values.shape[::-1]) - 1)
+    corners = [(low, low), (high, low), (low, high), (high, high)]
+    z = np.stack([values[y[:, 1], x[:, 0]] for x, y in corners], axis=1)
+    right, down = (points - low).T
+    across = [1.0 - right, right, 1.0 - right, right]
+    share = np.stack(across, axis=1) * np.stack([1.0 - down, 1.0 - down, down, down], 1)
+    return np.where(z > 0, 1.0 / np.where(z > 0, z, 1.0), 0.0), share
 
 
 def _read_depth(path: Path) -> Array:
