@@ -235,8 +235,20 @@ def study(listed: Path, pool: Workers, tmp_path: Path) -> Study:
 def test_pairs_of_little_overlap_or_angle_are_left_out(tmp_path: Path, study) -> None:
     few = PAIRS.replace("0.8,7", "0.2,7").replace("0.8,8", "0.8,4")
     root = write_list(tmp_path / "few", few, depth=False)
-    with pytest.raises(InputError, match="no pair of enough overlap and angle"):
+    with pytest.raises(InputError, match="no pair of enough overlap and angle: few"):
         relative(study.on([root]))
+
+
+def test_a_folder_without_such_pairs_is_left_out_and_named(
+    listed: Path, tmp_path: Path, study: Study
+) -> None:
+    narrow = PAIRS.replace("0.8,7", "0.8,3").replace("0.8,8", "0.8,4")
+    root = write_list(tmp_path / "stereo", narrow, depth=False)
+    outcome = relative(study.on([root, listed]).changed(limit=1))
+    assert [row["data"] for row in outcome.rows] == ["boards"]
+    remark = "Left out, no pair of enough overlap and angle: stereo."
+    assert outcome.notes[0] == remark
+    assert {line[0] for line in outcome.tables[0].rows[4:]} == {"daisy, boards"}
 
 
 # -- what goes wrong

@@ -17,11 +17,11 @@ import numpy as np
 from semisure.bench.arms import SHIFTED, Calibrations
 from semisure.bench.exported import Exported
 from semisure.datasets.posed import PosedPair, depth_at
-from semisure.estimators.relative import estimate_relative
+from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.metrics import pose_error_deg
 from semisure.refit import RelativeMethod, refit_relative, without_bias
-from semisure.types import Estimate, Matches, PerMatch
+from semisure.types import Estimate, Matches, PerMatch, as_choice
 
 METHODS: tuple[RelativeMethod, ...] = (
     "core",
@@ -49,6 +49,11 @@ class Task:
         """The cameras of the images as they were matched."""
         assert isinstance(self.exported.truth, PosedPair)
         return self.exported.truth
+
+
+def check_estimator(name: str) -> None:
+    """Raise unless it estimates relative poses."""
+    as_choice("The estimator of a relative pose", name, RELATIVE_ESTIMATORS)
 
 
 def evaluate(task: Task) -> dict[str, Any]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from semisure.bench.data import labels, pairs_of
 from semisure.bench.exported import AnyPair, images_of
+from semisure.bench.outcome import where
 from semisure.bench.relative_poses import Task
+from semisure.bench.row_cache import Row
 from semisure.bench.study import Study
 from semisure.datasets.layouts import MIN_OVERLAP
 from semisure.errors import InputError
-from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.estimators.settings import RansacSettings
-from semisure.types import as_choice
 
 MIN_ANGLE_DEG = 5.0  # of triangulation, where the list of pairs states it
 PAIRS_TAKEN = (
@@ -22,19 +22,18 @@ PAIRS_TAKEN = (
 )
 
 
-def tasks_of(study: Study, settings: RansacSettings) -> tuple[list[Task], list[str]]:
-    """The pairs of all folders by matcher, and where the calibrations are from."""
-    options = study.options
-    as_choice(
-        "The estimator of a relative pose", options.estimator, RELATIVE_ESTIMATORS
-    )
-    folders = dict(zip(labels(options.data), options.data, strict=True))
-    pairs = {name: _pairs(study, root) for name, root in folders.items()}
+def tasks_of(
+    study: Study, settings: RansacSettings, estimators: Iterable[str]
+) -> tuple[list[Task], list[str]]:
+    """The pairs of all folders by matcher and estimator, and remarks.
+
+    Remarks say which folders have no pair to offer, and where calibrations are from.
+    """
+    pairs, remarks = pairs_by_folder(study)
     data = {images_of(pair): name for name, some in pairs.items() for pair in some}
-    every = [(pair, options.size) for some in pairs.values() for pair in some]
+    every = [(pair, study.options.size) for some in pairs.values() for pair in some]
     tasks: list[Task] = []
-    remarks = []
-    for matcher in options.matchers:
+    for matcher in study.options.matchers:
         exported = study.matched(matcher, every)
         calibrations, remark = study.calibrations(matcher, exported)
         remarks.append(remark)
@@ -44,16 +43,37 @@ def tasks_of(study: Study, settings: RansacSettings) -> tuple[list[Task], list[s
                 calibrations=both,
                 matcher=matcher,
                 data=data[pair.images],
-                estimator=options.estimator,
+                estimator="",
                 settings=settings,
             )
             for pair, both in zip(exported, calibrations, strict=True)
         ]
-    return tasks, remarks
+    return [replace(t, estimator=name) for name in estimators for t in tasks], remarks
 
 
-def _pairs(study: Study, root: Path) -> Sequence[AnyPair]:
-    pairs = pairs_of(study.options, root, min_angle_deg=MIN_ANGLE_DEG)
-    if not pairs:
-        raise InputError(f"{root} has no pair of enough overlap and angle.")
-    return pairs
+def pairs_by_folder(
+    study: Study,
+) -> tuple[dict[str, Sequence[AnyPair]], list[str]]:
+    """The pairs of each folder that has some, and a remark on those without."""
+    options = study.options
+    pairs = {
+        name: pairs_of(options, root, min_angle_deg=MIN_ANGLE_DEG)
+        for name, root in zip(labels(options.data), options.data, strict=True)
+    }
+    none = [name for name, some in pairs.items() if not some]
+    lacking = f"no pair of enough overlap and angle: {', '.join(none)}."
+    if len(none) == len(pairs):
+        raise InputError(f"There is {lacking}")
+    kept = {name: some for name, some in pairs.items() if some}
+    return kept, [f"Left out, {lacking}"] if none else []
+
+
+def by_folder(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """The rows of each folder, and, of several, all of them together.
+
+    >>> list(by_folder([{"data": "a"}, {"data": "b"}]))
+    ['a', 'b', 'all']
+    """
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    folders: dict[str, Sequence[Row]] = {name: where(rows, data=name) for name in names}
+    return {**folders, "all": rows} if len(names) > 1 else folders

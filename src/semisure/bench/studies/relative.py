@@ -14,10 +14,10 @@ import numpy as np
 
 from semisure.bench import paper
 from semisure.bench.auc_tables import Lines, auc_panels
-from semisure.bench.data import labels, matched_at
+from semisure.bench.data import matched_at
 from semisure.bench.outcome import Outcome, Table, where
-from semisure.bench.relative_poses import ARMS, evaluate
-from semisure.bench.relative_tasks import PAIRS_TAKEN, tasks_of
+from semisure.bench.relative_poses import ARMS, check_estimator, evaluate
+from semisure.bench.relative_tasks import PAIRS_TAKEN, by_folder, tasks_of
 from semisure.bench.study import Study
 from semisure.estimators.relative import RELATIVE_SETTINGS
 from semisure.metrics import auc, auc_gain
@@ -25,21 +25,18 @@ from semisure.metrics import auc, auc_gain
 THRESHOLDS = (1, 3, 5, 10, 20)  # degrees; the paper's but the last
 GAIN, ERROR = "core+ − base", "± standard error"
 DRAWS = 500
-ALL = "all"
 
 
 def relative(study: Study) -> Outcome:
     """By matcher and folder, and of all folders together."""
     options = study.options
     settings = options.ransac(RELATIVE_SETTINGS)
-    tasks, notes = tasks_of(study, settings)
+    check_estimator(options.estimator)
+    tasks, notes = tasks_of(study, settings, [options.estimator])
     rows = study.rows(evaluate, tasks, "Relative poses")
     printed = paper_rows()
-    names = labels(options.data)
     for matcher in options.matchers:
-        for name in (*names, ALL) if len(names) > 1 else names:
-            mine = where(rows, matcher=matcher)
-            mine = [row for row in mine if name in (row["data"], ALL)]
+        for name, mine in by_folder(where(rows, matcher=matcher)).items():
             printed += block(f"{matcher}, {name}", mine, options.seed)
     notes.append(
         f"Inliers within {settings.threshold_px:g} px of their line, at most "
