@@ -40,6 +40,7 @@ _NEEDS: dict[Truth, str] = {
     "pose": "pairs with cameras",
     "map": "a map with localization_map.npz, or Aachen v1.1",
 }
+BEYOND = "beyond the paper"
 _SEVERAL = ", of two sequences or scenes or more"
 _ENTRIES = (
     Entry(
@@ -107,6 +108,15 @@ _ENTRIES = (
         "relative-pose AUC, base, CoRe with and without depth, and core+",
         "pose",
         "; depth for two of the arms",
+        as_they_are=True,
+    ),
+    Entry(
+        "fundamental",
+        BEYOND,
+        "fundamental matrices by robust estimator: pose AUC and distance of true "
+        "correspondences, base, CoRe and core+",
+        "pose",
+        "; depth for the distances",
         as_they_are=True,
     ),
     Entry(
