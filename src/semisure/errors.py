@@ -64,4 +64,4 @@ def next_step(package: str, extra: str) -> str:
     """How to get a package that an extra brings."""
     if package == "kornia" and sys.version_info < (3, 11):
         return "Its version 0.9 needs Python 3.11 or newer."
-    return f"Run: pip install 'semisure[{extra}]'"
+    return f"Run: pip install 'semisure[{extra}]' (in a clone: '.[{extra}]')"

@@ -23,8 +23,8 @@ from functools import partial
 
 import numpy as np
 
-from semisure import mixture
 from semisure.error_laws import error_law
+from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw, expit
 from semisure.refit.climbing import climb
@@ -44,10 +44,10 @@ from semisure.types import (
 # more are looked at, taken evenly.
 EFFECTIVE_MATCHES = 500
 _STEP = 1e-4  # of the differences that give derivatives
-_TOLERANCE = 1e-3  # no effect matters below it
+_TOLERANCE = 1e-2  # no effect matters below it
 _LEAST_DENSITY = 1e-12  # per px: a match that nothing explains
 
-LogDensity = Callable[[Vector], PerMatch]
+LogDensity = Callable[[FloatArray], FloatArray]  # of effects (k, 4), to (k, n)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,15 +86,17 @@ def pair_law_by_residuals(
     law, spread = error_law(matches, calibration), _spread_of(calibration)
     rows = np.flatnonzero(np.isfinite(residual).all(axis=1))
     rows = rows[_evenly(len(rows))]
-    centred = replace(law.take(rows), location=np.zeros((len(rows), 2)))
-    density = partial(_axes_log_density, centred, residual[rows], spread)
+    density = partial(_axes_log_density, law.take(rows), residual[rows])
     effects = most_likely_effects(density, len(matches), spread)
     return PairLaw(with_effects(law, effects, spread), _four(effects))
 
 
 def _spread_of(calibration: Calibration) -> PairSpread:
     if calibration.pairs is None:
-        raise ValueError("The calibration does not say how pairs differ.")
+        raise InputError(
+            "The calibration does not say how pairs differ, so that its law cannot "
+            "adapt to one; use a law fitted to scenes, such as 'daisy-scenes'."
+        )
     return calibration.pairs
 
 
@@ -118,50 +120,63 @@ def with_effects(
     `along` is the squared cosine, per axis, of the angle to the epipolar line; without
     it no direction is set apart.
     """
-    fine, gate, coarse, background = effects
-    t2: FloatArray | float = 0.0 if along is None else along
-    means = np.array(spread.means)
-    carried = means + spread.carry * (effects - means)
-    gate_along, background_along = carried[[1, 3]] + spread.along_gate
-    fine_along = carried[0] + spread.along_fine
-    coarse_along = carried[2] + spread.along_coarse
-    gain = np.exp(2.0 * fine) * (1.0 - t2) + np.exp(2.0 * fine_along) * t2
-    fine_scale = law.fine_scale * np.sqrt(gain)
-    coarse_scale = law.coarse_scale * np.exp(coarse + (coarse_along - coarse) * t2)
-    failing = expit(law.tail_logit + gate + (gate_along - gate) * t2)
-    base = expit(np.asarray(background + (background_along - background) * t2))
-    failing = base + (1.0 - base) * failing
+    fine, coarse, failing = _affected(law, effects)
+    if along is not None:
+        means = np.array(spread.means)
+        carried = means + spread.carry * (effects - means)
+        more = spread.along_fine, spread.along_gate, spread.along_coarse
+        carried += [*more, spread.along_gate]
+        fine_along, coarse_along, failing_along = _affected(law, carried)
+        fine = np.sqrt((1.0 - along) * fine**2 + along * fine_along**2)
+        coarse = coarse + along * (coarse_along - coarse)
+        failing = failing + along * (failing_along - failing)
     return replace(
         law,
-        fine_scale=fine_scale,
-        coarse_scale=np.maximum(coarse_scale, fine_scale),
+        fine_scale=fine,
+        coarse_scale=np.maximum(coarse, fine),
         # Logits beyond ±30 are 0 or 1 to rounding.
         tail_logit=np.clip(np.log(failing) - np.log1p(-failing), -30.0, 30.0),
     )
 
 
+def _affected(
+    law: ErrorLaw, effects: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Fine scale, coarse scale and chance of failing under effects (…, 4).
+
+    Each is (…, n, 2): many effects are tried in one pass.
+    """
+    fine, gate, coarse, background = np.moveaxis(effects, -1, 0)[..., None, None]
+    failing = expit(law.tail_logit + gate)
+    base = expit(background)
+    fine_scale = law.fine_scale * np.exp(fine)
+    coarse_scale = np.maximum(law.coarse_scale * np.exp(coarse), fine_scale)
+    return fine_scale, coarse_scale, base + (1.0 - base) * failing
+
+
 def _axes_log_density(
-    law: ErrorLaw, residual: PerAxis, spread: PairSpread, effects: Vector
-) -> PerMatch:
-    """log p of each match's two residuals under the effects, nats."""
-    return mixture.log_density(with_effects(law, effects, spread), residual).sum(axis=1)
+    law: ErrorLaw, residual: PerAxis, effects: FloatArray
+) -> FloatArray:
+    """log p of each match's two residuals under effects (k, 4), (k, n) nats."""
+    fine, coarse, failing = _affected(law, effects)
+    x = np.abs(residual)
+    density = (1.0 - failing) / fine * np.exp(-x / fine)
+    density += failing / coarse * np.exp(-x / coarse)
+    return np.log(0.5 * density + _LEAST_DENSITY).sum(axis=-1)
 
 
 def _across_log_density(
-    law: ErrorLaw, distance: PerMatch, normal: PerAxis, effects: Vector
-) -> PerMatch:
-    """log p of each match's distance from its line, nats; nothing is along here."""
-    none = PairSpread(fine=(0, 1), gate=(0, 1), coarse=(0, 1), background=(0, 1))
-    law = with_effects(law, effects, none)
+    law: ErrorLaw, distance: PerMatch, normal: PerAxis, effects: FloatArray
+) -> FloatArray:
+    """log p of each match's distance from its line under effects (k, 4), (k, n)."""
+    fine, coarse, failing = _affected(law, effects)
     n = np.abs(normal)
-    fine, coarse = n * law.fine_scale, n * law.coarse_scale
-    failing = mixture.tail_prob(law)
-    right = 1.0 - failing
-    density = np.full(len(distance), _LEAST_DENSITY)
-    for x, chance_x in ((fine, right), (coarse, failing)):
-        for y, chance_y in ((fine, right), (coarse, failing)):
-            chance = chance_x[:, 0] * chance_y[:, 1]
-            density += chance * two_laplace(distance, x[:, 0], y[:, 1])
+    parts = ((n * fine, 1.0 - failing), (n * coarse, failing))
+    density: FloatArray = np.full((), _LEAST_DENSITY)
+    for x, chance_x in parts:
+        for y, chance_y in parts:
+            chance = chance_x[..., 0] * chance_y[..., 1]
+            density = density + chance * two_laplace(distance, x[..., 0], y[..., 1])
     return np.log(density)
 
 
@@ -174,7 +189,7 @@ class _Effects:
     count: float  # matches that count as independent
     means: Vector
     deviations: Vector
-    each: PerMatch
+    slopes: FloatArray  # of each match's log density by the effects, (4, n)
     score: float
 
     @classmethod
@@ -186,33 +201,26 @@ class _Effects:
         means: Vector,
         deviations: Vector,
     ) -> _Effects:
-        each = log_density(values)
+        tried = log_density(np.vstack([values, values + _STEP * np.eye(len(values))]))
         off = (values - means) / deviations
-        score = count * float(each.mean()) - 0.5 * float(off @ off)
-        return cls(values, log_density, count, means, deviations, each, score)
+        score = count * float(tried[0].mean()) - 0.5 * float(off @ off)
+        slopes = (tried[1:] - tried[0]) / _STEP
+        return cls(values, log_density, count, means, deviations, slopes, score)
 
     def equations(self) -> tuple[Matrix, Vector]:
         """The scores' own second moment stands for the curvature (BHHH)."""
-        slopes = np.stack(
-            [
-                (self.log_density(self.values + _STEP * axis) - self.each) / _STEP
-                for axis in np.eye(len(self.values))
-            ]
-        )
         precision = 1.0 / self.deviations**2
-        normal = self.count / slopes.shape[1] * (slopes @ slopes.T)
-        pull = self.count * slopes.mean(axis=1)
-        return (
-            normal + np.diag(precision),
-            pull - precision * (self.values - self.means),
-        )
+        normal = self.count / self.slopes.shape[1] * (self.slopes @ self.slopes.T)
+        pull = self.count * self.slopes.mean(axis=1)
+        pull -= precision * (self.values - self.means)
+        return normal + np.diag(precision), pull
 
     def moved(self, step: Vector) -> _Effects:
         limits = 6.0 * self.deviations  # nothing beyond is a pair of this matcher
-        values = np.clip(self.values + step, self.means - limits, self.means + limits)
-        return _Effects.at(
-            values, self.log_density, self.count, self.means, self.deviations
-        )
+        low, high = self.means - limits, self.means + limits
+        values = np.clip(self.values + step, low, high)
+        prior = self.means, self.deviations
+        return _Effects.at(values, self.log_density, self.count, *prior)
 
     def settled(self, step: Vector) -> bool:
         return bool(np.abs(step).max() < _TOLERANCE)
@@ -223,7 +231,7 @@ def most_likely_effects(
 ) -> Vector:
     """The mode of the effects' posterior, from `count` matches of a pair."""
     means, deviations = np.array(spread.means), np.array(spread.deviations)
-    if not count or not len(log_density(means)):
+    if not log_density(means[None]).size:
         return means
     effective = float(min(count, EFFECTIVE_MATCHES))
     first = _Effects.at(means, log_density, effective, means, deviations)
