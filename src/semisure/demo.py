@@ -88,7 +88,7 @@ def _try_view(
     result: DemoResult,
 ) -> None:
     image0, image1, truth = random_pair(photo, rng)
-    pair = match_pair(image0, image1, matcher, calibration)
+    pair = match_pair(image0, image1, matcher, calibration, model="homography")
     matches = pair.matches
     result.expected.append(pair.expected_px)
     result.observed.append(np.abs(residual(truth, matches)).mean(axis=1))
@@ -120,7 +120,7 @@ def _try_stereo(
     left, right = (read_image(folder / name) for name in STEREO[:2])
     with np.load(folder / STEREO[2], allow_pickle=False) as stored:
         disparity = stored["arr_0"]
-    pair = match_pair(left, right, matcher, calibration)
+    pair = match_pair(left, right, matcher, calibration, model="homography")
     x, y = np.round(pair.matches.source).astype(int).T
     shift = disparity[y, x]
     measured = np.isfinite(shift)

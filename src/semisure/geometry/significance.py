@@ -1,18 +1,22 @@
-"""Could this homography be chance? An a-contrario test (Moisan and Stival, 2004).
+"""Could this model be chance? An a-contrario test (Moisan and Stival, 2004).
 
 If the images had nothing to do with each other, a match would land within τ px of where
-a model sends it with probability π τ² / area. The expected number of models at least
-this well supported, over all that four matches can propose, is the number of false
+a homography sends it with probability π τ² / area, and within τ px of an epipolar line
+with probability at most 2 τ · diagonal / area. The expected number of models at least
+this well supported, over all that minimal samples can propose, is the number of false
 alarms. Far below one, the model is no accident. Neighbouring matches err together, so
 only one per block counts.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import exp, pi
 
 import numpy as np
 
+from semisure.geometry import epipolar
+from semisure.geometry import fundamental as fm
 from semisure.geometry.homography import residual
 from semisure.types import Mask, Matches, Matrix3
 
@@ -20,23 +24,71 @@ BLOCK_PX = 32.0
 THRESHOLD_PX = 3.0
 
 
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """What a minimal sample proposes: its size, and how many models it has at most."""
+
+    sample: int
+    models: int
+
+
+FOUR_POINTS = Proposals(4, 1)  # homographies
+SEVEN_POINTS = Proposals(fm.MINIMAL_SAMPLE, 3)  # fundamental matrices
+FIVE_POINTS = Proposals(epipolar.MINIMAL_SAMPLE, 10)  # essential matrices
+
+
 def log_false_alarms(
     H_01: Matrix3, matches: Matches, threshold_px: float = THRESHOLD_PX
 ) -> float:
-    """Logarithm of the number of models this good to be expected by chance."""
+    """Logarithm of the number of homographies this good to be expected by chance."""
     near = np.linalg.norm(residual(H_01, matches), axis=1) <= threshold_px
-    blocks, hits = _thinned(matches, near)
-    # Four matches always agree with the model they propose, and prove nothing.
-    blocks, hits = max(blocks, 5), max(hits, 4)
-    area = float(np.min(matches.refined_size.prod(axis=1)))
-    chance = min(1.0, pi * threshold_px**2 / area)
-    choices = _log_choose(blocks, hits) + _log_choose(hits, 4)
-    return float(np.log(blocks - 4) + choices + (hits - 4) * np.log(chance))
+    chance = pi * threshold_px**2 / _area(matches)
+    return _log_expected(near, chance, FOUR_POINTS, matches)
+
+
+def log_false_alarms_of_lines(
+    F_01: Matrix3,
+    matches: Matches,
+    proposals: Proposals = SEVEN_POINTS,
+    threshold_px: float = THRESHOLD_PX,
+) -> float:
+    """The same for epipolar lines; `proposals` tells E from F."""
+    distance = epipolar.lines_of(F_01[None], matches).distance
+    diagonal = float(np.max(np.linalg.norm(matches.refined_size, axis=1)))
+    chance = 2.0 * threshold_px * diagonal / _area(matches)
+    return _log_expected(np.abs(distance) <= threshold_px, chance, proposals, matches)
 
 
 def model_failure(H_01: Matrix3, matches: Matches) -> float:
-    """Chance, as far as the test can tell, that the model means nothing."""
-    return 1.0 / (1.0 + exp(min(-log_false_alarms(H_01, matches), 700.0)))
+    """Chance, as far as the test can tell, that a homography means nothing."""
+    return _failure(log_false_alarms(H_01, matches))
+
+
+def failure_of_lines(
+    F_01: Matrix3, matches: Matches, proposals: Proposals = SEVEN_POINTS
+) -> float:
+    """The same for a fundamental matrix, or an essential one between pixels."""
+    return _failure(log_false_alarms_of_lines(F_01, matches, proposals))
+
+
+def _failure(log_alarms: float) -> float:
+    return 1.0 / (1.0 + exp(min(-log_alarms, 700.0)))
+
+
+def _area(matches: Matches) -> float:
+    return float(np.min(matches.refined_size.prod(axis=1)))
+
+
+def _log_expected(
+    near: Mask, chance: float, proposals: Proposals, matches: Matches
+) -> float:
+    blocks, hits = _thinned(matches, near)
+    # A sample always agrees with the model it proposes, and proves nothing.
+    least = proposals.sample
+    blocks, hits = max(blocks, least + 1), max(hits, least)
+    choices = _log_choose(blocks, hits) + _log_choose(hits, least)
+    tries = np.log(proposals.models * (blocks - least))
+    return float(tries + choices + (hits - least) * np.log(min(1.0, chance)))
 
 
 def _thinned(matches: Matches, near: Mask) -> tuple[int, int]:

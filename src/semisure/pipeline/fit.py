@@ -1,0 +1,236 @@
+"""From images or matches to a result: estimate, refit, choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure.error_laws import error_law
+from semisure.estimators import (
+    RansacSettings,
+    estimate_fundamental,
+    estimate_homography,
+    estimate_relative,
+)
+from semisure.estimators.relative import RELATIVE_ESTIMATORS
+from semisure.geometry import epipolar
+from semisure.geometry import fundamental as fm
+from semisure.geometry import homography as plane
+from semisure.io.images import Image
+from semisure.mixture import LAPLACE
+from semisure.pipeline.models import (
+    MODELS,
+    Cameras,
+    Kind,
+    Model,
+    chance_of,
+    checked_cameras,
+    lines_matrix,
+)
+from semisure.pipeline.result import PairResult
+from semisure.refit import (
+    FUNDAMENTAL_METHODS,
+    RefitMethod,
+    refit_fundamental,
+    refit_homography,
+    refit_relative,
+    without_bias,
+)
+from semisure.refit.model_choice import Evidence, weigh_depth
+from semisure.types import (
+    Calibration,
+    Estimate,
+    FloatArray,
+    Matcher,
+    Matches,
+    Refit,
+    as_choice,
+)
+
+# Lines forgive more than points do: the share of the inlier threshold that is theirs.
+LINE_THRESHOLD = 1 / 3
+
+
+def match_pair(
+    image0: Image,
+    image1: Image,
+    matcher: Matcher,
+    calibration: Calibration,
+    *,
+    model: Model = "auto",
+    estimator: str = "magsac++",
+    method: RefitMethod = "core+",
+    settings: RansacSettings | None = None,
+    K0: ArrayLike | None = None,
+    K1: ArrayLike | None = None,
+) -> PairResult:
+    """Match two images, find out what model they obey, estimate and refit it.
+
+    Parameters
+    ----------
+    model
+        ``auto`` returns a homography where one plane, or a camera that only turned,
+        explains the matches, and otherwise a fundamental matrix, or a relative pose
+        (``essential``) if intrinsics are given.
+    settings
+        Of the robust estimator; epipolar lines get a third of the threshold.
+    K0, K1
+        Intrinsics in px, pixel centres at integers; without `K1`, `K0` is for both.
+
+    Examples
+    --------
+    >>> import semisure
+    >>> blobs = np.random.default_rng(0).normal(size=(30, 40))
+    >>> image0 = np.uint8(128 + 40 * np.clip(blobs, -3, 3)).repeat(8, 0).repeat(8, 1)
+    >>> image1 = np.roll(image0, (9, 14), axis=(0, 1))
+    >>> matcher, calibration = (
+    ...     semisure.load_matcher("daisy"), semisure.load_calibration("daisy"))
+    >>> result = match_pair(image0, image1, matcher, calibration)
+    >>> result.kind, result.H_01[:2, 2].round().tolist()
+    ('homography', [14.0, 9.0])
+    """
+    cameras = checked_cameras(model, K0, K1)
+    matches = matcher(image0, image1)
+    return refit_matches(
+        matches,
+        calibration,
+        model=model,
+        estimator=estimator,
+        method=method,
+        settings=settings,
+        K0=None if cameras is None else cameras[0],
+        K1=None if cameras is None else cameras[1],
+    )
+
+
+def refit_matches(
+    matches: Matches,
+    calibration: Calibration,
+    *,
+    model: Model = "auto",
+    estimator: str = "magsac++",
+    method: RefitMethod = "core+",
+    settings: RansacSettings | None = None,
+    initial: ArrayLike | None = None,
+    K0: ArrayLike | None = None,
+    K1: ArrayLike | None = None,
+) -> PairResult:
+    """The same from matches, such as those of a file.
+
+    With `initial`, the refit starts from that model and nothing is estimated; ``auto``
+    takes it for a homography.
+    """
+    as_choice("model", model, MODELS)
+    task = _Task(
+        matches=matches,
+        calibration=calibration,
+        estimator=estimator,
+        method=method,
+        settings=settings or RansacSettings(),
+        cameras=checked_cameras(model, K0, K1),
+    )
+    if model != "auto":
+        return task.fitted(model, initial)
+    first = task.fitted("homography", initial)
+    if initial is not None or not task.has_lines():
+        return replace(first, chosen=initial is None)
+    return _chosen(first, task.fitted(task.kind_of_lines()))
+
+
+def _chosen(flat: PairResult, deep: PairResult) -> PairResult:
+    """The homography `flat`, unless lines explain clearly more or alone."""
+    evidence = _evidence(flat, deep)
+    has_depth = not flat.related if evidence is None else evidence.depth
+    best = deep if deep.related and (has_depth or not flat.related) else flat
+    return replace(best, chosen=True, evidence=evidence)
+
+
+def _evidence(flat: PairResult, deep: PairResult) -> Evidence | None:
+    view = deep.lines_view()
+    if view is None or flat.H_01 is None:
+        return None
+    return weigh_depth(view, flat.H_01)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """What every model of one pair is fitted with."""
+
+    matches: Matches
+    calibration: Calibration
+    estimator: str
+    method: RefitMethod
+    settings: RansacSettings
+    cameras: Cameras | None
+
+    def has_lines(self) -> bool:
+        """Whether method and law serve epipolar lines at all."""
+        law = error_law(self.matches.take(slice(0)), self.calibration)
+        return self.method in FUNDAMENTAL_METHODS and law.family is LAPLACE
+
+    def kind_of_lines(self) -> Kind:
+        known = self.cameras is not None and self.estimator in RELATIVE_ESTIMATORS
+        return "essential" if known else "fundamental"
+
+    def fitted(self, kind: Kind, initial: ArrayLike | None = None) -> PairResult:
+        # Estimators know no location: it is taken off what they see, and only there.
+        unbiased, _ = without_bias(self.matches, self.calibration)
+        if initial is None:
+            estimate = self._estimate(kind, unbiased)
+        else:
+            estimate = self._given(kind, initial, unbiased)
+        refit = self._refit(kind, estimate)
+        chance = 1.0
+        if refit.model is not None:
+            chance = chance_of(kind, refit.model, unbiased, self.cameras)
+        return PairResult(
+            matches=self.matches,
+            calibration=self.calibration,
+            estimate=estimate,
+            refit=refit,
+            model_failure=chance,
+            kind=kind,
+            cameras=self.cameras if kind == "essential" else None,
+        )
+
+    def _threshold_px(self, kind: Kind) -> float:
+        share = 1.0 if kind == "homography" else LINE_THRESHOLD
+        return share * self.settings.threshold_px
+
+    def _estimate(self, kind: Kind, matches: Matches) -> Estimate:
+        settings = replace(self.settings, threshold_px=self._threshold_px(kind))
+        if kind == "homography":
+            return estimate_homography(matches, self.estimator, settings)
+        if kind == "fundamental":
+            return estimate_fundamental(matches, self.estimator, settings)
+        assert self.cameras is not None
+        return estimate_relative(matches, *self.cameras, self.estimator, settings)
+
+    def _given(self, kind: Kind, initial: ArrayLike, matches: Matches) -> Estimate:
+        """A model from elsewhere as an estimate, with the inliers it has here."""
+        model = _checked_model(kind, initial)
+        F = lines_matrix(kind, model, self.cameras)
+        if F is None:
+            distance = np.linalg.norm(plane.residual(model, matches), axis=1)
+        else:
+            distance = np.abs(epipolar.lines_of(F[None], matches).distance)
+        inliers = distance <= self._threshold_px(kind)
+        return Estimate(model=model, inliers=inliers, estimator="given")
+
+    def _refit(self, kind: Kind, start: Estimate) -> Refit:
+        matches, calibration, method = self.matches, self.calibration, self.method
+        if kind == "homography":
+            return refit_homography(matches, calibration, start, method=method)
+        way = as_choice("method", method, FUNDAMENTAL_METHODS)
+        if kind == "fundamental":
+            return refit_fundamental(matches, calibration, start, method=way)
+        assert self.cameras is not None
+        return refit_relative(matches, calibration, start, *self.cameras, method=way)
+
+
+def _checked_model(kind: Kind, initial: ArrayLike) -> FloatArray:
+    if kind == "homography":
+        return plane.checked(initial, name="initial")
+    return (fm.checked if kind == "fundamental" else epipolar.checked_pose)(initial)

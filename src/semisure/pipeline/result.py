@@ -1,0 +1,176 @@
+"""What comes out of two images, and the sentence about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from semisure import mixture
+from semisure.error_laws import error_law
+from semisure.mixture import ErrorLaw
+from semisure.pipeline.models import (
+    MODEL_NAMES,
+    Cameras,
+    Kind,
+    lines_matrix,
+    view_of_lines,
+)
+from semisure.refit import expected_corner_error, without_bias
+from semisure.refit.across_lines import AcrossLines
+from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
+from semisure.refit.model_choice import Evidence
+from semisure.types import (
+    Calibration,
+    Estimate,
+    Matches,
+    Matrix3,
+    PerMatch,
+    Pose,
+    Refit,
+)
+
+UNRELATED = 0.5  # chance of a meaningless model above which the images are called so
+PLANE = "one plane, or the camera only turned"
+DEPTH = "a scene in depth"
+NOTHING = "unrelated images"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairResult:
+    """What semisure has to say about two images.
+
+    `matches` are as the matcher gave them, and what is said of each, its expected
+    error included, is said of those points. Where the calibration has a location,
+    ``semisure.without_bias(result.matches, result.calibration)`` takes it off.
+    """
+
+    matches: Matches
+    calibration: Calibration
+    estimate: Estimate
+    refit: Refit
+    model_failure: float  # chance that the model means nothing; 1 without one
+    kind: Kind = "homography"  # of the model
+    chosen: bool = False  # by the data, not by the caller
+    evidence: Evidence | None = None  # for depth, where it was weighed
+    cameras: Cameras | None = None  # intrinsics behind an essential matrix
+
+    @cached_property
+    def law(self) -> ErrorLaw:
+        """The law of each match's error."""
+        return error_law(self.matches, self.calibration)
+
+    @cached_property
+    def expected_px(self) -> PerMatch:
+        """Expected error of each match."""
+        return mixture.expected_abs_error(self.law)
+
+    @cached_property
+    def median_px(self) -> PerMatch:
+        """The error of each match that is as likely exceeded as not."""
+        return abs_error_quantile(self.law, 0.5)
+
+    @cached_property
+    def within_90_px(self) -> PerMatch:
+        """The error of each match that is exceeded with a chance of 10 %."""
+        return abs_error_quantile(self.law, 0.9)
+
+    @cached_property
+    def failure(self) -> PerMatch:
+        """Chance of each match that its coarse cell was wrong."""
+        return mixture.coarse_failure(self.law)
+
+    @property
+    def related(self) -> bool:
+        """False where nothing speaks for a common scene in the two images."""
+        return self.refit.model is not None and self.model_failure < UNRELATED
+
+    @property
+    def finding(self) -> str | None:
+        """What the images show, in words; None where the caller chose the model."""
+        if not self.related:
+            return NOTHING
+        if not self.chosen:
+            return None
+        return PLANE if self.kind == "homography" else DEPTH
+
+    @property
+    def H_01(self) -> Matrix3 | None:
+        """The homography, if that is the model."""
+        return self.refit.model if self.kind == "homography" else None
+
+    @property
+    def P_01(self) -> Pose | None:
+        """The relative pose [R | t] with ‖t‖ = 1, if that is the model."""
+        return self.refit.model if self.kind == "essential" else None
+
+    @property
+    def F_01(self) -> Matrix3 | None:
+        """The fundamental matrix, of pixels, where the model has epipolar lines."""
+        return lines_matrix(self.kind, self.refit.model, self.cameras)
+
+    @property
+    def pose_std_deg(self) -> tuple[float, float] | None:
+        """Standard errors of a relative pose: rotation and direction of translation."""
+        C = self.refit.covariance if self.kind == "essential" else None
+        if C is None:
+            return None
+        squares = float(np.trace(C[:3, :3])), float(np.trace(C[3:, 3:]))
+        return float(np.degrees(squares[0] ** 0.5)), float(
+            np.degrees(squares[1] ** 0.5)
+        )
+
+    @cached_property
+    def line_std_px(self) -> PerMatch | None:
+        """Standard error of each match's epipolar line, next to the match."""
+        C, view = self.refit.covariance, self.lines_view()
+        if C is None or view is None:
+            return None
+        J = view.lines.jacobian
+        return np.sqrt(((J @ C) * J).sum(axis=1))
+
+    def lines_view(self) -> AcrossLines[Any] | None:
+        """The matches, less their bias, against the model's lines if it has any."""
+        matches, calibration = without_bias(self.matches, self.calibration)
+        law = error_law(matches, calibration)
+        return view_of_lines(self.kind, self.refit.model, matches, law, self.cameras)
+
+    def summary(self) -> str:
+        """One sentence for people."""
+        n, name = len(self.matches), MODEL_NAMES[self.kind]
+        if self.refit.model is None:
+            return f"No {name}: {self.refit.reason}."
+        if not self.related:
+            return (
+                f"The images seem unrelated: {n:,} matches, of which so few agree that "
+                f"chance alone explains them (probability {self.model_failure:.2f})."
+            )
+        middle, behind = np.median(self.expected_px), self.refit.weight.sum()
+        most = pooled_abs_quantile(self.law, 0.9)
+        sentence = (
+            f"{n:,} matches, median expected error {middle:.2f} px, 90 % within "
+            f"{most:.2g} px{self._shown()}; the {name} rests on {behind:,.0f} of them"
+            f"{self._certainty()}."
+        )
+        if self.refit.reason is None:
+            return sentence
+        return f"{sentence} The initial model was kept: {self.refit.reason}."
+
+    def _shown(self) -> str:
+        return "" if self.finding is None else f", showing {self.finding}"
+
+    def _certainty(self) -> str:
+        """How far off the model is expected to be, as part of a sentence."""
+        C = self.refit.covariance
+        if C is None:
+            return ""
+        if self.pose_std_deg is not None:
+            turn, move = self.pose_std_deg
+            return (
+                f", its rotation known to {turn:.2g}° and its direction to {move:.2g}°"
+            )
+        if self.line_std_px is not None:
+            return f", its lines known to {np.median(self.line_std_px):.2g} px"
+        return f", expected corner error {expected_corner_error(C):.2f} px"
