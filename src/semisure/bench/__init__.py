@@ -127,6 +127,15 @@ _ENTRIES = (
         protocols=True,
     ),
     Entry(
+        "calibrated",
+        BEYOND,
+        "coverage, tail, deciles and NLL by scene: shipped laws, laws of the other "
+        "scenes, adapted to each pair or not, and with the scene's truth",
+        "errors",
+        "; several scenes to learn from, and photos",
+        as_they_are=True,
+    ),
+    Entry(
         "native",
         "supplement B.5",
         "how well uncertainties single out large errors, other matchers' too",
