@@ -2,7 +2,8 @@
 
 ==================  ================================================================
 ``planar``          shipped, made from random views of flat photos
-``shipped``         the matcher's default as it is; it may know the scene
+``shipped``         the matcher's default as it is
+``scenes``          shipped, made from scenes in depth as well; it may know this one
 ``given``           that of ``--calibration``
 ``left out``        fitted to the other scenes of the data, and to views of photos
 ``adapted``         that one after it has seen the geometry estimated from the pair
@@ -30,7 +31,7 @@ from semisure.errors import FitError
 from semisure.selfcal.scenes import fit_scenes
 from semisure.types import Calibration
 
-PLANAR, SHIPPED, GIVEN = "planar", "shipped", "given"
+PLANAR, SHIPPED, SCENES, GIVEN = "planar", "shipped", "scenes", "given"
 LEFT_OUT, ADAPTED, WITH_TRUTH = "left out", "adapted", "with truth"
 _EFFECTS = ("fine", "gate", "coarse", "background")
 
