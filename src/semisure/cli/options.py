@@ -42,6 +42,12 @@ def _methods(incomplete: str) -> list[str]:
     return starting_with(incomplete, REFIT_METHODS)
 
 
+def _models(incomplete: str) -> list[str]:
+    from semisure.pipeline import MODELS
+
+    return starting_with(incomplete, MODELS)
+
+
 def _devices(incomplete: str) -> list[str]:
     return starting_with(incomplete, ("cpu", "cuda", "mps"))
 
@@ -97,7 +103,20 @@ MethodName = Annotated[
         autocompletion=_methods,
     ),
 ]
-Threshold = Annotated[float, typer.Option("--threshold", help="Inlier threshold, px.")]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="auto (finds out), homography, fundamental, or essential.",
+        autocompletion=_models,
+    ),
+]
+Threshold = Annotated[
+    float,
+    typer.Option(
+        "--threshold", help="Inlier threshold, px; of epipolar lines a third of it."
+    ),
+]
 MaxSide = Annotated[int | None, typer.Option(help="Reduce larger images to this, px.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Device = Annotated[

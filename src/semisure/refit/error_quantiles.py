@@ -81,6 +81,28 @@ def abs_error_quantile(law: ErrorLaw, probability: float) -> PerMatch:
     return abs_quantile(law, probability).mean(axis=1)
 
 
+def across_quantile(law: ErrorLaw, normal: PerAxis, probability: float) -> PerMatch:
+    """The distance across a line of unit `normal` that is exceeded by 1 − probability.
+
+    Of matches whose coarse cell was right, without a location, px. The sum of two
+    Laplace variables with scales a ≥ b has P(|d| > x) = e^{−x/a} (1 + x b φ / (a (a +
+    b))), see :mod:`semisure.refit.line_law`, so x/a depends on b/a alone: it is solved
+    on a grid of that and interpolated.
+    """
+    scale = np.abs(normal) * law.fine_scale
+    major, minor = scale.max(axis=1), scale.min(axis=1)
+    ratio = np.linspace(0.0, 1.0, 65)
+    low, high = np.zeros(65), np.full(65, 60.0)
+    for _ in range(40):
+        x = 0.5 * (low + high)
+        delta = x * (1.0 - ratio) / np.maximum(ratio, 1e-12)
+        phi = np.where(delta < 1e-8, 1.0, -np.expm1(-delta) / np.maximum(delta, 1e-8))
+        beyond = np.exp(-x) * (1.0 + x * ratio / (1.0 + ratio) * phi)
+        low = np.where(beyond > 1.0 - probability, x, low)
+        high = np.where(beyond > 1.0 - probability, high, x)
+    return major * np.interp(minor / major, ratio, high)
+
+
 def pooled_abs_quantile(law: ErrorLaw, probability: float) -> float:
     """The same of all matches and axes together, px: "90 % within x px"."""
     from scipy.optimize import brentq

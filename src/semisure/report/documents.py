@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from semisure.io.atomic import write_json
 from semisure.io.files import save_matches
@@ -15,37 +18,66 @@ from semisure.types import FloatArray, PerMatch, Refit
 def document(result: PairResult) -> dict[str, Any]:
     """The model, how it was estimated and how certain it is, ready for JSON."""
     return {
+        "model": result.kind,
+        **{name: _listed(model) for name, model in models(result).items()},
         **_refit_document(result.refit),
+        **_certainty(result),
         "matches": len(result.matches),
         "estimator": result.estimate.estimator,
         "inliers": int(result.estimate.inliers.sum()),
         "model_failure": result.model_failure,
         "related": result.related,
+        "found": result.finding,
+        "evidence": None if result.evidence is None else asdict(result.evidence),
         "summary": result.summary(),
     }
 
 
+def models(result: PairResult) -> dict[str, FloatArray | None]:
+    """The model under its name; the others are None."""
+    return {"H_01": result.H_01, "F_01": result.F_01, "P_01": result.P_01}
+
+
+def _listed(array: FloatArray | None) -> list[Any] | None:
+    return None if array is None else array.tolist()
+
+
 def _refit_document(refit: Refit) -> dict[str, Any]:
-    C = refit.covariance
     return {
-        "H_01": None if refit.model is None else refit.model.tolist(),
-        "initial": None if refit.initial is None else refit.initial.tolist(),
+        "initial": _listed(refit.initial),
         "method": refit.method,
         "kept_initial_because": refit.reason,
         "iterations": refit.iterations,
         "log_likelihood": refit.log_likelihood,
         "std_floor_px": refit.std_floor_px,
         "effective_matches": float(refit.weight.sum()),
-        "expected_corner_error_px": None if C is None else expected_corner_error(C),
-        "corner_covariance_px2": None if C is None else C.tolist(),
+    }
+
+
+def _certainty(result: PairResult) -> dict[str, Any]:
+    """What the covariance says, in the terms of each model; null for the others."""
+    C, flat = result.refit.covariance, result.kind == "homography"
+    corner = C if flat else None
+    lines, pose = result.line_std_px, result.pose_std_deg
+    return {
+        "expected_corner_error_px": (
+            None if corner is None else expected_corner_error(corner)
+        ),
+        "corner_covariance_px2": _listed(corner),
+        "parameter_covariance": None if flat else _listed(C),
+        "median_line_std_px": None if lines is None else float(np.median(lines)),
+        "rotation_std_deg": None if pose is None else pose[0],
+        "direction_std_deg": None if pose is None else pose[1],
     }
 
 
 def columns(result: PairResult) -> dict[str, PerMatch]:
-    """Weight, expected error and failure probability of each match."""
+    """Weight, expected error, its quantiles and failure probability of each match."""
     return {
         "weight": result.refit.weight,
         "expected_abs_error": result.expected_px,
+        "median_abs_error": result.median_px,
+        "within_90": result.within_90_px,
         "coarse_failure": result.failure,
     }
 
@@ -63,6 +95,6 @@ def write_result(path: Path, result: PairResult) -> None:
         write_json(path, full_document(result))
         return
     extra: dict[str, FloatArray] = dict(columns(result))
-    if path.suffix == ".npz" and result.refit.model is not None:
-        extra["H_01"] = result.refit.model
+    if path.suffix == ".npz":
+        extra |= {k: model for k, model in models(result).items() if model is not None}
     save_matches(result.matches, path, **extra)

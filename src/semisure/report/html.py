@@ -166,11 +166,12 @@ def command_line(
         -q
     """
     lines = [command, *(shlex.quote(str(argument)) for argument in arguments)]
-    for flag, value in flags.items():
-        if value is True:
-            lines.append(flag)
-        elif value is not None and value is not False:
-            lines.append(f"{flag} {shlex.quote(str(value))}")
+    for flag, values in flags.items():
+        for value in values if isinstance(values, list) else [values]:
+            if value is True:
+                lines.append(flag)
+            elif value is not None and value is not False:
+                lines.append(f"{flag} {shlex.quote(str(value))}")
     return " \\\n    ".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from semisure.geometry.homography import residual
 from semisure.io.atomic import write_atomically
 from semisure.io.images import Image, jpeg
 from semisure.pipeline import PairResult
+from semisure.pipeline.models import MODEL_NAMES
 from semisure.refit import without_bias
+from semisure.refit.error_quantiles import pooled_abs_quantile
 from semisure.report import documents
 from semisure.report.html import (
     Picture,
@@ -25,18 +27,23 @@ from semisure.report.html import (
     page_text,
     versions,
 )
-from semisure.report.overlay import compare
+from semisure.report.lines import plot_lines
+from semisure.report.overlay import compare, overlay
 from semisure.report.plots import (
     ONE_SIGMA,
     light_and_dark,
     plot_ellipses,
     plot_matches,
+    plot_pair,
     plot_reliability,
     plot_weights,
     png,
     spread_out,
 )
-from semisure.types import Calibration, Matrix3, PerAxis
+from semisure.types import Calibration, PerAxis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHOWN_SIDE = 1000  # px, of the pictures in the slider
 ELLIPSES = 120
@@ -69,7 +76,7 @@ def pair_page(
     """The page as text; `data` are the bytes of the two files, if there are files."""
     sections = [
         Section(heading="Numbers", table=_numbers(result)),
-        *_homography(result.refit.model),
+        *_model(result),
         *_pictures(images, result),
         Section(
             heading="How to repeat it",
@@ -87,22 +94,26 @@ def pair_page(
     return page_text(title, result.summary(), sections)
 
 
+def picture_of(images: tuple[Image, Image], result: PairResult) -> Figure:
+    """Matches by expected error; where a homography is meant, an overlay below."""
+    H = result.H_01 if result.related else None
+    overlaid = None if H is None else overlay(*images, H)
+    matches, expected = result.matches, result.expected_px
+    return plot_pair(*images, matches, expected, result.summary(), overlaid)
+
+
 def _numbers(result: PairResult) -> list[list[str]]:
     document = documents.document(result)
-    # If chance explains the model, its expected error means nothing.
-    corner = document["expected_corner_error_px"] if result.related else None
-    rows = [["", ""], ["matches", f"{len(result.matches):,}"]]
-    if len(result.matches):
-        for name, share in (("median of", 0.5), ("90th percentile of", 0.9)):
-            value = np.quantile(result.expected_px, share)
-            rows.append([f"{name} expected errors", f"{value:.2f} px"])
-        doubtful = float((result.failure > 0.5).mean())
-        rows.append(["matches whose coarse cell is likely wrong", f"{doubtful:.1%}"])
+    rows = [["", ""], ["matches", f"{len(result.matches):,}"], *_error_rows(result)]
+    if result.finding is not None:
+        rows.append(["what the images show", result.finding])
+    if result.evidence is not None:
+        rows.append(["off the plane, of what lies on epipolar lines", _off(result)])
     rows += [
         [f"inliers of {document['estimator']}", f"{document['inliers']:,}"],
         ["effective number of matches", f"{document['effective_matches']:,.0f}"],
-        ["expected corner error", "–" if corner is None else f"{corner:.2f} px"],
-        ["chance that the homography is meaningless", _chance(result)],
+        *_certainty_rows(result, document),
+        [f"chance that the {MODEL_NAMES[result.kind]} is meaningless", _chance(result)],
         ["refit", f"{document['method']}, {document['iterations']} iterations"],
     ]
     if document["kept_initial_because"]:
@@ -110,12 +121,54 @@ def _numbers(result: PairResult) -> list[list[str]]:
     return rows
 
 
-def _homography(H: Matrix3 | None) -> list[Section]:
-    if H is None:
+def _error_rows(result: PairResult) -> list[list[str]]:
+    if not len(result.matches):
         return []
-    code = "\n".join("".join(f"{v:17.9g}" for v in row) for row in H)
-    heading = "Homography from the first image to the second"
-    return [Section(heading=heading, code=code)]
+    within = {share: pooled_abs_quantile(result.law, share) for share in (0.5, 0.9)}
+    doubtful = float((result.failure > 0.5).mean())
+    return [
+        ["median of expected errors", f"{np.median(result.expected_px):.2f} px"],
+        ["half of the errors within", f"{within[0.5]:.2f} px"],
+        ["90 % of the errors within", f"{within[0.9]:.2f} px"],
+        ["matches whose coarse cell is likely wrong", f"{doubtful:.1%}"],
+    ]
+
+
+def _off(result: PairResult) -> str:
+    evidence = result.evidence
+    assert evidence is not None
+    return f"{evidence.off_plane:.0%}; of a plane expected: {evidence.expected_off:.0%}"
+
+
+def _certainty_rows(result: PairResult, document: dict[str, Any]) -> list[list[str]]:
+    names = {
+        "homography": {"expected corner error": ("expected_corner_error_px", "px")},
+        "fundamental": {"standard error of its lines": ("median_line_std_px", "px")},
+        "essential": {
+            "standard error of the rotation": ("rotation_std_deg", "°"),
+            "standard error of the direction": ("direction_std_deg", "°"),
+            "standard error of its lines": ("median_line_std_px", "px"),
+        },
+    }
+    rows = []
+    for name, (key, unit) in names[result.kind].items():
+        # If chance explains the model, its expected error means nothing.
+        value = document[key] if result.related else None
+        space = "" if unit == "°" else " "
+        rows.append([name, "–" if value is None else f"{value:.2f}{space}{unit}"])
+    return rows
+
+
+def _model(result: PairResult) -> list[Section]:
+    headings = {
+        "homography": "Homography from the first image to the second",
+        "fundamental": "Fundamental matrix: y F x = 0, x in the first image",
+        "essential": "Pose of the second camera from the first: [R | t], ‖t‖ = 1",
+    }
+    if result.refit.model is None:
+        return []
+    rows = ("".join(f"{v:17.9g}" for v in row) for row in result.refit.model)
+    return [Section(heading=headings[result.kind], code="\n".join(rows))]
 
 
 def _chance(result: PairResult) -> str:
@@ -136,6 +189,9 @@ def _pictures(images: tuple[Image, Image], result: PairResult) -> list[Section]:
             pictures=[all_matches],
         )
     ]
+    lines = plot_lines(images, result) if result.related else None
+    if lines is not None:
+        sections.append(_epipolar(lines))
     sliders = _sliders(images, result)
     if sliders:
         sections.append(Section(heading="One image over the other", sliders=sliders))
@@ -151,12 +207,22 @@ def _pictures(images: tuple[Image, Image], result: PairResult) -> list[Section]:
     return sections
 
 
+def _epipolar(figure: Figure) -> Section:
+    caption = (
+        "Some points and their epipolar lines, in one colour each. The band about a "
+        "line holds 90 % of the points that belong to it, if their coarse cell was "
+        "right: the error of the match and that of the line."
+    )
+    picture = Picture(png(figure, "none"), caption, wide=True, plate=False)
+    return Section(heading="Epipolar lines", pictures=[picture])
+
+
 def _charts(result: PairResult) -> list[Picture]:
     light, dark = light_and_dark(plot_weights(result.refit.weight))
     charts = [Picture(light, "Weights of the matches in the refit.", dark=dark)]
-    if not result.related or result.refit.model is None:
+    if not result.related or result.H_01 is None:
         return charts
-    distance = np.abs(residual(result.refit.model, result.matches)).mean(axis=1)
+    distance = np.abs(residual(result.H_01, result.matches)).mean(axis=1)
     finite = np.isfinite(distance)
     curve = plot_reliability(result.expected_px[finite], distance[finite])
     light, dark = light_and_dark(curve)
@@ -169,9 +235,9 @@ def _charts(result: PairResult) -> list[Picture]:
 
 def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
     refit = result.refit
-    if not result.related:
+    if not result.related or result.H_01 is None:
         return []
-    pictures = compare(*images, refit.initial, refit.model, SHOWN_SIDE)
+    pictures = compare(*images, refit.initial, result.H_01, SHOWN_SIDE)
     if pictures.laid is None or pictures.before is None or pictures.after is None:
         return []
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -59,19 +60,22 @@ def plot_pair(
     image1: Image,
     matches: Matches,
     expected_px: PerMatch,
-    overlaid: Image,
     title: str = "",
+    overlaid: Image | None = None,
 ) -> Figure:
-    """Both images with their matches by expected error, and the overlay below."""
+    """Both images with their matches by expected error, and an overlay below."""
     width, height = _canvas_size(image0, image1)
-    below = overlaid.shape[0] / overlaid.shape[1] * 0.62
-    figure = _figure(12.0, 12.0 * (height / width + below) + 1.0)
-    top, bottom = figure.subplots(2, 1, height_ratios=[height / width, below])
-    draw_matches(figure, top, image0, image1, matches, expected_px)
-    top.set_title(title, fontsize=11)
-    bottom.imshow(overlaid)
-    bottom.set_title("image 0 laid over image 1, in tiles", fontsize=11)
-    bottom.axis("off")
+    heights = [height / width]
+    if overlaid is not None:
+        heights.append(overlaid.shape[0] / overlaid.shape[1] * 0.62)
+    figure = _figure(12.0, 12.0 * sum(heights) + 0.5 * (len(heights) + 1))
+    panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)
+    draw_matches(figure, panels[0, 0], image0, image1, matches, expected_px)
+    panels[0, 0].set_title("\n".join(wrap(title, 130)), fontsize=11)
+    if overlaid is not None:
+        panels[1, 0].imshow(overlaid)
+        panels[1, 0].set_title("image 0 laid over image 1, in tiles", fontsize=11)
+        panels[1, 0].axis("off")
     return figure
 
 
@@ -112,17 +116,35 @@ def draw_matches(
     legend: bool = True,
 ) -> None:
     """The content of :func:`plot_matches`, drawn into axes of the caller."""
+    left = _draw_images(axes, image0, image1)
+    if len(matches):
+        _draw_lines(axes, matches, left, expected_px)
+        if legend:
+            _add_bar(figure, axes)
+
+
+def side_by_side(image0: Image, image1: Image) -> tuple[Figure, Any, float]:
+    """A figure with both images, its axes, and where the second one begins."""
     width, height = _canvas_size(image0, image1)
+    figure = _figure(12.0, 12.0 * height / width)
+    axes = _full_axes(figure)
+    return figure, axes, _draw_images(axes, image0, image1)
+
+
+def _draw_images(axes: Any, image0: Image, image1: Image) -> float:
     left = image0.shape[1] + _gap(image0, image1)
     for image, at in ((image0, 0), (image1, left)):
         rows, columns = image.shape[:2]
         extent = (at - 0.5, at + columns - 0.5, rows - 0.5, -0.5)
         axes.imshow(_backdrop(image), extent=extent, cmap="gray", vmin=0, vmax=255)
-    _frame(axes, width, height)
-    if len(matches):
-        _draw_lines(axes, matches, left, expected_px)
-        if legend:
-            _add_bar(figure, axes)
+    _frame(axes, *_canvas_size(image0, image1))
+    return float(left)
+
+
+def draw_halo_line(axes: Any, ends: Points, color: str) -> None:
+    """A thin line with a dark rim: seen on any ground."""
+    for shade, width in (("0.05", 1.8), (color, 0.9)):
+        axes.plot(*ends.T, color=shade, linewidth=width)
 
 
 def _frame(axes: Any, width: int, height: int) -> None:

@@ -18,11 +18,12 @@ STAGES = (
     "Reading the images",
     "Loading the matcher",
     "Matching",
-    "Fitting the homography",
+    "Fitting the model",
     "Drawing",
 )
 REPORT = "Writing the report"  # one more stage, if a report was ordered
-CHOICES = ("sample", "matcher", "estimator", "method", "calibration")
+CHOICES = ("sample", "matcher", "calibration", "model", "estimator", "method")
+PAGE_MODELS = ("auto", "homography", "fundamental")  # those that need no intrinsics
 FIELDS = (*CHOICES, "report")
 EMBEDDED = "daisy"  # the one matcher that is not a network
 
@@ -34,6 +35,7 @@ class Order:
     files: tuple[bytes, bytes] | None = field(default=None, repr=False)
     sample: str = ""
     matcher: str = EMBEDDED
+    model: str = "auto"
     estimator: str = "magsac++"
     method: str = "core+"
     calibration: str = EMBEDDED
@@ -62,6 +64,7 @@ def available_choices(calibrations: Mapping[str, Calibration]) -> dict[str, Any]
         )
     return {
         "matchers": matchers,
+        "models": PAGE_MODELS,
         "estimators": ESTIMATOR_NAMES,
         "methods": REFIT_METHODS,
         "samples": samples.available(),
@@ -79,6 +82,7 @@ def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
     choices = {
         "matcher": tuple(ready),
         "calibration": tuple(ready.get(order.matcher, ())),
+        "model": PAGE_MODELS,
         "estimator": ESTIMATOR_NAMES,
         "method": REFIT_METHODS,
         "report": ("", "yes"),

@@ -13,9 +13,11 @@ from semisure.errors import FileError
 from semisure.io.files import csv_bytes
 from semisure.io.images import Image, decode_image, jpeg, reduced
 from semisure.matchers import load_matcher
-from semisure.pipeline import PairResult, match_pair
+from semisure.pipeline import MODELS, PairResult, match_pair
 from semisure.refit import REFIT_METHODS
+from semisure.refit.error_quantiles import pooled_abs_quantile
 from semisure.report import documents
+from semisure.report.bands import line_bands
 from semisure.report.overlay import compare
 from semisure.types import Calibration, Matcher, Matches, as_choice
 from semisure.web.limits import Limits
@@ -47,6 +49,7 @@ def result_files(
         *images,
         matcher,
         calibrations[order.calibration],
+        model=as_choice("model", order.model, MODELS),
         estimator=order.estimator,
         method=as_choice("method", order.method, REFIT_METHODS),
     )
@@ -91,7 +94,8 @@ def _pictures(
     images: tuple[Image, Image], pair: PairResult, side: int
 ) -> dict[str, Image]:
     """The page's pictures, at most `side` px; nothing else of the images is kept."""
-    comparison = compare(*images, pair.refit.initial, pair.refit.model, side)
+    H = pair.H_01 if pair.related else None
+    comparison = compare(*images, pair.refit.initial, H, side)
     pictures = {"image0": reduced(images[0], side), "image1": comparison.base}
     for name in ("laid", "before", "after"):
         picture = getattr(comparison, name)
@@ -108,17 +112,34 @@ def _page_document(
         "source": pair.matches.source,
         "target": pair.matches.target,
         "expected": pair.expected_px,
+        "median": pair.median_px,
+        "within_90": pair.within_90_px,
         "failure": pair.failure,
         "weight": pair.refit.weight,
     }
-    median = float(np.median(pair.expected_px)) if len(pair.matches) else None
+    some = len(pair.matches) > 0
     return {
         **documents.document(pair),
         "chosen": order.chosen(),
-        "median_expected_px": median,
+        "median_expected_px": float(np.median(pair.expected_px)) if some else None,
+        "within_90_px": pooled_abs_quantile(pair.law, 0.9) if some else None,
         "image_sizes": (pair.matches.source_size, pair.matches.target_size),
         "pictures": sorted(pictures),
         "columns": {name: np.round(row, 3).tolist() for name, row in rows.items()},
+        "lines": _lines(pair),
+    }
+
+
+def _lines(pair: PairResult) -> dict[str, Any] | None:
+    """Each match's epipolar line, in the image of `side`; None where none are meant."""
+    bands = line_bands(pair) if pair.related else None
+    if bands is None:
+        return None
+    return {
+        "side": pair.matches.side.tolist(),
+        "line": np.round(bands.line, 5).tolist(),
+        "distance": np.round(bands.distance, 2).tolist(),
+        "half_width": np.round(bands.half_width, 2).tolist(),
     }
 
 

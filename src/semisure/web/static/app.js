@@ -45,6 +45,8 @@ function fill(select, rows, initial) {
 async function loadMenu() {
   menu = await ask("api/menu");
   fill($("matcher"), menu.matchers.map((m) => [m.name, m.name + (m.why_not ? " (not ready)" : ""), m.why_not]), "daisy");
+  const models = { auto: "auto: find out", fundamental: "fundamental matrix" };
+  fill($("model"), menu.models.map((m) => [m, models[m] || m]), "auto");
   fill($("estimator"), menu.estimators.map((e) => [e, e]), "magsac++");
   const notes = { "core+": "core+ (ours)", core: "core (the paper's)" };
   fill($("method"), menu.methods.map((m) => [m, notes[m] || m]), "core+");
@@ -116,7 +118,7 @@ $("sample").addEventListener("change", () => {
 
 function form() {
   const data = new FormData();
-  for (const name of ["matcher", "calibration", "estimator", "method"]) data.append(name, $(name).value);
+  for (const name of ["matcher", "calibration", "model", "estimator", "method"]) data.append(name, $(name).value);
   if ($("sample").value) {
     data.append("sample", $("sample").value);
     return data;
@@ -218,7 +220,10 @@ async function show(id, data) {
   numbers(page);
   $("json").href = `api/jobs/${id}/semisure.json`;
   $("csv").href = `api/jobs/${id}/semisure.csv`;
-  $("matrix").textContent = page.H_01 ? page.H_01.map((row) => row.map((v) => v.toPrecision(9).padStart(17)).join("")).join("\n") : "none";
+  const matrix = page.H_01 || page.F_01;
+  $("matrix-name").textContent = page.F_01 ? "Fundamental matrix: y F x = 0, x in image 1" : "Homography from image 1 to image 2";
+  $("matrix").textContent = matrix ? matrix.map((row) => row.map((v) => v.toPrecision(9).padStart(17)).join("")).join("\n") : "none";
+  $("line-hint").hidden = !page.lines;
   $("overlay").hidden = !(page.related && page.pictures.includes("laid"));
   $("limit").value = 100;
   $("result").hidden = false;
@@ -261,8 +266,11 @@ function numbers(page) {
   const rows = [
     ["Matches", page.matches.toLocaleString("en")],
     ["Median expected error", px(page.median_expected_px)],
+    ["90 % of errors within", px(page.within_90_px)],
     ["Effective matches", Math.round(page.effective_matches).toLocaleString("en")],
-    ["Expected corner error", page.related ? px(page.expected_corner_error_px) : "–"],
+    page.F_01
+      ? ["Standard error of lines", page.related ? px(page.median_line_std_px) : "–"]
+      : ["Expected corner error", page.related ? px(page.expected_corner_error_px) : "–"],
     ["Chance of a meaningless fit", percent(page.model_failure)],
   ];
   $("numbers").replaceChildren(...rows.map(([term, value]) => {
@@ -369,6 +377,7 @@ function line(pen, from, to) {
 function emphasise(pen, k) {
   const [from, to] = shown.points.map((points) => points[k]);
   const own = color(shown.page.columns.expected[k]);
+  if (shown.page.lines) band(pen, k);
   for (const [style, width] of [["#000", 4], [own, 2]]) {
     pen.strokeStyle = style;
     pen.lineWidth = width;
@@ -380,6 +389,30 @@ function emphasise(pen, k) {
     pen.fillStyle = own;
     dot(pen, place, 5);
   }
+}
+
+/* The epipolar line of match k and its band, in the image of its refined point. */
+function band(pen, k) {
+  const { side, line: lines, half_width: widths } = shown.page.lines;
+  const [a, b, c] = lines[k];
+  const [x, y, w, h] = shown.frames[side[k]];
+  const scale = w / shown.page.image_sizes[side[k]][0];
+  const foot = [-a * c, -b * c].map((v) => (v + 0.5) * scale);
+  const far = 2 * (w + h) + Math.hypot(...foot);
+  pen.save();
+  pen.beginPath();
+  pen.rect(x, y, w, h);
+  pen.clip();
+  pen.translate(x + foot[0], y + foot[1]);
+  pen.rotate(Math.atan2(a, -b));
+  const half = Math.max(widths[k] * scale, 1);
+  pen.fillStyle = "rgba(255,255,255,0.45)";
+  pen.fillRect(-far, -half, 2 * far, 2 * half);
+  for (const [style, width] of [["#000", 2.5], ["#fff", 1]]) {
+    pen.fillStyle = style;
+    pen.fillRect(-far, -width / 2, 2 * far, width);
+  }
+  pen.restore();
 }
 
 function nearest(x, y) {
@@ -401,8 +434,10 @@ function point(k, x, y) {
   const tip = $("tip");
   tip.hidden = k < 0;
   if (k < 0) return;
-  const { expected, failure, weight } = shown.page.columns;
-  tip.textContent = `expected error  ${expected[k].toFixed(2)} px\n`
+  const { expected, within_90: most, failure, weight } = shown.page.columns;
+  const { lines } = shown.page;
+  tip.textContent = `expected error  ${expected[k].toFixed(2)} px\n90 % within  ${most[k].toFixed(2)} px\n`
+    + (lines ? `from its line  ${Math.abs(lines.distance[k]).toFixed(2)} px, band ± ${lines.half_width[k].toFixed(2)} px\n` : "")
     + `coarse cell wrong  ${percent(failure[k])}\nweight in the refit  ${weight[k].toFixed(2)}`;
   const left = Math.min(Math.max(x + 14, 0), shown.width - tip.offsetWidth);
   const above = y - tip.offsetHeight - 12;

@@ -1,0 +1,105 @@
+"""Intrinsics from the command line: values, a file, a field of view, or EXIF."""
+
+from __future__ import annotations
+
+from math import radians, tan
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from semisure.types import Matrix3
+
+Intrinsics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--intrinsics",
+        help="fx,fy,cx,cy in px, or a 3 × 3 text file; twice if the cameras differ.",
+        metavar="VALUES|FILE",
+    ),
+]
+FieldOfView = Annotated[
+    float | None,
+    typer.Option(
+        "--fov", help="Field of view along the longer side, instead.", metavar="DEG"
+    ),
+]
+FromExif = Annotated[
+    bool,
+    typer.Option(
+        "--focal-from-exif", help="Focal length from the EXIF of both, instead."
+    ),
+]
+WAYS = "--intrinsics, --fov and --focal-from-exif"
+
+
+def check_given(
+    model: str, values: list[str] | None, fov: float | None, exif: bool
+) -> None:
+    """Raise one sentence unless exactly one way is used where intrinsics are needed."""
+    used = sum((bool(values), fov is not None, exif))
+    if used > 1:
+        raise typer.BadParameter(f"{WAYS} exclude each other; give one")
+    if model == "essential" and not used:
+        raise typer.BadParameter(
+            f"an essential matrix needs intrinsics; give one of {WAYS}"
+        )
+    if values and len(values) > 2:
+        raise typer.BadParameter("--intrinsics can be given once or twice")
+    if fov is not None and not 0 < fov < 180:
+        raise typer.BadParameter(f"--fov must lie between 0 and 180, but is {fov:g}")
+
+
+def cameras(
+    values: list[str] | None,
+    fov: float | None,
+    exif: bool,
+    files: tuple[Path, Path],
+    sizes: tuple[tuple[int, int], tuple[int, int]],
+) -> tuple[Matrix3 | None, Matrix3 | None]:
+    """K0 and K1 of two images, or None where no intrinsics were given."""
+    if values:
+        return parse(values[0]), parse(values[-1])
+    if fov is None and not exif:
+        return None, None
+    first, second = (
+        centred(_focal(fov, file, size), size)
+        for file, size in zip(files, sizes, strict=True)
+    )
+    return first, second
+
+
+def _focal(fov: float | None, file: Path, size: tuple[int, int]) -> float:
+    from semisure.io.exif import focal_px
+
+    if fov is None:
+        return focal_px(file, size)
+    return 0.5 * max(size) / tan(radians(fov) / 2)
+
+
+def centred(focal_px: float, size: tuple[int, int]) -> Matrix3:
+    """The camera of that focal length whose axis meets the image's centre."""
+    import numpy as np
+
+    cx, cy = 0.5 * (size[0] - 1), 0.5 * (size[1] - 1)
+    return np.array([[focal_px, 0, cx], [0, focal_px, cy], [0, 0, 1]])
+
+
+def parse(text: str) -> Matrix3:
+    """K of "fx,fy,cx,cy", or of a file of 3 × 3 numbers."""
+    import numpy as np
+
+    parts = text.split(",")
+    try:
+        if len(parts) == 4:
+            fx, fy, cx, cy = map(float, parts)
+            return np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
+        K = np.loadtxt(text)
+    except (ValueError, OSError) as error:
+        raise typer.BadParameter(
+            f"{text!r} is neither fx,fy,cx,cy nor a file of 3 × 3 numbers: {error}"
+        ) from None
+    if K.shape != (3, 3):
+        raise typer.BadParameter(f"{text} must hold 3 × 3 numbers, but has {K.shape}")
+    return K
