@@ -148,10 +148,18 @@ def _chosen(flat: PairResult, deep: PairResult) -> PairResult:
 
 
 def _evidence(flat: PairResult, deep: PairResult) -> Evidence | None:
+    """Of two homographies, by the estimator and through what the lines explain."""
     view = deep.lines_view()
-    if view is None or flat.H_01 is None:
+    if view is None:
         return None
-    return weigh_depth(view, flat.H_01)
+    source, target = view.matches.source, view.matches.target
+    through = plane.weighted_dlt(source, target, view.weight())
+    if through is not None:
+        refit = refit_homography(deep.matches, deep.calibration, through)
+        through = refit.model
+    planes = [H for H in (flat.H_01, through) if H is not None]
+    weighed = [weigh_depth(view, H) for H in planes]
+    return min(weighed, key=lambda e: e.off_plane, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

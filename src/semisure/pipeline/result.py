@@ -148,11 +148,11 @@ class PairResult:
                 f"chance alone explains them (probability {self.model_failure:.2f})."
             )
         middle, behind = np.median(self.expected_px), self.refit.weight.sum()
-        most = pooled_abs_quantile(self.law, 0.9)
+        half, most = (pooled_abs_quantile(self.law, share) for share in (0.5, 0.9))
         sentence = (
-            f"{n:,} matches, median expected error {middle:.2f} px, 90 % within "
-            f"{most:.2g} px{self._shown()}; the {name} rests on {behind:,.0f} of them"
-            f"{self._certainty()}."
+            f"{n:,} matches, median expected error {middle:.2f} px, half within "
+            f"{half:.2f} px and 90 % within {most:.1f} px{self._shown()}; the {name} "
+            f"rests on {behind:,.0f} of them{self._certainty()}."
         )
         if self.refit.reason is None:
             return sentence

@@ -191,7 +191,7 @@ def _pictures(images: tuple[Image, Image], result: PairResult) -> list[Section]:
     ]
     lines = plot_lines(images, result) if result.related else None
     if lines is not None:
-        sections.append(_epipolar(lines))
+        sections.append(_epipolar(*lines))
     sliders = _sliders(images, result)
     if sliders:
         sections.append(Section(heading="One image over the other", sliders=sliders))
@@ -207,11 +207,11 @@ def _pictures(images: tuple[Image, Image], result: PairResult) -> list[Section]:
     return sections
 
 
-def _epipolar(figure: Figure) -> Section:
+def _epipolar(figure: Figure, enlarged: float) -> Section:
     caption = (
-        "Some points and their epipolar lines, in one colour each. The band about a "
-        "line holds 90 % of the points that belong to it, if their coarse cell was "
-        "right: the error of the match and that of the line."
+        "Some matches and their epipolar lines, in one colour each. A point's match "
+        "lies somewhere on its line; the band holds 90 % of right matches, by the "
+        f"error of the match and of the line, and is drawn {enlarged:g} times too wide."
     )
     picture = Picture(png(figure, "none"), caption, wide=True, plate=False)
     return Section(heading="Epipolar lines", pictures=[picture])

@@ -141,12 +141,6 @@ def _draw_images(axes: Any, image0: Image, image1: Image) -> float:
     return float(left)
 
 
-def draw_halo_line(axes: Any, ends: Points, color: str) -> None:
-    """A thin line with a dark rim: seen on any ground."""
-    for shade, width in (("0.05", 1.8), (color, 0.9)):
-        axes.plot(*ends.T, color=shade, linewidth=width)
-
-
 def _frame(axes: Any, width: int, height: int) -> None:
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.axis("off")

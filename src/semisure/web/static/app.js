@@ -223,7 +223,6 @@ async function show(id, data) {
   const matrix = page.H_01 || page.F_01;
   $("matrix-name").textContent = page.F_01 ? "Fundamental matrix: y F x = 0, x in image 1" : "Homography from image 1 to image 2";
   $("matrix").textContent = matrix ? matrix.map((row) => row.map((v) => v.toPrecision(9).padStart(17)).join("")).join("\n") : "none";
-  $("line-hint").hidden = !page.lines;
   $("overlay").hidden = !(page.related && page.pictures.includes("laid"));
   $("limit").value = 100;
   $("result").hidden = false;
@@ -325,6 +324,19 @@ function layout() {
     frames, density, width, height,
     points: [place(source, frames[0], [w0, h0]), place(target, frames[1], [w1, h1])],
   });
+  shown.enlarged = enlargement();
+  $("line-hint").hidden = !shown.page.lines;
+  $("line-hint").textContent = "Its epipolar line is drawn in the image where it was refined, with the band that holds "
+    + `90 % of right matches${shown.enlarged > 1 ? `, ${shown.enlarged} times too wide` : ""}.`;
+}
+
+/* A round factor that makes the median band some pixels wide on the screen. */
+function enlargement() {
+  const { lines, image_sizes: sizes } = shown.page;
+  if (!lines || !lines.half_width.length) return 1;
+  const widths = [...lines.half_width].sort((a, b) => a - b);
+  const onScreen = (widths[widths.length >> 1] * shown.frames[1][2]) / sizes[1][0];
+  return [50, 20, 10, 5, 2].find((factor) => factor * onScreen <= 8) || 1;
 }
 
 function limitPx() {
@@ -377,12 +389,12 @@ function line(pen, from, to) {
 function emphasise(pen, k) {
   const [from, to] = shown.points.map((points) => points[k]);
   const own = color(shown.page.columns.expected[k]);
-  if (shown.page.lines) band(pen, k);
   for (const [style, width] of [["#000", 4], [own, 2]]) {
     pen.strokeStyle = style;
     pen.lineWidth = width;
     line(pen, from, to);
   }
+  if (shown.page.lines) band(pen, k);
   for (const place of [from, to]) {
     pen.fillStyle = "#000";
     dot(pen, place, 6.5);
@@ -405,13 +417,11 @@ function band(pen, k) {
   pen.clip();
   pen.translate(x + foot[0], y + foot[1]);
   pen.rotate(Math.atan2(a, -b));
-  const half = Math.max(widths[k] * scale, 1);
-  pen.fillStyle = "rgba(255,255,255,0.45)";
+  const half = shown.enlarged * widths[k] * scale;
+  pen.fillStyle = "rgba(255,255,255,0.35)";
   pen.fillRect(-far, -half, 2 * far, 2 * half);
-  for (const [style, width] of [["#000", 2.5], ["#fff", 1]]) {
-    pen.fillStyle = style;
-    pen.fillRect(-far, -width / 2, 2 * far, width);
-  }
+  pen.fillStyle = "#fff";
+  pen.fillRect(-far, -0.5, 2 * far, 1);
   pen.restore();
 }
 
