@@ -149,6 +149,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("semisure localize --estimator pose", ["poselib"]),
         ("semisure refit --method core", ["core", "core+"]),
         ("semisure match --device c", ["cpu", "cuda"]),
+        ("semisure match --model e", ["essential"]),
         ("semisure match -c dai", ["daisy"]),
         ("semisure refit -c mine", ["mine/", "mine.json"]),
         ("semisure fit --law fine", ["fine_only"]),

@@ -7,8 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure.estimators import estimate_homography
-from semisure.geometry.significance import log_false_alarms, model_failure
+from semisure.estimators import (
+    estimate_fundamental,
+    estimate_homography,
+    estimate_relative,
+)
+from semisure.geometry.epipolar import fundamental
+from semisure.geometry.significance import (
+    FIVE_POINTS,
+    SEVEN_POINTS,
+    Proposals,
+    failure_of_lines,
+    log_false_alarms,
+    log_false_alarms_of_lines,
+    model_failure,
+)
 from semisure.synthetic import SyntheticMatcher, random_homography
 from semisure.types import FloatArray, Matches
 
@@ -55,3 +68,51 @@ def test_hits_are_counted_by_hand() -> None:
     chance = np.pi * 9 / (640 * 480)
     by_hand = np.log(2) + np.log(1) + np.log(15) + 2 * np.log(chance)
     assert log_false_alarms(np.eye(3), matches) == pytest.approx(by_hand)
+
+
+K = np.array([[520.0, 0, 319.5], [0, 520.0, 239.5], [0, 0, 1]])
+MOTION = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("proposals", [SEVEN_POINTS, FIVE_POINTS])
+def test_true_lines_are_no_accident(proposals: Proposals) -> None:
+    matches, _ = SyntheticMatcher().match_views(MOTION, K, count=600)
+    assert failure_of_lines(fundamental(MOTION, K, K), matches, proposals) < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_of_random_matches_are_called_chance(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=300, seed=seed)
+    noise = replace(matches, target=rng.uniform([0, 0], [640, 480], (300, 2)))
+    estimate = estimate_fundamental(noise)
+    if estimate.model is not None:
+        assert failure_of_lines(estimate.model, noise) >= 0.5
+    estimate = estimate_relative(noise, K, K, "magsac++")
+    if estimate.model is not None:
+        F = fundamental(estimate.model, K, K)
+        assert failure_of_lines(F, noise, FIVE_POINTS) >= 0.5
+
+
+def test_hits_on_lines_are_counted_by_hand() -> None:
+    # Nine matches in nine blocks, all on horizontal lines, in an image of 640 × 480.
+    source = 100.0 * np.array([[x, y] for x in (1, 2, 3) for y in (1, 2, 3)])
+    matches = Matches(
+        source=source, target=source, confidence=np.ones(9), fine_std=np.ones((9, 2)),
+        coarse_std=np.ones((9, 2)), source_size=(640, 480), target_size=(640, 480),
+    )  # fmt: skip
+    horizontal = np.array([[0.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+    chance = 2 * 1 * 800 / (640 * 480)  # within 1 px of a line as long as the diagonal
+    seven = np.log(3 * 2) + np.log(36) + 2 * np.log(chance)  # (9 choose 7)
+    five = np.log(10 * 4) + np.log(126) + 4 * np.log(chance)  # (9 choose 5)
+    for proposals, by_hand in ((SEVEN_POINTS, seven), (FIVE_POINTS, five)):
+        alarms = log_false_alarms_of_lines(horizontal, matches, proposals)
+        assert alarms == pytest.approx(by_hand + np.log(3))  # three thresholds tried
+
+
+def test_many_matches_in_a_block_count_as_one_on_lines() -> None:
+    # Of many matches in every block, some lie on any line: that is no evidence.
+    rng = np.random.default_rng(0)
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=6000)
+    noise = replace(matches, target=rng.uniform([0, 0], [640, 480], (6000, 2)))
+    assert failure_of_lines(fundamental(MOTION, K, K), noise) >= 0.5

@@ -5,7 +5,8 @@ a homography sends it with probability π τ² / area, and within τ px of an ep
 with probability at most 2 τ · diagonal / area. The expected number of models at least
 this well supported, over all that minimal samples can propose, is the number of false
 alarms. Far below one, the model is no accident. Neighbouring matches err together, so
-only one per block counts.
+only one per block counts: for a homography any that agrees, since hardly one does by
+chance; for lines, which many meet by chance, the one of highest confidence.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import numpy as np
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry.homography import residual
-from semisure.types import Mask, Matches, Matrix3
+from semisure.types import Labels, Mask, Matches, Matrix3
 
 BLOCK_PX = 32.0
 THRESHOLD_PX = 3.0
+LINE_THRESHOLDS_PX = (1.0, 2.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +45,30 @@ def log_false_alarms(
     """Logarithm of the number of homographies this good to be expected by chance."""
     near = np.linalg.norm(residual(H_01, matches), axis=1) <= threshold_px
     chance = pi * threshold_px**2 / _area(matches)
-    return _log_expected(near, chance, FOUR_POINTS, matches)
+    return _log_expected(*_thinned(matches, near), chance, FOUR_POINTS)
 
 
 def log_false_alarms_of_lines(
-    F_01: Matrix3,
-    matches: Matches,
-    proposals: Proposals = SEVEN_POINTS,
-    threshold_px: float = THRESHOLD_PX,
+    F_01: Matrix3, matches: Matches, proposals: Proposals = SEVEN_POINTS
 ) -> float:
-    """The same for epipolar lines; `proposals` tells E from F."""
-    distance = epipolar.lines_of(F_01[None], matches).distance
+    """The same for epipolar lines; `proposals` tells E from F.
+
+    The best of some thresholds is taken, and paid for by their number: few matches meet
+    a line within 1 px by chance, and sure ones do.
+    """
+    surest = _surest(matches)
+    distance = np.abs(epipolar.lines_of(F_01[None], matches).distance[surest])
     diagonal = float(np.max(np.linalg.norm(matches.refined_size, axis=1)))
-    chance = 2.0 * threshold_px * diagonal / _area(matches)
-    return _log_expected(np.abs(distance) <= threshold_px, chance, proposals, matches)
+    alarms = [
+        _log_expected(
+            len(surest),
+            int((distance <= limit).sum()),
+            2.0 * limit * diagonal / _area(matches),
+            proposals,
+        )
+        for limit in LINE_THRESHOLDS_PX
+    ]
+    return min(alarms) + float(np.log(len(alarms)))
 
 
 def model_failure(H_01: Matrix3, matches: Matches) -> float:
@@ -79,10 +91,7 @@ def _area(matches: Matches) -> float:
     return float(np.min(matches.refined_size.prod(axis=1)))
 
 
-def _log_expected(
-    near: Mask, chance: float, proposals: Proposals, matches: Matches
-) -> float:
-    blocks, hits = _thinned(matches, near)
+def _log_expected(blocks: int, hits: int, chance: float, proposals: Proposals) -> float:
     # A sample always agrees with the model it proposes, and proves nothing.
     least = proposals.sample
     blocks, hits = max(blocks, least + 1), max(hits, least)
@@ -103,6 +112,15 @@ def _thinned(matches: Matches, near: Mask) -> tuple[int, int]:
         every = len(np.unique(blocks, axis=0))
         counts.append((every, len(np.unique(blocks[near], axis=0))))
     return min(c[0] for c in counts), min(c[1] for c in counts)
+
+
+def _surest(matches: Matches) -> Labels:
+    """The match of highest confidence of each block, at most one in either image."""
+    kept = np.argsort(-matches.confidence, kind="stable")
+    for points in (matches.source, matches.target):
+        blocks = np.floor(points[kept] / BLOCK_PX)
+        kept = kept[np.sort(np.unique(blocks, axis=0, return_index=True)[1])]
+    return kept
 
 
 def _log_choose(n: int, k: int) -> float:
