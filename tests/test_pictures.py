@@ -9,7 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
+from semisure.pipeline import refit_matches
+from semisure.report.bands import clipped, line_bands
 from semisure.report.html import Picture, Section, write_report
+from semisure.report.lines import SHOWN_LINES, plot_lines, shown_sample
 from semisure.report.overlay import compare
 from semisure.report.plots import (
     COLOR_STOPS,
@@ -19,6 +22,7 @@ from semisure.report.plots import (
     plot_weights,
     png,
 )
+from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 
 SOURCE = Path(__file__).parents[1] / "src" / "semisure"
 
@@ -80,3 +84,35 @@ def test_the_difference_shows_geometry_and_not_brightness() -> None:
     assert seen.after is not None
     assert seen.before is not None
     assert seen.after.mean() < 3 < 10 < seen.before.mean()
+
+
+K = np.array([[520.0, 0, 319.5], [0, 520, 239.5], [0, 0, 1]])
+
+
+def test_bands_hold_nine_in_ten_of_the_right_matches() -> None:
+    motion = np.column_stack([np.eye(3), [0.9, 0.1, 0.2]])
+    matches, _ = SyntheticMatcher().match_views(motion, K, count=2000)
+    result = refit_matches(matches, EXAMPLE_CALIBRATION)
+    bands = line_bands(result)
+    assert bands is not None
+    likely = result.refit.weight > 0.5
+    inside = np.abs(bands.distance) <= bands.half_width
+    assert 0.86 < inside[likely].mean() < 0.96
+    sample = shown_sample(result, bands)
+    assert len(sample) == SHOWN_LINES
+    assert inside[sample].all()
+    blank = np.full((480, 640), 90, np.uint8)
+    figure, enlarged = plot_lines((blank, blank), result) or (None, 0)
+    assert figure is not None
+    assert enlarged >= 1
+
+
+@pytest.mark.parametrize("angle", np.linspace(0.0, np.pi, 13))
+def test_lines_end_at_the_edges_of_the_image(angle: float) -> None:
+    normal = np.array([np.cos(angle), np.sin(angle)])
+    ends = clipped(np.array([*normal, -normal @ [300, 200]]), (640, 480))
+    assert ends is not None
+    np.testing.assert_allclose(ends @ normal, normal @ [300, 200], atol=1e-9)
+    on_edge = np.isclose(ends, -0.5) | np.isclose(ends, [639.5, 479.5])
+    assert on_edge.any(axis=1).all()
+    assert clipped(np.array([*normal, 5000.0]), (640, 480)) is None

@@ -58,6 +58,9 @@ def test_two_images_give_matches_pictures_and_downloads(client: TestClient) -> N
     assert len(rows) == n
     assert client.get(f"{at}/semisure.html").status_code == 404  # was not ordered
     assert float(rows[0]["coarse_failure"]) >= 0
+    assert float(rows[0]["within_90"]) > float(rows[0]["median_abs_error"]) > 0
+    assert page["lines"] is None  # a plane has none to show
+    assert page["within_90_px"] > 0
 
 
 def test_the_report_of_a_pair_can_be_had_from_the_page(client: TestClient) -> None:
@@ -84,6 +87,25 @@ def test_samples_need_no_upload() -> None:
         page = client.get(f"/api/jobs/{job['id']}/page").json()
         assert page["related"]
         assert page["method"] == "core"
+
+
+def test_a_scene_in_depth_has_lines_and_no_overlay() -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    with TestClient(make_app(), base_url=ADDRESS) as client:
+        assert "auto" in client.get("/api/menu").json()["models"]
+        job = finish(client, post(client, sample="motorcycle"))
+        page = client.get(f"/api/jobs/{job['id']}/page").json()
+        assert page["model"] == "fundamental"
+        assert page["pictures"] == ["image0", "image1"]
+        lines, n = page["lines"], page["matches"]
+        assert {len(column) for column in lines.values()} == {n}
+        target = np.array(page["columns"]["target"])
+        line, on_target = np.array(lines["line"]), np.array(lines["side"]) == 1
+        distance = (target * line[:, :2]).sum(axis=1) + line[:, 2]
+        wanted = np.array(lines["distance"])
+        np.testing.assert_allclose(distance[on_target], wanted[on_target], atol=0.05)
+        refused = post(client, sample="motorcycle", model="essential")
+        assert refused.status_code == 422
 
 
 @pytest.mark.slow

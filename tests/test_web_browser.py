@@ -278,6 +278,35 @@ def test_a_sample_takes_the_place_of_files_and_files_of_a_sample(
     assert "Image 2 is missing" in by(driver, "problem").text
 
 
+def test_a_scene_in_depth_shows_the_line_of_the_match_under_the_pointer(
+    address, browser
+) -> None:
+    pytest.importorskip("skimage", reason="scikit-image carries the photos")
+    driver = browser()
+    visit(driver, address)
+    ui.Select(by(driver, "sample")).select_by_value("motorcycle")
+    run(driver)
+    assert "a scene in depth" in by(driver, "summary").text
+    assert not by(driver, "overlay").is_displayed()
+    assert "times too wide" in by(driver, "line-hint").text
+    assert by(driver, "matrix-name").text.startswith("Fundamental matrix")
+    # The line is as light along the second image, whichever match is pointed at.
+    bright = driver.execute_script(
+        "const k = shown.visible[9]; point(k, ...shown.points[1][k]);"
+        "const [x, y, w] = shown.frames[1]; const at = shown.points[1][k][1];"
+        "const row = Math.round(at * shown.density);"
+        "const strip = document.getElementById('matches').getContext('2d')"
+        ".getImageData((x + 2) * shown.density, row - 2, w * shown.density - 4, 5);"
+        "return strip.data.reduce((sum, v) => sum + v, 0) / strip.data.length;"
+    )
+    assert bright > 150
+    assert "band ±" in by(driver, "tip").text
+    ui.Select(by(driver, "model")).select_by_value("homography")
+    run(driver)
+    assert by(driver, "overlay").is_displayed()
+    assert not by(driver, "line-hint").is_displayed()
+
+
 def test_two_users_at_once(address, browser, photos) -> None:
     drivers = [browser(), browser(PHONE)]
     for driver, pair in zip(drivers, (photos, photos[::-1]), strict=True):

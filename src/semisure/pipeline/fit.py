@@ -140,11 +140,17 @@ def refit_matches(
 
 
 def _chosen(flat: PairResult, deep: PairResult) -> PairResult:
-    """The homography `flat`, unless lines explain clearly more or alone."""
+    """The homography `flat`, unless lines explain clearly more, or alone.
+
+    A plane that is no accident proves the images related, for lines that hold it too.
+    """
     evidence = _evidence(flat, deep)
-    has_depth = not flat.related if evidence is None else evidence.depth
-    best = deep if deep.related and (has_depth or not flat.related) else flat
-    return replace(best, chosen=True, evidence=evidence)
+    if flat.related and evidence is not None:
+        best = deep if evidence.depth else flat
+    else:
+        best = deep if deep.related else flat
+    chance = min(best.model_failure, flat.model_failure)
+    return replace(best, chosen=True, evidence=evidence, model_failure=chance)
 
 
 def _evidence(flat: PairResult, deep: PairResult) -> Evidence | None:
