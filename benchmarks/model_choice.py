@@ -27,6 +27,7 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -41,7 +42,7 @@ from semisure.io.images import Image, find_images, read_image, reduced
 from semisure.matchers import load_matcher
 from semisure.pipeline import refit_matches
 from semisure.selfcal.random_views import WarpSettings, random_pair
-from semisure.types import Mask, Matches, Matrix3, Points
+from semisure.types import Calibration, Mask, Matches, Matrix3, Points
 
 STILL = WarpSettings(rotation_deg=0.0, log_zoom=0.0, corner_shift=0.0)
 PHOTO_SIDE, FOCAL = 640, 1.1  # px; the focal length in image sides
@@ -71,6 +72,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--cache", type=Path, required=True, help="Folder of matches.")
     parser.add_argument("--matchers", nargs="+", default=["daisy", "xfeat-star"])
+    parser.add_argument("--laws", nargs="+", help="Calibrations; default: shipped.")
     parser.add_argument("--sets", nargs="+", help="Only these.")
     parser.add_argument("--count", type=int, default=60, help="Rotations, unrelated.")
     parser.add_argument("--seed", type=int, default=14)
@@ -80,8 +82,9 @@ def main() -> None:
         for case in all_cases(options.data, options.count, options.seed)
         if options.sets is None or case.kind in options.sets
     ]
-    for matcher in options.matchers:
-        judge(matcher, cases, options.cache)
+    laws = options.laws or options.matchers
+    for matcher, law in zip(options.matchers, laws, strict=True):
+        judge(matcher, load_calibration(law), cases, options.cache)
 
 
 def all_cases(data: Path, count: int, seed: int) -> Iterator[Case]:
@@ -91,23 +94,29 @@ def all_cases(data: Path, count: int, seed: int) -> Iterator[Case]:
                 kind=folder,
                 name=pair.name,
                 wanted="plane",
-                images=lambda p=pair: (read_image(p.image0), read_image(p.image1)),
+                images=partial(read_both, pair.image0, pair.image1),
                 H_01=pair.H_01,
             )
     yield from photo_cases(find_images(data / "photos"), count, seed)
     for root in sorted([*(data / "posed").iterdir(), *(data / "depth").glob("*/*/")]):
         pairs = read_posed(root, min_overlap=0.3 if root.parent.name == "posed" else 0)
-        for pair in pairs[:: max(1, len(pairs) // EVERY)][:EVERY]:
+        for posed in pairs[:: max(1, len(pairs) // EVERY)][:EVERY]:
             yield Case(
                 kind=root.name,
-                name=pair.name,
+                name=posed.name,
                 wanted="depth",
-                images=lambda p=pair: (
-                    read_image(p.camera0.image),
-                    read_image(p.camera1.image),
-                ),
-                posed=pair,
+                images=partial(read_both, posed.camera0.image, posed.camera1.image),
+                posed=posed,
             )
+
+
+def read_both(first: Path, second: Path) -> tuple[Image, Image]:
+    return read_image(first), read_image(second)
+
+
+def read_small(first: Path, second: Path) -> tuple[Image, Image]:
+    both = read_both(first, second)
+    return reduced(both[0], PHOTO_SIDE), reduced(both[1], PHOTO_SIDE)
 
 
 def photo_cases(photos: list[Path], count: int, seed: int) -> Iterator[Case]:
@@ -115,15 +124,13 @@ def photo_cases(photos: list[Path], count: int, seed: int) -> Iterator[Case]:
     for i in range(count):
         photo, lens = photos[order[i]], "lens" if i % 2 else "pinhole"
         rng = np.random.default_rng([seed, i])
-        R, bend = (
-            random_turn(rng),
-            MAX_DISTORTION * rng.uniform(-1, 1) if i % 2 else 0.0,
-        )
+        R = random_turn(rng)
+        bend = MAX_DISTORTION * rng.uniform(-1, 1) if i % 2 else 0.0
         yield Case(
             kind=f"turned, {lens}",
             name=photo.stem,
             wanted="plane",
-            images=lambda p=photo, i=i, R=R, b=bend: turned(p, R, b, [seed, i]),
+            images=partial(turned, photo, R, bend, [seed, i]),
             turn=R,
         )
     for i in range(count):
@@ -132,9 +139,7 @@ def photo_cases(photos: list[Path], count: int, seed: int) -> Iterator[Case]:
             kind="unrelated",
             name=f"{first.stem} {second.stem}",
             wanted="unrelated",
-            images=lambda a=first, b=second: tuple(
-                reduced(read_image(p), PHOTO_SIDE) for p in (a, b)
-            ),
+            images=partial(read_small, first, second),
         )
 
 
@@ -167,12 +172,12 @@ def seen(image: Image, R: Matrix3, bend: float) -> Image:
     return np.asarray(cv2.remap(image, at[..., 0], at[..., 1], cv2.INTER_CUBIC))
 
 
-def judge(matcher: str, cases: list[Case], cache: Path) -> None:
+def judge(matcher: str, law: Calibration, cases: list[Case], cache: Path) -> None:
     """Print the table of one matcher, and what went wrong."""
     table: dict[str, Counter[str]] = {}
     wrong = []
     for case, matches in matched(matcher, cases, cache):
-        result = refit_matches(matches, load_calibration(matcher))
+        result = refit_matches(matches, law)
         found = "unrelated"
         if result.related:
             found = "plane" if result.kind == "homography" else "depth"
@@ -255,9 +260,12 @@ def is_flat(pair: PosedPair, matches: Matches) -> bool:
     if known.sum() < 4:
         return False
     limit = FLAT_DIAGONALS * float(np.hypot(*matches.target_size))
-    H, _ = cv2.findHomography(matches.source[known], there[known], cv2.RANSAC, limit)
-    if H is None:
+    found, _ = cv2.findHomography(
+        matches.source[known], there[known], cv2.RANSAC, limit
+    )
+    if found is None:
         return False
+    H: Matrix3 = np.asarray(found, dtype=np.float64)
     off = np.linalg.norm(plane.project(H, matches.source[known]) - there[known], axis=1)
     return bool((off > limit).mean() < FLAT_SHARE)
 

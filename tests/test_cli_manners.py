@@ -150,7 +150,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("semisure refit --method core", ["core", "core+"]),
         ("semisure match --device c", ["cpu", "cuda"]),
         ("semisure match --model e", ["essential"]),
-        ("semisure match -c dai", ["daisy"]),
+        ("semisure match -c xfeat-star-f", ["xfeat-star-faithful"]),
         ("semisure refit -c mine", ["mine/", "mine.json"]),
         ("semisure fit --law fine", ["fine_only"]),
         ("semisure fit --optimiser p", ["powell"]),
