@@ -73,7 +73,8 @@ def test_a_scene_in_depth_has_epipolar_lines(seed: int) -> None:
     assert result.finding == "a scene in depth"
     assert result.H_01 is None
     assert result.evidence is not None
-    assert result.evidence.off_plane - result.evidence.expected_off > DEPTH_SHARE
+    assert result.evidence.depth_share > DEPTH_SHARE
+    assert result.evidence.off_plane > result.evidence.expected_off
     assert result.line_std_px is not None
     assert np.median(result.line_std_px) < 1.0
 

@@ -165,7 +165,7 @@ def _evidence(flat: PairResult, deep: PairResult) -> Evidence | None:
         through = refit.model
     planes = [H for H in (flat.H_01, through) if H is not None]
     weighed = [weigh_depth(view, H) for H in planes]
-    return min(weighed, key=lambda e: e.off_plane, default=None)
+    return min(weighed, key=lambda e: e.depth_share, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,19 @@
 """Plane or depth? What the law's likelihood says of a homography against lines.
 
 Both models explain a match that lies where the plane puts it. They differ in matches on
-their epipolar line but away from the plane. Under a homography these are coarse cells
-that erred along the line, as often as the law says; in a scene with depth their share q
-is free. Only whether a match is off the plane is asked, not how far: laws know better
-how often cells fail than how far, and repeated structure fails far, in one direction.
+their epipolar line but off the plane. Under a homography these are coarse cells that
+erred along the line, with the chance pᵢ that the law gives each; in a scene with depth
+a share δ of the matches is off the plane besides, whatever their cells did:
 
-    log odds = Σ over blocks of log P(off or not | q) − log P(off or not | law)
-               − ½ · (extra parameters) · log(blocks)
+    P(off) = pᵢ + (1 − pᵢ) δ
+    log odds = Σ log P(off or not | δ) − log P(off or not | 0) − ½ · 3 · log(blocks)
 
-Neighbouring matches err together, so a block of the image counts once. And where less
-than a seventh of the blocks leave the plane beyond what the law expects, the scene is
-told as a plane, however certain the rest: relief, a passer-by, a lens.
+with the likeliest δ. The sum is over blocks of the image, since neighbours err
+together. The penalty is for three parameters more than the homography's 8: those of a
+fundamental matrix (7), of a plane in it (3), and δ. Only whether a match is off is
+asked, not how far: laws know better how often cells fail than how far, and repeated
+structure fails far, in one direction. And where δ is below a tenth, the scene is told
+as a plane, however certain the rest: relief, a passer-by, a lens.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ OFF_SCALES = 4.0
 # How far lenses and relief take a plane from a homography, as a share of the diagonal:
 # one pixel in a thousand.
 PLANE_FLOOR = 1e-3
-# Blocks off the plane beyond the law's, from which a scene has depth.
-DEPTH_SHARE = 1 / 7
-# A fundamental matrix (7) with a plane in it (3) and q, against a homography (8).
+# The share δ from which a scene has depth.
+DEPTH_SHARE = 0.1
 EXTRA_PARAMETERS = 3
+HALVINGS = 30  # of the interval that holds δ
 MIN_PROBABILITY = 1e-4  # of what the law calls impossible
 MIN_BLOCK_WEIGHT = 0.5  # matches on their lines, by weight, that make a block count
 
@@ -52,12 +54,13 @@ class Evidence:
     blocks: float  # of the image with a match on its line
     off_plane: float  # share of them off the plane
     expected_off: float  # the share that the law expects of a plane
+    depth_share: float  # δ, the share that is off whatever the law expects
     log_odds: float  # of depth against a plane, nats; see above
 
     @property
     def depth(self) -> bool:
         """True where one plane does not explain what epipolar lines explain."""
-        return self.log_odds > 0 and self.off_plane - self.expected_off > DEPTH_SHARE
+        return self.log_odds > 0 and self.depth_share > DEPTH_SHARE
 
 
 def weigh_depth(view: AcrossLines[G], H_01: Matrix3) -> Evidence:
@@ -79,17 +82,16 @@ def weigh_depth(view: AcrossLines[G], H_01: Matrix3) -> Evidence:
     """
     off, expected = _off_plane(view, H_01)
     weight = _block_weights(view)
-    blocks = float(weight.sum())
-    if blocks == 0:
-        return Evidence(blocks=0.0, off_plane=0.0, expected_off=0.0, log_odds=0.0)
-    q = float(weight @ off) / blocks
-    gain = float(weight @ (_log_bernoulli(off, q) - _log_bernoulli(off, expected)))
-    penalty = 0.5 * EXTRA_PARAMETERS * np.log(max(blocks, 1.0))
+    blocks = max(float(weight.sum()), 1.0)
+    share = _likeliest_share(off, expected, weight)
+    gain = weight @ (_log_likelihood(off, expected, share))
+    gain -= weight @ _log_likelihood(off, expected, 0.0)
     return Evidence(
-        blocks=blocks,
-        off_plane=q,
+        blocks=float(weight.sum()),
+        off_plane=float(weight @ off) / blocks,
         expected_off=float(weight @ expected) / blocks,
-        log_odds=gain - float(penalty),
+        depth_share=share,
+        log_odds=float(gain) - 0.5 * EXTRA_PARAMETERS * float(np.log(blocks)),
     )
 
 
@@ -105,7 +107,8 @@ def _off_plane(view: AcrossLines[G], H_01: Matrix3) -> tuple[PerMatch, PerMatch]
     failed = (along**2 * mixture.tail_prob(law)).sum(axis=1)
     limit = OFF_SCALES * fine
     chance = (1.0 - failed) * np.exp(-OFF_SCALES) + failed * np.exp(-limit / coarse)
-    return (parallax > limit).astype(np.float64), chance
+    off = (parallax > limit).astype(np.float64)
+    return off, np.clip(chance, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
 
 
 def _block_weights(view: AcrossLines[G]) -> PerMatch:
@@ -117,6 +120,23 @@ def _block_weights(view: AcrossLines[G]) -> PerMatch:
     return np.where(total[block] > MIN_BLOCK_WEIGHT, shared, 0.0)
 
 
-def _log_bernoulli(event: PerMatch, chance: PerMatch | float) -> PerMatch:
-    p = np.clip(chance, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
-    return np.where(event > 0, np.log(p), np.log1p(-p))
+def _likeliest_share(off: PerMatch, expected: PerMatch, weight: PerMatch) -> float:
+    """δ: the likelihood is concave in it, so its slope is 0 once, or below at 0."""
+
+    def slope(share: float) -> float:
+        chance = expected + (1.0 - expected) * share
+        pull = np.where(off > 0, (1.0 - expected) / chance, -1.0 / (1.0 - share))
+        return float(weight @ pull)
+
+    low, high = 0.0, 1.0 - MIN_PROBABILITY
+    if slope(low) <= 0:
+        return 0.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+    return 0.5 * (low + high)
+
+
+def _log_likelihood(off: PerMatch, expected: PerMatch, share: float) -> PerMatch:
+    chance = expected + (1.0 - expected) * share
+    return np.where(off > 0, np.log(chance), np.log1p(-chance))
