@@ -206,7 +206,7 @@ def test_other_sites_cannot_post(client: TestClient, headers: dict[str, str]) ->
             [picture(), picture()],
             {"calibration": "/etc/passwd"},
             422,
-            "calibration must be one of daisy.",
+            "calibration must be one of daisy",
         ),
     ],
 )
