@@ -107,7 +107,7 @@ def _numbers(result: PairResult) -> list[list[str]]:
     rows = [["", ""], ["matches", f"{len(result.matches):,}"], *_error_rows(result)]
     if result.finding is not None:
         rows.append(["what the images show", result.finding])
-    if result.evidence is not None:
+    if result.evidence is not None and result.related:
         rows.append(["off the plane, of what lies on epipolar lines", _off(result)])
     rows += [
         [f"inliers of {document['estimator']}", f"{document['inliers']:,}"],
@@ -165,7 +165,7 @@ def _model(result: PairResult) -> list[Section]:
         "fundamental": "Fundamental matrix: y F x = 0, x in the first image",
         "essential": "Pose of the second camera from the first: [R | t], ‖t‖ = 1",
     }
-    if result.refit.model is None:
+    if result.refit.model is None or not result.related:
         return []
     rows = ("".join(f"{v:17.9g}" for v in row) for row in result.refit.model)
     return [Section(heading=headings[result.kind], code="\n".join(rows))]
