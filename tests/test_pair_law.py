@@ -16,6 +16,7 @@ from semisure.geometry import epipolar, fundamental
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.metrics import coverage
+from semisure.pipeline import Model, refit_matches
 from semisure.refit.line_law import two_laplace
 from semisure.refit.pair_law import (
     pair_law_by_lines,
@@ -215,3 +216,33 @@ def test_scenes_without_known_errors_are_refused() -> None:
     unknown = replace(pair, residual=np.full_like(pair.residual, np.nan))
     with pytest.raises(InputError, match="needs a pair with at least 30 matches"):
         fit_scenes({"nothing": [unknown]})
+
+
+@pytest.mark.parametrize("kind", ["homography", "fundamental", "essential"])
+def test_a_result_speaks_by_the_adapted_law(kind: Model) -> None:
+    """Fine scales planted at e^0.6 times the law's are told in the expected errors."""
+    if kind == "homography":
+        H = random_homography(np.random.default_rng(4))
+        matches, _ = matcher(0.6, 0.0).match(H, count=3000, seed=1)
+    else:
+        matches, _ = matcher(0.6, 0.0).match_views(P_01, K, count=3000, seed=1)
+    # No direction is set apart in synthetic views.
+    plain = replace(SPREAD, along_fine=0.0, along_gate=0.0, carry=1.0)
+    adapting = replace(EXAMPLE_CALIBRATION, pairs=plain)
+    result = refit_matches(matches, adapting, model=kind, K0=K, K1=K)
+    assert result.kind == kind
+    fixed = semisure.error_law(matches, EXAMPLE_CALIBRATION).fine_scale
+    ratio = np.median(result.law.fine_scale / fixed)
+    assert ratio == pytest.approx(np.exp(0.6), rel=0.2)
+    faithful = refit_matches(matches, EXAMPLE_CALIBRATION, model=kind, K0=K, K1=K)
+    assert np.array_equal(faithful.law.fine_scale, fixed)
+
+
+@pytest.mark.parametrize("name", ["daisy-scenes", "xfeat-star-scenes"])
+def test_laws_of_scenes_are_shipped(name: str) -> None:
+    calibration = semisure.load_calibration(name)
+    assert calibration.pairs is not None
+    assert calibration.pairs.along_fine > 0
+    assert "rendered-table" in calibration.provenance["scenes"]
+    planar = semisure.load_calibration(name.removesuffix("-scenes"))
+    assert planar.pairs is None

@@ -12,6 +12,7 @@ from semisure.cli import (
     localize,
     match,
     matchers,
+    refit,
     serve,
 )
 from semisure.cli.app import app
@@ -27,6 +28,7 @@ __all__ = [
     "main",
     "match",
     "matchers",
+    "refit",
     "serve",
 ]
 

@@ -5,7 +5,7 @@ both fitted; :mod:`semisure.refit.model_choice` says whether the scene has depth
 :mod:`semisure.geometry.significance` whether the images have anything in common.
 """
 
-from semisure.pipeline.fit import match_pair, refit_matches
+from semisure.pipeline.estimation import match_pair, refit_matches
 from semisure.pipeline.models import MODELS, Kind, Model
 from semisure.pipeline.result import PairResult
 

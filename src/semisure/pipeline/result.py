@@ -10,6 +10,7 @@ import numpy as np
 
 from semisure import mixture
 from semisure.error_laws import error_law
+from semisure.geometry import homography as plane
 from semisure.mixture import ErrorLaw
 from semisure.pipeline.models import (
     MODEL_NAMES,
@@ -22,6 +23,7 @@ from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
 from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
 from semisure.refit.model_choice import Evidence
+from semisure.refit.pair_law import pair_law_by_lines, pair_law_by_residuals
 from semisure.types import (
     Calibration,
     Estimate,
@@ -59,8 +61,19 @@ class PairResult:
 
     @cached_property
     def law(self) -> ErrorLaw:
-        """The law of each match's error."""
-        return error_law(self.matches, self.calibration)
+        """The law of each match's error, adapted to the pair where that is possible.
+
+        It takes a calibration that says how pairs differ, and a model to adapt by.
+        """
+        if self.calibration.pairs is None or not self.related:
+            return error_law(self.matches, self.calibration)
+        view = self.lines_view()
+        if view is not None:
+            return pair_law_by_lines(self.matches, self.calibration, view.lines).law
+        assert self.H_01 is not None  # a related pair has one of the models
+        unbiased, _ = without_bias(self.matches, self.calibration)
+        residual = plane.residual(self.H_01, unbiased)
+        return pair_law_by_residuals(self.matches, self.calibration, residual).law
 
     @cached_property
     def expected_px(self) -> PerMatch:

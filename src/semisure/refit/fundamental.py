@@ -27,6 +27,7 @@ from semisure.refit.across_lines import AcrossLines
 from semisure.refit.climbing import climb
 from semisure.refit.homography import refit_homography
 from semisure.refit.initial import kept, made, no_start, start_of, without_bias
+from semisure.refit.model_choice import weigh_depth
 from semisure.types import (
     Calibration,
     Estimate,
@@ -117,8 +118,7 @@ def shows_depth(view: AcrossLines[fm.Seven], calibration: Calibration) -> bool:
     if H is None:
         return False
     refitted = refit_homography(matches, calibration, H).model
-    residual = plane.residual(H if refitted is None else refitted, matches)
-    return view.departs_from(matches.refined - residual)
+    return weigh_depth(view, H if refitted is None else refitted).depth
 
 
 def _epipolar_core(matches: Matches, law: ErrorLaw, start: Matrix3) -> Refit:

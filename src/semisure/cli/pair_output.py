@@ -1,0 +1,63 @@
+"""What `semisure match` and `semisure refit` print of a pair and write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from semisure.pipeline import PairResult
+    from semisure.types import Pose
+
+NO_MODEL = 3  # exit code
+
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "-o", "--output", help="JSON, NPZ or CSV, by its suffix; may be repeated."
+    ),
+]
+
+
+def print_result(result: PairResult, as_json: bool, quiet: bool) -> None:
+    """Print the result; exit with 3 if there is no model, or only a chance one."""
+    from semisure.report import documents
+
+    if as_json:
+        typer.echo(json.dumps(documents.document(result), indent=2, allow_nan=False))
+    elif not quiet:
+        typer.echo(result.summary())
+        if result.related:
+            typer.echo(_described(result))
+    if not result.related:
+        raise typer.Exit(NO_MODEL)
+
+
+def _described(result: PairResult) -> str:
+    """The model's numbers: a matrix, or a motion with its standard errors."""
+    import numpy as np
+
+    if result.P_01 is not None:
+        return _motion(result.P_01, result.pose_std_deg)
+    model = result.refit.model
+    assert model is not None  # or the images were not related
+    return np.array2string(model, precision=8, suppress_small=False)
+
+
+def _motion(P_01: Pose, std_deg: tuple[float, float] | None) -> str:
+    import numpy as np
+
+    from semisure.geometry.rotations import rotation_vector
+
+    vector = rotation_vector(P_01[:, :3])
+    angle = float(np.linalg.norm(vector))
+    axis = vector / angle if angle > 0 else np.array([0.0, 0.0, 1.0])
+    signs = ("", "") if std_deg is None else tuple(f" ± {v:.2g}°" for v in std_deg)
+    turn, way = (", ".join(f"{v:.4f}" for v in row) for row in (axis, P_01[:, 3]))
+    return (
+        f"rotation     {np.degrees(angle):.3f}°{signs[0]} about ({turn})\n"
+        f"translation  along ({way}){signs[1]}"
+    )
