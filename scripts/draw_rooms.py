@@ -21,7 +21,7 @@ WORDS = {
     "bench": "the paper's tables and figures",
     "demo": "what semisure demo shows",
     "report": "pictures and HTML pages",
-    "pipeline": "two images to a homography",
+    "pipeline": "two images to a model",
     "localize": "queries in a map to poses",
     "selfcal": "a calibration from photos",
     "estimators": "RANSAC and its relatives",
