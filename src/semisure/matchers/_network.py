@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ FINE_STAGES: tuple[FineStages, ...] = ("both", "second")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class Network(ABC):
     """A matcher that runs a network; each subclass says how it is loaded and called.
 
     Parameters
@@ -36,9 +37,9 @@ class Network:
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", self._load().eval().to(self.device))
 
+    @abstractmethod
     def _load(self) -> Any:
         """The network with its weights, on the CPU."""
-        raise NotImplementedError
 
 
 @contextmanager
