@@ -83,6 +83,11 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
         extras["covisibility"].shape == extras["source_std"].shape == (len(matches), 2)
     )
     assert matches.fine_window == pytest.approx(8 * (163 / 160 + 99 / 96) / 2)
+    grid = (matches.cell[:, :, 2] + 0.5) / np.array([163 / 160, 99 / 96]) / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    # From the outermost pixel, 3.5 px from the middle, a step of at most 1 px.
+    away = np.abs(matches.target - matches.cell[:, :, 2])
+    assert (away <= 4.5 * np.array([163 / 160, 99 / 96]) + 1e-9).all()
     for points, size in ((matches.source, (101, 150)), (matches.target, (163, 99))):
         assert (points > 10).all()
         assert (points < np.array(size) - 10).all()

@@ -90,6 +90,9 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
     cells = (fixed + 0.5) / scale[1 - matches.side] / 8
     assert np.abs(cells - np.round(cells)).max() < 1e-9
     assert matches.fine_window == pytest.approx(8 * scale[matches.side].mean(axis=1))
+    grid = (matches.cell[:, :, 2] + 0.5) / scale[matches.side] / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    assert matches.in_cell(matches.refined).all()  # offsets reach the edges, no further
     native = extras["native_scale"]
     assert native.shape == matches.fine_std.shape
     assert (native > 0).all()

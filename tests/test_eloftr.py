@@ -265,6 +265,12 @@ def test_any_size_is_mapped_back_to_its_own_pixels(weights: Path) -> None:
     for points, size in ((matches.source, (101, 150)), (matches.target, (170, 90))):
         assert (points > -0.5).all()
         assert (points < np.array(size) - 0.5).all()
+    # 170 × 90 px are seen as 160 × 96.
+    scale = np.array([170 / 160, 90 / 96])
+    grid = (matches.cell[:, :, 2] + 0.5) / scale / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    away = np.abs(matches.target - matches.cell[:, :, 2])
+    assert (away <= 4.5 * scale + 1e-9).all()
     assert isinstance(load_matcher("eloftr", weights=weights), Matcher)
 
 

@@ -52,7 +52,13 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
     assert seen.min() >= 16
     assert matches.fine_std.min() > 0
     # 163 × 99 px are seen as 128 × 80.
-    assert matches.fine_window == pytest.approx(8 * (163 / 128 + 99 / 80) / 2)
+    scale = np.array([163 / 128, 99 / 80])
+    assert matches.fine_window == pytest.approx(8 * scale.mean())
+    # The cell is 8 px of the view, about a point of its grid.
+    np.testing.assert_allclose(matches.cell[0, :, :2], np.diag(4 * scale))
+    grid = (matches.cell[:, :, 2] + 0.5) / scale / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    assert matches.in_cell(matches.target).all()
 
 
 def test_no_matches_is_an_answer(checkpoint: Path) -> None:

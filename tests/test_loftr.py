@@ -70,6 +70,14 @@ def own_matches(model, image0: Image, image1: Image, threshold: float):
     return {name: t.numpy() for name, t in out.items()}, seen
 
 
+def check_cells(matches) -> None:
+    """Cells of 8 px about the grid's points; the window ends at their edges."""
+    grid = (matches.cell[:, :, 2] + 0.5) / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    assert (matches.cell[:, :, :2] == 4.0 * np.eye(2)).all()
+    assert matches.in_cell(matches.target).all()
+
+
 @pytest.mark.parametrize("swap", [False, True])
 @pytest.mark.parametrize("threshold", [0.0, 0.01])
 def test_matches_are_the_librarys_own(
@@ -86,6 +94,8 @@ def test_matches_are_the_librarys_own(
     assert matches.confidence == pytest.approx(own["confidence"], abs=1e-5)
     assert (matches.side == 1).all()
     assert (matches.fine_window == 8.0).all()
+    if len(matches):
+        check_cells(matches)
 
 
 def test_cues_are_those_of_the_whole_matrices(weights: Path) -> None:

@@ -81,6 +81,8 @@ def write_matches(path: str | Path, name0: str, name1: str, matches: Matches) ->
         "scores": matches.confidence,
         **{name: getattr(matches, name) for name in _CUES},
     }
+    if matches.cell is not None:
+        arrays["cell"] = matches.cell
     key = pair_key(name0, name1)
     with _opened(path, "a") as file:
         group = _fresh(file, _PART)
@@ -114,6 +116,7 @@ def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
             )
         arrays: dict[str, Any] = {name: group[name][()] for name in _CUES}
         arrays |= {name: tuple(group.attrs[name]) for name in _SIZES}
+        arrays["cell"] = group["cell"][()] if "cell" in group else None
         matches = Matches(
             source=group["keypoints0"][()],
             target=group["keypoints1"][()],
