@@ -262,7 +262,7 @@ def test_what_cannot_be_localised_is_one_sentence(
         usable(study.on([tmp_path]).options, BENCHES["localisation"])
     with pytest.raises(InputError, match=r"camera pose must be one of .*'gc-ransac'"):
         localisation(study.changed(estimator="gc-ransac"))
-    with pytest.raises(InputError, match="no shipped calibration of loftr"):
+    with pytest.raises(InputError, match="no true errors to fit loftr's law to"):
         localisation(study.changed(matchers=("loftr",)))
     strange = write_aachen(tmp_path / "strange")
     (strange / "pairs" / RETRIEVAL).write_text("query/day/q.png db/gone.png\n")

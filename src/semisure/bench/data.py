@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from semisure.bench import Entry
 from semisure.bench.exported import AnyPair, Size, group_of
@@ -20,10 +19,11 @@ from semisure.datasets.layouts import (
     read_pairs,
     read_posed_pairs,
 )
+from semisure.datasets.megadepth import is_megadepth
+from semisure.datasets.thinning import evenly
 from semisure.errors import InputError
 from semisure.io.images import find_images
 
-Some = TypeVar("Some")
 # A video's pairs repeat each other: of a list at most these, evenly, by default.
 LIST_PAIRS = 110
 
@@ -67,7 +67,9 @@ def _unusable(root: Path, entry: Entry) -> str:
         return "" if is_posed(root) else "no cameras"
     if entry.truth == "map":
         return "" if is_map(root) else "no map to localise in"
-    if planar or (is_posed(root) and has_depth(read_pairs(root))):
+    # Of MegaDepth's thousands of pairs one tells whether there is depth.
+    some = 1 if is_megadepth(root) else None
+    if planar or (is_posed(root) and has_depth(read_posed_pairs(root, limit=some))):
         return ""
     return "no depth, so the matches' true errors are unknown"
 
@@ -111,11 +113,12 @@ def _divides(options: Options, roots: Sequence[Path]) -> bool:
 
 
 def pairs_of(
-    options: Options, root: Path, *, min_angle_deg: float = 0.0
+    options: Options, root: Path, *, held_out: bool = False, min_angle_deg: float = 0.0
 ) -> Sequence[AnyPair]:
     """The pairs of a folder; a limit takes them evenly.
 
-    The bound on the triangulation angle holds for lists, which state it.
+    Pairs `held_out` are to calibrate on. The bound on the triangulation angle holds for
+    lists, which state it.
     """
     limit, views = options.limit, options.views
     drawn = options.seed, options.cache / "views"
@@ -125,22 +128,11 @@ def pairs_of(
     if limit is None and (root / "pairs.csv").is_file():
         limit = LIST_PAIRS
     if is_posed(root):
-        return evenly(read_posed_pairs(root, min_angle_deg=min_angle_deg), limit)
+        return read_posed_pairs(
+            root, limit=limit, held_out=held_out, min_angle_deg=min_angle_deg
+        )
     pairs = evenly(read_pairs(root), limit)
     return with_views(pairs, views, *drawn) if views else pairs
-
-
-def evenly(entries: Sequence[Some], limit: int | None) -> Sequence[Some]:
-    """No more than `limit` of them, taken evenly.
-
-    >>> evenly("abcdefg", 3)
-    ['a', 'c', 'e']
-    """
-    if limit is None or limit >= len(entries):
-        return entries
-    if limit < 1:
-        raise InputError(f"limit must be at least 1, but is {limit}.")
-    return [entries[k * len(entries) // limit] for k in range(limit)]
 
 
 def labels(roots: Sequence[Path]) -> list[str]:

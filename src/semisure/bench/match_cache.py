@@ -33,7 +33,7 @@ from semisure.io.atomic import write_atomically
 from semisure.io.files import arrays_of, load_arrays
 from semisure.io.images import read_image, resized
 from semisure.matchers import load_matcher, refines_source
-from semisure.matchers._stopwatch import seconds_on_cues
+from semisure.matchers._stopwatch import seconds_on_cues, synchronise
 from semisure.types import Array, Matcher, Matrix3, Pair
 
 _DIGEST = "digest"
@@ -79,7 +79,7 @@ def export(job: Job) -> Exported:
         sizes=(_size(stored["before"][0]), _size(stored["before"][1])),
         file=file,
         seconds=float(stored["seconds"]),
-        cue_seconds=float(stored["cue_seconds"]),
+        cue_seconds=(float(stored["cue_seconds"][0]), float(stored["cue_seconds"][1])),
         images=images_of(job.pair),
         size=job.setup.size,
     )
@@ -111,12 +111,14 @@ def _match(job: Job) -> dict[str, Array]:
         matches = matcher(small[1], small[0]).swapped()
     else:
         matches = matcher(small[0], small[1])
+    synchronise()
     seconds = time.perf_counter() - start
+    spent = seconds_on_cues()
     arrays = arrays_of(matches)
     arrays["before"] = np.array([image.shape[1::-1] for image in images])
     arrays["after"] = np.array([image.shape[1::-1] for image in small])
     arrays["seconds"] = np.array(seconds)
-    arrays["cue_seconds"] = np.array(seconds_on_cues() - cues)
+    arrays["cue_seconds"] = np.array([spent[k] - cues[k] for k in ("coarse", "fine")])
     return arrays
 
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from semisure.bench.calibrations import law_fitted_to
 from semisure.bench.exported import Exported
 from semisure.bench.interval_scores import NUMBERS, Scores, joined
+from semisure.bench.law_fits import FitTask, law_of
 from semisure.bench.pair_geometry import adapted_law
 from semisure.bench.scenes import scene_pair
 from semisure.error_laws import error_law
@@ -91,7 +91,7 @@ def evaluate(task: Task) -> dict[str, Any]:
 
 def _with_truth(task: Task) -> Calibration | None:
     try:
-        return law_fitted_to(task.pairs, location=task.location)
+        return law_of(FitTask(exported=task.pairs, location=task.location))
     except FitError:
         return None
 

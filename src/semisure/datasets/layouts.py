@@ -6,7 +6,7 @@ what              recognised by                                       truth
 sequences         ``*/H_1_*`` (HPatches, Oxford, thermal sets)        homographies
 list of pairs     ``pairs.txt``                                       homographies
 posed list        ``cameras.txt``, ``pairs.csv``, ``images/``         poses, depth
-MegaDepth         ``scene_info/*.npz``                                poses, depth
+MegaDepth         ``scene_info/*.npz``, or its training index         poses, depth
 phototourism      ``calibration/``, ``new-vis-pairs/``                poses
 map               ``localization_map.npz``                            queries' poses
 Aachen v1.1       ``3D-models/``, ``queries/``                        not public
@@ -22,10 +22,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from semisure.datasets.aachen import is_aachen
-from semisure.datasets.megadepth import read_megadepth
+from semisure.datasets.megadepth import is_megadepth, read_held_out, read_megadepth
 from semisure.datasets.pair_lists import LIST_NAME, read_homographies
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.datasets.query_maps import is_located
+from semisure.datasets.thinning import evenly
 from semisure.errors import FileError
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import Pair
@@ -44,7 +45,7 @@ def is_posed(root: Path) -> bool:
     return (
         (root / "cameras.txt").is_file()
         or (root / "new-vis-pairs").is_dir()
-        or any(root.glob("scene_info/*.npz"))
+        or is_megadepth(root)
     )
 
 
@@ -60,11 +61,22 @@ def is_photos(root: Path) -> bool:
     return any(path.suffix.lower() in IMAGE_SUFFIXES for path in root.iterdir())
 
 
-def read_posed_pairs(root: Path, *, min_angle_deg: float = 0.0) -> list[PosedPair]:
-    """The pairs of a folder of cameras, those of lists with some overlap only."""
-    if any(root.glob("scene_info/*.npz")):
-        return read_megadepth(root)
-    return read_posed(root, min_overlap=MIN_OVERLAP, min_angle_deg=min_angle_deg)
+def read_posed_pairs(
+    root: Path,
+    *,
+    limit: int | None = None,
+    held_out: bool = False,
+    min_angle_deg: float = 0.0,
+) -> Sequence[PosedPair]:
+    """The pairs of a folder of cameras, those of lists with some overlap only.
+
+    A limit takes them evenly. Pairs `held_out` are to calibrate on: MegaDepth has an
+    index of its own for them.
+    """
+    if is_megadepth(root):
+        return (read_held_out if held_out else read_megadepth)(root, limit=limit)
+    pairs = read_posed(root, min_overlap=MIN_OVERLAP, min_angle_deg=min_angle_deg)
+    return evenly(pairs, limit)
 
 
 def read_pairs(root: str | Path) -> Sequence[Pair | PosedPair]:

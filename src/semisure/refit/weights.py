@@ -12,18 +12,28 @@ import numpy as np
 
 from semisure.error_laws import error_law
 from semisure.errors import InputError
-from semisure.mixture import LAPLACE, STD_FLOOR_PX, ErrorLaw, coarse_success, expit
+from semisure.mixture import (
+    LAPLACE,
+    STD_FLOOR_PX,
+    ErrorLaw,
+    coarse_success,
+    expit,
+    ordered,
+)
 from semisure.types import Calibration, Mask, Matches, PerAxis, PerMatch, WorldMatches
 
 RefitMethod = Literal[
     "core+",
     "core",
+    "core-guarded",
     "uniform",
     "binary",
     "huber",
     "laplace-laplace",
     "confidence",
     "fine-std",
+    "fine-std-inliers",
+    "fine-std-blind",
 ]
 REFIT_METHODS: tuple[RefitMethod, ...] = get_args(RefitMethod)
 
@@ -77,17 +87,32 @@ def coarse_confidence(confidence: PerMatch) -> PerMatch:
     return confidence
 
 
-def raw_fine_std(fine_std: PerAxis) -> PerMatch:
-    """Inverse of the raw fine variance, averaged over axes.
+# The paper does not say how it turns the raw fine standard deviation into a weight. Its
+# row is above the base at 30 px, which no weight is that ignores residuals: one wrong
+# match that is sure of itself spoils the fit. Three readings, the likely one first.
 
-    The paper does not say how it turns the standard deviation into a weight; the
-    inverse variance is what a least-squares fit asks for.
+
+def fine_density(residual: PerAxis, fine_std: PerAxis) -> PerMatch:
+    """Π_d Lap(r_d | 0, s̃ᶠ_d): the density of the residual by the raw fine std alone.
+
+    >>> fine_density(np.array([[0.0, 2.0]]), np.array([[1.0, 2.0]])).round(4)  # e⁻¹ / 8
+    array([0.046])
     """
+    raw = np.maximum(fine_std, STD_FLOOR_PX)
+    return np.exp(LAPLACE.log_density(np.abs(residual), raw).sum(axis=1))
+
+
+def inverse_fine_variance(fine_std: PerAxis) -> PerMatch:
+    """Inverse of the raw fine variance, averaged over axes; blind to residuals."""
     return 1.0 / np.mean(np.maximum(fine_std, STD_FLOOR_PX) ** 2, axis=1)
 
 
 def core(law: ErrorLaw, residual: PerAxis) -> PerMatch:
-    """CoRe: product over axes of the coarse-success posterior (eq. weight_approx)."""
+    """CoRe: product over axes of the coarse-success posterior (eq. weight_approx).
+
+    Where a match's coarse scale is smaller than its fine one, this rises with the
+    residual; :func:`semisure.mixture.ordered` guards against that.
+    """
     success = coarse_success(law, residual)
     return success[:, 0] * success[:, 1]
 
@@ -107,6 +132,8 @@ def one_step_weight(
         inliers = np.linalg.norm(residual, axis=1) <= INLIER_THRESHOLD_PX
     if method == "core":
         return core(error_law(matches, calibration), residual)
+    if method == "core-guarded":
+        return core(ordered(error_law(matches, calibration)), residual)
     if method == "uniform":
         return uniform(len(matches))
     if method == "binary":
@@ -118,5 +145,9 @@ def one_step_weight(
     if method == "confidence":
         return coarse_confidence(matches.confidence)
     if method == "fine-std":
-        return raw_fine_std(matches.fine_std)
+        return fine_density(residual, matches.fine_std)
+    if method == "fine-std-inliers":
+        return binary(inliers) * inverse_fine_variance(matches.fine_std)
+    if method == "fine-std-blind":
+        return inverse_fine_variance(matches.fine_std)
     raise InputError(f"{method!r} is not a method of one step with a weight.")
