@@ -24,8 +24,8 @@ READINGS: dict[str, tuple[RefitMethod, ...]] = {
 NOTE = (
     "fine-std: the paper does not say how the raw fine std becomes a weight. In its "
     "row stands the density of the residual, Laplace of that std; fine-std-inliers is "
-    "1/σ² of inliers, fine-std-blind 1/σ² of all matches, which cannot give a row above "
-    "the base. core-guarded holds coarse scales at or above the fine ones."
+    "1/σ² of inliers, fine-std-blind 1/σ² of all matches, which cannot give a row "
+    "above the base. core-guarded holds coarse scales at or above the fine ones."
 )
 
 
