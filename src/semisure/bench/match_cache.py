@@ -27,6 +27,8 @@ from semisure.bench.exported import (
     images_of,
     resizing,
 )
+from semisure.bench.row_cache import Call, Row, remembered
+from semisure.datasets.mtv import homography_by_depth
 from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError
 from semisure.io.atomic import write_atomically
@@ -75,7 +77,7 @@ def export(job: Job) -> Exported:
     return Exported(
         name=job.pair.name,
         group=group_of(job.pair),
-        truth=_truth(job.pair, to0, to1),
+        truth=_truth(_with_homography(job), to0, to1),
         sizes=(_size(stored["before"][0]), _size(stored["before"][1])),
         file=file,
         seconds=float(stored["seconds"]),
@@ -83,6 +85,22 @@ def export(job: Job) -> Exported:
         images=images_of(job.pair),
         size=job.setup.size,
     )
+
+
+def _with_homography(job: Job) -> AnyPair:
+    """The pair with the homography that its depth implies, if that is its truth."""
+    pair = job.pair
+    if isinstance(pair, Pair) or not pair.planar:
+        return pair
+    image0, image1 = images_of(pair)
+    row = remembered(Call(plane_of, pair, job.cache / "rows"))
+    H = np.array(row["H_01"])
+    return Pair(name=pair.name, image0=image0, image1=image1, H_01=H, group=pair.scene)
+
+
+def plane_of(pair: PosedPair) -> Row:
+    """The homography of a pair's depth, as a row that is kept."""
+    return {"H_01": homography_by_depth(pair).tolist()}
 
 
 def _size(width_height: Array) -> Size:

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 from semisure.calibration.fit_law import OPTIMISERS, Optimiser
 from semisure.datasets.megadepth import has_training_index
+from semisure.datasets.mtv import is_mtv
 from semisure.errors import InputError
 from semisure.estimators.settings import RansacSettings
 from semisure.matchers import check_name
@@ -93,11 +94,11 @@ class Options:
             )
 
     def protocol_of(self, root: Path) -> Protocol:
-        """The protocol given, else that of the folder's name."""
+        """The protocol given, else that of the folder's name or layout."""
         if self.protocol is not None:
             return self.protocol
         thermal = any(word in root.name.lower() for word in _THERMAL)
-        return "mtv" if thermal else "hpatches"
+        return "mtv" if thermal or is_mtv(root) else "hpatches"
 
     def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
         """The usual settings with the user's seed and, if given, threshold."""

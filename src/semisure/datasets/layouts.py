@@ -5,6 +5,7 @@ what              recognised by                                       truth
 ================  ==================================================  =================
 sequences         ``*/H_1_*`` (HPatches, Oxford, thermal sets)        homographies
 list of pairs     ``pairs.txt``                                       homographies
+MTV               ``*/*_test.npz``, ``*/images/``                     by poses, depth
 posed list        ``cameras.txt``, ``pairs.csv``, ``images/``         poses, depth
 MegaDepth         ``scene_info/*.npz``, or its training index         poses, depth
 phototourism      ``calibration/``, ``new-vis-pairs/``                poses
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from semisure.datasets.aachen import is_aachen
 from semisure.datasets.megadepth import is_megadepth, read_held_out, read_megadepth
+from semisure.datasets.mtv import is_mtv, read_mtv
 from semisure.datasets.pair_lists import LIST_NAME, read_homographies
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.datasets.query_maps import is_located
@@ -36,8 +38,9 @@ _DEPTH = 2  # of folders that are looked into for data sets
 
 
 def is_planar(root: Path) -> bool:
-    """True for folders of images with homographies."""
-    return (root / LIST_NAME).is_file() or any(root.glob("*/H_1_*"))
+    """True for folders of images with homographies, or judged by them."""
+    listed = (root / LIST_NAME).is_file() or any(root.glob("*/H_1_*"))
+    return listed or is_mtv(root)
 
 
 def is_posed(root: Path) -> bool:
@@ -82,6 +85,8 @@ def read_posed_pairs(
 def read_pairs(root: str | Path) -> Sequence[Pair | PosedPair]:
     """The pairs of a folder in any layout."""
     root = Path(root)
+    if is_mtv(root):
+        return read_mtv(root)
     return read_posed_pairs(root) if is_posed(root) else read_homographies(root)
 
 
@@ -102,9 +107,9 @@ def find_sets(root: str | Path) -> list[Path]:
         raise FileError(
             f"There is no data set in {root}: expected sequences (folders with images "
             "1.*, 2.*, … and homographies H_1_2, …), pairs.txt, cameras.txt with "
-            "pairs.csv, scene_info/*.npz, calibration/ with new-vis-pairs/, "
-            "localization_map.npz, or 3D-models/ with queries/, there or up to two "
-            "levels below; or photos in the folder itself."
+            "pairs.csv, scene_info/*.npz, */*_test.npz (MTV), calibration/ with "
+            "new-vis-pairs/, localization_map.npz, or 3D-models/ with queries/, there "
+            "or up to two levels below; or photos in the folder itself."
         )
     return sets
 
