@@ -33,7 +33,7 @@ from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError
 from semisure.io.atomic import write_atomically
 from semisure.io.files import arrays_of, load_arrays
-from semisure.io.images import read_image, resized
+from semisure.io.images import Image, read_image, resized
 from semisure.matchers import load_matcher, refines_source
 from semisure.matchers._stopwatch import seconds_on_cues, synchronise
 from semisure.types import Array, Matcher, Matrix3, Pair
@@ -48,6 +48,7 @@ class Setup:
     matcher: str
     size: Size | None = (1280, 960)  # None: as they are
     query_first: bool = False  # image 0 is a query and must be the refined side
+    upright: bool = False  # the size is turned for images taller than wide
     max_side: int | None = None  # the matcher's limit, px; None: its own
     weights: Path | None = None
     device: str | None = None
@@ -121,8 +122,7 @@ def _truth(pair: AnyPair, to0: Matrix3, to1: Matrix3) -> Matrix3 | PosedPair | N
 
 def _match(job: Job) -> dict[str, Array]:
     images = [read_image(path) for path in images_of(job.pair)]
-    size = job.setup.size
-    small = images if size is None else [resized(image, size) for image in images]
+    small = [_brought(image, job.setup) for image in images]
     matcher = _matcher(job.setup)
     start, cues = time.perf_counter(), seconds_on_cues()
     if _turned(job.setup):
@@ -138,6 +138,14 @@ def _match(job: Job) -> dict[str, Array]:
     arrays["seconds"] = np.array(seconds)
     arrays["cue_seconds"] = np.array([spent[k] - cues[k] for k in ("coarse", "fine")])
     return arrays
+
+
+def _brought(image: Image, setup: Setup) -> Image:
+    """The image at the size asked for."""
+    if setup.size is None:
+        return image
+    tall = setup.upright and image.shape[0] > image.shape[1]
+    return resized(image, setup.size[::-1] if tall else setup.size)
 
 
 def _turned(setup: Setup) -> bool:
@@ -167,6 +175,8 @@ def _file(job: Job) -> Path:
     }
     if _turned(setup):
         ingredients["turned"] = True
+    if setup.upright and setup.size is not None:
+        ingredients["upright"] = True
     text = json.dumps(ingredients, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
     return job.cache / setup.matcher / f"{key}.npz"

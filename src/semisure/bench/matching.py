@@ -16,7 +16,7 @@ def jobs(
     matcher: str,
     pairs: Sequence[tuple[AnyPair, Size | None]],
     *,
-    query_first: bool = False,
+    for_queries: bool = False,
 ) -> list[Job]:
     """A job for each pair at its size; None leaves the images as they are."""
     code = repr(fingerprint(matcher, options.weights))
@@ -26,7 +26,8 @@ def jobs(
             setup=Setup(
                 matcher=matcher,
                 size=size,
-                query_first=query_first,
+                query_first=for_queries,
+                upright=for_queries,
                 max_side=options.max_side,
                 weights=options.weights,
                 device=options.device,

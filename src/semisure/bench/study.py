@@ -125,13 +125,14 @@ class Study:
         matcher: str,
         pairs: Sequence[tuple[AnyPair, Size | None]],
         *,
-        query_first: bool = False,
+        for_queries: bool = False,
     ) -> list[Exported]:
         """Pairs and the size for each, None as they are, with their matches.
 
-        With `query_first` the matcher is turned so that it refines image 0.
+        For queries the matcher is turned so that it refines image 0, and images keep
+        their orientation: the size is turned for those taller than wide.
         """
-        jobs = matching.jobs(self.options, matcher, pairs, query_first=query_first)
+        jobs = matching.jobs(self.options, matcher, pairs, for_queries=for_queries)
         answers = self.map(matching.attempt, jobs, f"Matching, {matcher}")
         keep_going = self.options.keep_going
         exported, remark = matching.readable(answers, keep_going=keep_going)
