@@ -454,6 +454,19 @@ def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
     write_outcome("runtime", study.options, outcome, tmp_path)
 
 
+def test_tail_is_over_all_matches_and_observed_where_truth_is_known() -> None:
+    from semisure.bench.studies.tail import _total
+
+    about = {"matcher": "m", "data": "d"}
+    rows = [
+        {**about, "matches": 30, "known": 10, "predicted": 0.1, "observed": 0.5},
+        {**about, "matches": 10, "known": 0, "predicted": 0.5, "observed": None},
+        {**about, "matches": 0, "known": 0, "predicted": None, "observed": None},
+    ]
+    # (30 · 0.1 + 10 · 0.5) / 40 over all, and 0.5 of the ten whose error is known.
+    assert _total(rows, "m", "d") == (pytest.approx(0.2), 0.5, 3, 40, 10)
+
+
 def test_all_on_one_page_with_what_is_missing(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import eloftr as e  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
+from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
 
@@ -283,3 +284,12 @@ def test_what_is_wrong_gets_one_sentence(weights: Path, tmp_path: Path) -> None:
         e.EfficientLoFTR(weights=bad)
     with pytest.raises(InputError, match="fine_stages must be one of both, second"):
         e.EfficientLoFTR(weights=weights, fine_stages="first")
+
+
+def test_the_clock_counts_both_cues(weights: Path) -> None:
+    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
+    before = seconds_on_cues()
+    e.EfficientLoFTR(weights=weights, threshold=0.0)(texture(96, 96), texture(96, 96))
+    after = seconds_on_cues()
+    assert after["coarse"] > before["coarse"]
+    assert after["fine"] > before["fine"]

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 import network_parity as parity  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.matchers._gim_net import GimNet  # noqa: E402
+from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.matchers.gim import WEIGHTS, GimLoFTR, cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
@@ -85,3 +86,12 @@ def test_other_checkpoints_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=f"lacks the tensor {name}"):
         GimLoFTR(weights=path)
     assert "research" in WEIGHTS.licence
+
+
+def test_the_clock_counts_both_cues(checkpoint: Path) -> None:
+    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
+    before = seconds_on_cues()
+    GimLoFTR(weights=checkpoint, threshold=0.01)(*parity.photo_pair())
+    after = seconds_on_cues()
+    assert after["coarse"] > before["coarse"]
+    assert after["fine"] > before["fine"]

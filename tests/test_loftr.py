@@ -16,6 +16,7 @@ kornia = pytest.importorskip(
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
+from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.matchers.loftr import LoFTR  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
@@ -172,3 +173,12 @@ def test_what_is_wrong_gets_one_sentence(tmp_path: Path, weights: Path) -> None:
         loftr(np.zeros((20, 300), np.uint8), IMAGES[0])
     with pytest.raises(InputError, match="daisy is not a network: it takes no weights"):
         load_matcher("daisy", weights=weights)
+
+
+def test_the_clock_counts_both_cues(weights: Path) -> None:
+    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
+    before = seconds_on_cues()
+    LoFTR(weights=weights, threshold=0.0)(*IMAGES)
+    after = seconds_on_cues()
+    assert after["coarse"] > before["coarse"]
+    assert after["fine"] > before["fine"]

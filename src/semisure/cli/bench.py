@@ -19,6 +19,7 @@ from semisure.cli.options import (
     WeightsFile,
     complete_calibrations,
     complete_matchers,
+    complete_optimisers,
     parse_size,
 )
 from semisure.cli.progress import stages
@@ -81,7 +82,11 @@ CrossValidate = Annotated[
     ),
 ]
 OptimiserName = Annotated[
-    str, typer.Option(help="Of fitted laws: newton (ours) or powell (the paper's).")
+    str,
+    typer.Option(
+        help="Of fitted laws: newton (ours) or powell (the paper's).",
+        autocompletion=complete_optimisers,
+    ),
 ]
 PaletteName = Annotated[
     str,

@@ -52,6 +52,13 @@ def _devices(incomplete: str) -> list[str]:
     return starting_with(incomplete, ("cpu", "cuda", "mps"))
 
 
+def complete_optimisers(incomplete: str) -> list[str]:
+    """Names of optimisers."""
+    from semisure.calibration.fit_law import OPTIMISERS
+
+    return starting_with(incomplete, OPTIMISERS)
+
+
 def complete_calibrations(incomplete: str) -> list[str]:
     """Shipped calibrations, then files and folders as the shell would offer them."""
     from glob import escape, glob

@@ -184,13 +184,14 @@ def _draw_lines(
 ) -> None:
     """Dots for all, lines for an even sample; the last of the order on top."""
     target = matches.target + np.array([left, 0.0])
+    faint, dots = (colors * np.array([1, 1, 1, opacity]) for opacity in (0.55, 0.9))
     sample = order[:: max(1, len(order) // MAX_LINES)]
     lines = np.stack([matches.source[sample], target[sample]], axis=1)
     axes.add_collection(
-        LineCollection(list(lines), colors=colors[sample], linewidths=0.6, alpha=0.55)
+        LineCollection(list(lines), colors=faint[sample], linewidths=0.6)
     )
     for points in (matches.source, target):
-        axes.scatter(*points[order].T, s=5, c=colors[order], linewidths=0, alpha=0.9)
+        axes.scatter(*points[order].T, s=5, c=dots[order], linewidths=0)
 
 
 def spread_out(points: Points, candidates: Labels, count: int) -> Labels:
