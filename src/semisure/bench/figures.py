@@ -116,7 +116,7 @@ def _draw_areas(axes: Any, panel: Panel) -> None:
         (line,) = axes.plot(places, y, linewidth=1, label=label)
         areas = MAX_AREA * panel.counts[label] / largest
         axes.scatter(places, y, s=areas, color=line.get_color(), alpha=0.7)
-        axes.set_xticks(places, labels=list(x))
+        axes.set_xticks(places, labels=list(x), fontsize=8)
     axes.axhline(0.0, color="0.5", linewidth=0.8, linestyle=":")
 
 

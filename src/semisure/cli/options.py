@@ -12,9 +12,10 @@ import typer
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
 **coarse_std** (n × 2, px), **confidence** (n), **source_size**, **target_size**
-(width, height) and, where needed, **side** (0 or 1: the image that was refined), or a
-CSV with the columns x0, y0, x1, y1, confidence, fine_std_x, fine_std_y, coarse_std_x,
-coarse_std_y [, width0, height0, width1, height1, side].
+(width, height) and, where needed, **side** (0 or 1: the image that was refined) and
+**cell** (n × 2 × 3, px: the coarse cell that was chosen), or a CSV with the columns x0,
+y0, x1, y1, confidence, fine_std_x, fine_std_y, coarse_std_x, coarse_std_y [, width0,
+height0, width1, height1, side].
 """
 
 

@@ -21,7 +21,8 @@ from semisure.types import FloatArray, Labels, Mask, Matches, PerAxis, PerMatch,
 # Blue to red over pale yellow: distinct with any colour vision.
 COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
 ERROR_COLORS = LinearSegmentedColormap.from_list("error", COLOR_STOPS)
-PAPER_COLORS = LinearSegmentedColormap.from_list("paper", ("#1a9641", "#d7191c"))
+PAPER_STOPS = ("#1a9641", "#f5d327", "#d7191c")  # green to red, as the paper's
+PAPER_COLORS = LinearSegmentedColormap.from_list("paper", PAPER_STOPS)
 _COLORS: dict[Palette, LinearSegmentedColormap] = {
     "semisure": ERROR_COLORS,
     "paper": PAPER_COLORS,
