@@ -1,15 +1,16 @@
-"""Make the laws `daisy-scenes` and `xfeat-star-scenes` that come with the package.
+"""Make the laws `daisy`, `xfeat-star` and `xfeat-star-faithful` of the package.
 
     python scripts/calibrate_scenes.py daisy DATA src/semisure/data/calibrations
 
 DATA holds `photos/` (any), and below `depth/` and `posed/` folders of posed images with
 depth, as docs/evaluation.md describes. Views of photos and scenes in depth have the
-same say, scene by scene.
+same say, scene by scene. `--without NAME` leaves scenes out, to judge the law on them.
+A law with a location gets a twin without one, for the paper's arms.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,34 +71,57 @@ def views(photos: list[Path], matcher: Matcher) -> dict[str, list[ScenePair]]:
     return groups
 
 
-def main(name: str, data: Path, output: Path) -> None:
-    """Match, fit and write one matcher's law."""
-    matcher = semisure.load_matcher(name)
-    scenes: dict[str, list[ScenePair]] = views(find_images(data / "photos"), matcher)
+def scenes_below(
+    data: Path, matcher: Matcher, without: set[str]
+) -> dict[str, list[ScenePair]]:
+    """Views of the photos and every posed scene, matched."""
+    scenes = views(find_images(data / "photos"), matcher)
     for part in ("depth", "posed"):
         for cameras in sorted((data / part).rglob("cameras.txt")):
-            print(cameras.parent.name, flush=True)
-            scenes[cameras.parent.name] = posed_scene(cameras.parent, matcher)
-    planar = semisure.load_calibration(name)
-    calibration, report = fit_scenes(
-        scenes,
-        location=planar.location is not None,
-        matcher=name,
-        resolution=planar.resolution,
-        provenance={
-            "method": "scenes in depth and random views of photos",
-            "scenes": {key: len(pairs) for key, pairs in scenes.items()},
-            "semisure": __version__,
-            "numpy": np.__version__,
-            "opencv": cv2.__version__,
-        },
+            name = cameras.parent.name
+            if name not in without:
+                print(name, flush=True)
+                scenes[name] = posed_scene(cameras.parent, matcher)
+    return scenes
+
+
+def main() -> None:
+    """Match, fit and write one matcher's law, and its twin if it has a location."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("matcher")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("output", type=Path, help="Folder of the files.")
+    parser.add_argument("--without", nargs="*", default=[], help="Scenes left out.")
+    options = parser.parse_args()
+    name = options.matcher
+    planar = semisure.load_calibration(f"{name}-planar")
+    scenes = scenes_below(
+        options.data, semisure.load_matcher(name), set(options.without)
     )
-    # What a pair errs in common is a matter of views, whose truth is exact.
-    calibration = replace(calibration, shared_error=planar.shared_error)
-    semisure.save_calibration(calibration, output / f"{name}-scenes.json", report)
-    print(report.summary())
-    print(calibration.pairs)
+    located = planar.location is not None
+    twins = {name: located, f"{name}-faithful": False} if located else {name: False}
+    for file, location in twins.items():
+        calibration, report = fit_scenes(
+            scenes,
+            location=location,
+            matcher=name,
+            resolution=planar.resolution,
+            provenance={
+                "method": "scenes in depth and random views of photos",
+                "scenes": {key: len(pairs) for key, pairs in scenes.items()},
+                "semisure": __version__,
+                "numpy": np.__version__,
+                "opencv": cv2.__version__,
+            },
+        )
+        # What a pair errs in common is a matter of views, whose truth is exact.
+        calibration = replace(calibration, shared_error=planar.shared_error)
+        if located and not location:  # the paper's law: it does not adapt
+            calibration = replace(calibration, pairs=None)
+        semisure.save_calibration(calibration, options.output / f"{file}.json", report)
+        print(report.summary())
+        print(calibration.pairs)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    main()

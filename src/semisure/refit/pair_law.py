@@ -66,11 +66,7 @@ def pair_law_by_lines(
     `lines` are those of the matches less their location, as refits make them.
     """
     law, spread = error_law(matches, calibration), _spread_of(calibration)
-    rows = _evenly(len(matches))
-    density = partial(
-        _across_log_density, law.take(rows), lines.distance[rows], lines.normal[rows]
-    )
-    effects = most_likely_effects(density, len(matches), spread)
+    effects = _effects_by_lines(law, lines, spread)
     along = lines.normal[:, ::-1] ** 2  # squares of the line's direction
     return PairLaw(with_effects(law, effects, spread, along), _four(effects))
 
@@ -84,11 +80,42 @@ def pair_law_by_residuals(
     not count.
     """
     law, spread = error_law(matches, calibration), _spread_of(calibration)
+    effects = _effects_by_residuals(law, residual, spread)
+    return PairLaw(with_effects(law, effects, spread), _four(effects))
+
+
+def adapted_across(law: ErrorLaw, lines: Lines, spread: PairSpread | None) -> ErrorLaw:
+    """`law` for a refit by lines: adapted to the pair, but no wider along them.
+
+    Lines see errors across them only. Without a `spread` the law stays as it is.
+    """
+    if spread is None:
+        return law
+    return with_effects(law, _effects_by_lines(law, lines, spread), spread)
+
+
+def adapted_at(law: ErrorLaw, residual: PerAxis, spread: PairSpread | None) -> ErrorLaw:
+    """`law` adapted to the residuals of a model; as it is without a `spread`."""
+    if spread is None:
+        return law
+    return with_effects(law, _effects_by_residuals(law, residual, spread), spread)
+
+
+def _effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
+    rows = _evenly(len(law))
+    density = partial(
+        _across_log_density, law.take(rows), lines.distance[rows], lines.normal[rows]
+    )
+    return most_likely_effects(density, len(law), spread)
+
+
+def _effects_by_residuals(
+    law: ErrorLaw, residual: PerAxis, spread: PairSpread
+) -> Vector:
     rows = np.flatnonzero(np.isfinite(residual).all(axis=1))
     rows = rows[_evenly(len(rows))]
     density = partial(_axes_log_density, law.take(rows), residual[rows])
-    effects = most_likely_effects(density, len(matches), spread)
-    return PairLaw(with_effects(law, effects, spread), _four(effects))
+    return most_likely_effects(density, len(law), spread)
 
 
 def _spread_of(calibration: Calibration) -> PairSpread:

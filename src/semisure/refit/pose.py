@@ -33,6 +33,7 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
+from semisure.refit.pair_law import adapted_at
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
@@ -176,6 +177,10 @@ def _core_plus(
 ) -> Refit:
     law = _with_map(error_law(matches, calibration), matches)
     pose, iterations = _iterate(start, matches, camera, floored(law, matches))
+    if pose is not None and calibration.pairs is not None:
+        law = adapted_at(law, residuals(pose, camera, matches), calibration.pairs)
+        pose, more = _iterate(pose, matches, camera, floored(law, matches))
+        iterations += more
     return more_likely(
         pose,
         start,
@@ -193,7 +198,9 @@ def _core_plus(
 def _covariance(
     pose: Pose, matches: WorldMatches, camera: Camera, calibration: Calibration
 ) -> Matrix | None:
-    law = floored(_with_map(error_law(matches, calibration), matches), matches)
+    law = _with_map(error_law(matches, calibration), matches)
+    law = adapted_at(law, residuals(pose, camera, matches), calibration.pairs)
+    law = floored(law, matches)
     share = calibration.shared_error
     return covariance.of_pose(pose, matches, camera, law=law, shared_error=share)
 

@@ -31,7 +31,7 @@ from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.mixture import ErrorLaw
 from semisure.refit import weights
-from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines
+from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines, climb_lines
 from semisure.refit.climbing import climb
 from semisure.refit.initial import (
     FAR_PX,
@@ -108,8 +108,7 @@ def refit_relative(
         return no_start(initial, len(matches), method)
     law = error_law(matches, calibration)
     if method == "core+":
-        share = calibration.shared_error
-        return _core_plus(matches, law, start, *cameras, share)
+        return _core_plus(matches, law, start, *cameras, calibration)
     if method in ("depth-core", "depth-huber"):
         metric = _checked_depth(matches, depth, baseline)
         return _depth_assisted(method, matches, law, start, *cameras, *metric)
@@ -139,14 +138,14 @@ def _core_plus(
     start: Pose,
     K0: Matrix3,
     K1: Matrix3,
-    shared_error: float | None,
+    calibration: Calibration,
 ) -> Refit:
     first = AcrossLines.at(epipolar.CalibratedViews(start, K0, K1), matches, law)
     last, iterations, reason = first, 0, None
     if len(matches) < epipolar.MINIMAL_SAMPLE:
         reason = f"only {len(matches)} matches, a relative pose needs 5"
     else:
-        last, iterations = climb(first)
+        first, last, iterations = climb_lines(first, calibration.pairs)
         if not _has_parallax(last):
             reason = (
                 "the matches lie where a pure rotation puts them, so that the "
@@ -162,7 +161,7 @@ def _core_plus(
         last.weight(),
         iterations,
         (first.score, last.score),
-        partial(last.covariance, shared_error),
+        partial(last.covariance, calibration.shared_error),
     )
 
 
