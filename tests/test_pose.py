@@ -200,6 +200,8 @@ def test_a_camera_that_looks_away_is_left_alone() -> None:
     result = refit_pose(matches, CAMERA, CALIBRATION, away)
     assert result.reason == "every world point lies behind the initial camera"
     assert result.covariance is None
+    assert result.log_likelihood is not None
+    assert result.log_likelihood[0] == result.log_likelihood[1]
 
 
 def test_points_behind_the_camera_have_no_weight() -> None:
@@ -222,6 +224,13 @@ def test_too_few_matches_keep_the_start(count: int) -> None:
     few = matches.take(np.arange(count))
     result = refit_pose(few, CAMERA, CALIBRATION, truth)
     assert result.reason == f"{count} matches are too few, a pose needs 3"
+    assert np.array_equal(result.model, truth)
+    law = error_law(few, CALIBRATION)
+    expected = mixture.log_density(
+        law, few.points - se3.project(truth, CAMERA, few.world)
+    )
+    assert result.log_likelihood == pytest.approx([expected.sum(), expected.sum()])
+    assert result.covariance is None
 
 
 def test_wrong_intrinsics_show_in_what_the_pose_rests_on() -> None:
