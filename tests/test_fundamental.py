@@ -71,12 +71,6 @@ def test_derivatives_are_those_of_differences(views: Matches) -> None:
         assert np.allclose(J[:, k], slope, rtol=1e-6, atol=1e-4 * np.abs(J).max())
 
 
-def test_epipoles_are_the_null_vectors() -> None:
-    e0, e1 = fm.epipoles(TRUTH)
-    assert np.allclose(TRUTH @ e0, 0.0, atol=1e-12)
-    assert np.allclose(e1 @ TRUTH, 0.0, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", FUNDAMENTAL_ESTIMATORS)
 def test_every_estimator_finds_the_geometry(name: str, views: Matches) -> None:
     if name in ("poselib", "superansac"):
