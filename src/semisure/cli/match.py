@@ -34,7 +34,7 @@ def match(
     focal_from_exif: given.FromExif = False,
     estimator: options.EstimatorName = "magsac++",
     method: options.MethodName = "core+",
-    threshold_px: options.Threshold = 3.0,
+    threshold_px: options.PairThreshold = 3.0,
     max_side: options.MaxSide = None,
     device: options.Device = None,
     weights: options.WeightsFile = None,
@@ -49,8 +49,8 @@ def match(
 ) -> None:
     """Match two images: an expected error for each match, and a refitted model.
 
-    The model is found out: a homography where one plane, or a camera that only turned,
-    explains the matches, otherwise a fundamental matrix, or with intrinsics the
+    The matches decide on the model: a homography where one plane, or a camera that only
+    turned, explains them, otherwise a fundamental matrix, or with intrinsics the
     camera's motion. Images may have any size and be colour or grey; EXIF rotation is
     applied. Exit code 3: no model, or one that chance explains.
     """

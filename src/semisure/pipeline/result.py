@@ -34,7 +34,7 @@ from semisure.types import (
     Refit,
 )
 
-UNRELATED = 0.5  # chance of a meaningless model above which the images are called so
+UNRELATED = 0.5  # images are called so above this chance that the model means nothing
 PLANE = "one plane, or the camera only turned"
 DEPTH = "a scene in depth"
 NOTHING = "unrelated images"
@@ -97,7 +97,7 @@ class PairResult:
 
     @property
     def related(self) -> bool:
-        """False where nothing speaks for a common scene in the two images."""
+        """False where nothing shows that the two images have a scene in common."""
         return self.refit.model is not None and self.model_failure < UNRELATED
 
     @property

@@ -1,7 +1,7 @@
 """The refit weights of the paper's ablation, one function each.
 
-Every function returns ω (n,), the factor of each match's squared error. Weighted fits
-do not feel a common factor, so no weight is normalised.
+Every function returns ω (n,), the factor of each match's squared error. A factor that
+all weights share changes no fit, so none is normalised.
 """
 
 from __future__ import annotations
