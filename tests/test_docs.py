@@ -37,12 +37,12 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def chapters() -> list[tuple[str, list[str]]]:
     """Blocks that share their names, in order."""
-    found = []
+    pages = []
     for page in sorted(DOCS.glob("*.md")):
         code = blocks(page, "python")
-        found += [(page.name, [b]) for b in code] if page.name in ALONE else []
-        found += [(page.name, code)] if code and page.name not in ALONE else []
-    return found
+        pages += [(page.name, [b]) for b in code] if page.name in ALONE else []
+        pages += [(page.name, code)] if code and page.name not in ALONE else []
+    return pages
 
 
 @pytest.mark.parametrize(("name", "code"), chapters())
@@ -108,7 +108,7 @@ def test_the_summary_of_what_was_measured_has_its_numbers_from_the_tables() -> N
     assert [number for number in claimed if number not in printed] == []
 
 
-def test_the_limits_are_told() -> None:
+def test_the_limits_are_reported() -> None:
     text = (DOCS / "limits.md").read_text(encoding="utf-8")
     assert text.startswith("# When not to use it")
 
@@ -255,7 +255,7 @@ def test_commands_and_their_options_exist() -> None:
 
     from semisure.cli import app
 
-    known = typer.main.get_command(app)
+    group = typer.main.get_command(app)
     for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
         for block in blocks(page, ""):
             for line in block.replace("\\\n", " ").splitlines():
@@ -265,7 +265,7 @@ def test_commands_and_their_options_exist() -> None:
                 words = line.split()[1:]
                 if words == ["--help"]:
                     continue
-                command = known.commands[words[0]]
+                command = group.commands[words[0]]
                 options = {o for p in command.params for o in p.opts}
                 assert {w for w in words if w.startswith("-")} <= options, line
 

@@ -64,10 +64,10 @@ def test_documented_modules_keep_their_old_names(old: str, new: str) -> None:
         "import warnings, importlib\n"
         "warnings.simplefilter('error')\n"
         f"new = importlib.import_module('semisure.{new}')\n"
-        f"with warnings.catch_warnings(record=True) as told:\n"
+        f"with warnings.catch_warnings(record=True) as warned:\n"
         "    warnings.simplefilter('always')\n"
         f"    old = importlib.import_module('semisure.{old}')\n"
         "assert old is new and new.__spec__.name == new.__name__\n"
-        f"assert 'is now semisure.{new};' in str(told[0].message)\n"
+        f"assert 'is now semisure.{new};' in str(warned[0].message)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
