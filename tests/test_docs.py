@@ -11,7 +11,6 @@ import pytest
 
 import semisure
 import semisure.error_laws
-import semisure.estimators.homography
 import semisure.matchers
 from semisure.bench import BENCHES
 from semisure.estimators import (
@@ -19,6 +18,7 @@ from semisure.estimators import (
     POSE_ESTIMATOR_NAMES,
     RELATIVE_ESTIMATORS,
 )
+from semisure.estimators.fundamental import FUNDAMENTAL_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
 from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
 from semisure.types import LAW_NAMES
@@ -108,7 +108,7 @@ def test_the_summary_of_what_was_measured_has_its_numbers_from_the_tables() -> N
     assert [number for number in claimed if number not in printed] == []
 
 
-def test_the_limits_are_reported() -> None:
+def test_a_page_says_when_not_to_use_it() -> None:
     text = (DOCS / "limits.md").read_text(encoding="utf-8")
     assert text.startswith("# When not to use it")
 
@@ -145,8 +145,16 @@ def test_the_pages_benches_are_all_and_only_those_there_are() -> None:
 
 
 def test_tables_of_estimators_and_laws_are_complete() -> None:
-    for name in ESTIMATOR_NAMES:
-        assert f"``{name}``" in (semisure.estimators.homography.__doc__ or ""), name
+    rooms = {
+        "homography": ESTIMATOR_NAMES,
+        "fundamental": FUNDAMENTAL_ESTIMATORS,
+        "pose": POSE_ESTIMATOR_NAMES,
+        "relative": RELATIVE_ESTIMATORS,
+    }
+    for room, names in rooms.items():
+        table = importlib.import_module(f"semisure.estimators.{room}").__doc__ or ""
+        listed = re.findall(r"^``([^`]+)``", table, re.MULTILINE)
+        assert sorted(listed) == sorted(names), room
     for name in LAW_NAMES:
         assert f"``{name}``" in (semisure.error_laws.__doc__ or ""), name
 

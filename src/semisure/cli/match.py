@@ -15,7 +15,6 @@ from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.io.images import Image
-    from semisure.pipeline import PairResult
 
 
 @app.command(
@@ -90,7 +89,9 @@ def match(
         for path in output or []:
             documents.write_result(path, result)
         if picture is not None:
-            _draw(picture, images, result)
+            from semisure.report.pair import write_picture
+
+            write_picture(picture, images, result)
         if report is not None:
             from semisure.report.pair import write_pair_page
 
@@ -117,12 +118,3 @@ def match(
 
 def _size(image: Image) -> tuple[int, int]:
     return image.shape[1], image.shape[0]
-
-
-def _draw(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
-    from semisure.io.atomic import write_atomically
-    from semisure.report.pair import picture_of
-    from semisure.report.plots import png
-
-    figure = picture_of(images, result)
-    write_atomically(path, lambda file: file.write(png(figure)))
