@@ -113,6 +113,17 @@ def test_a_page_says_when_not_to_use_it() -> None:
     assert text.startswith("# When not to use it")
 
 
+def test_every_entry_of_the_reference_has_an_example() -> None:
+    """The examples are doctests, which pytest runs with the modules."""
+    text = (DOCS / "reference.md").read_text(encoding="utf-8")
+    names = re.findall(r"^::: ([\w.]+)\.(\w+)$", text, re.MULTILINE)
+    assert len(names) > 30
+    for module, name in names:
+        entry = getattr(importlib.import_module(module), name)
+        if callable(entry):  # modules are described, not called
+            assert ">>> " in (entry.__doc__ or ""), f"{module}.{name}"
+
+
 def test_every_page_is_in_the_navigation() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in DOCS.glob("*.md"):

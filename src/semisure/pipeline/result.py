@@ -47,6 +47,13 @@ class PairResult:
     `matches` are as the matcher gave them, and what is said of each, its expected
     error included, is said of those points. Where the calibration has a location,
     ``semisure.without_bias(result.matches, result.calibration)`` takes it off.
+
+    >>> from semisure.pipeline import refit_matches
+    >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=500)
+    >>> result = refit_matches(matches, EXAMPLE_CALIBRATION)
+    >>> result.kind, result.finding, result.expected_px.shape
+    ('homography', 'one plane, or the camera only turned', (500,))
     """
 
     matches: Matches
