@@ -1,4 +1,4 @@
-"""The law of a pair after it has seen the pair's geometry, estimated from matches."""
+"""The law adapted to a pair by the geometry that is estimated from its matches."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 ==================  ================================================================
 ``planar``          shipped, made from random views of flat photos
 ``shipped``         the matcher's default as it is
-``scenes``          shipped, made from scenes in depth as well; it may know this one
+``scenes``          shipped, made from scenes in depth too, this one perhaps among them
 ``given``           that of ``--calibration``
 ``left out``        fitted to the other scenes of the data, and to views of photos
 ``adapted``         that one after it has seen the geometry estimated from the pair
@@ -104,12 +104,12 @@ def _judge(
     if adapts:
         planar = pair.F_01 is None
         adapted = adapted_law(pair.matches, calibration, planar=planar)
-        if adapted is not None:  # else what is said before a geometry is found
+        if adapted is not None:  # else the law stays as it was before
             law, effects = (
                 adapted.law,
                 dict(zip(_EFFECTS, adapted.effects, strict=True)),
             )
-    known = np.asarray(np.isfinite(pair.residual).all(axis=1))
-    scores = Scores.of(law.take(known), pair.residual[known])
+    finite = np.asarray(np.isfinite(pair.residual).all(axis=1))
+    scores = Scores.of(law.take(finite), pair.residual[finite])
     row = {"pair": exported.name, "matches": len(scores), **scores.numbers()}
     return scores, {**row, **effects}

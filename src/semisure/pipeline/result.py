@@ -34,7 +34,7 @@ from semisure.types import (
     Refit,
 )
 
-UNRELATED = 0.5  # chance of a meaningless model above which the images are called so
+UNRELATED = 0.5  # images are called so above this chance that the model means nothing
 PLANE = "one plane, or the camera only turned"
 DEPTH = "a scene in depth"
 NOTHING = "unrelated images"
@@ -47,6 +47,13 @@ class PairResult:
     `matches` are as the matcher gave them, and what is said of each, its expected
     error included, is said of those points. Where the calibration has a location,
     ``semisure.without_bias(result.matches, result.calibration)`` takes it off.
+
+    >>> from semisure.pipeline import refit_matches
+    >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=500)
+    >>> result = refit_matches(matches, EXAMPLE_CALIBRATION)
+    >>> result.kind, result.finding, result.expected_px.shape
+    ('homography', 'one plane, or the camera only turned', (500,))
     """
 
     matches: Matches
@@ -97,7 +104,7 @@ class PairResult:
 
     @property
     def related(self) -> bool:
-        """False where nothing speaks for a common scene in the two images."""
+        """False where nothing shows that the two images have a scene in common."""
         return self.refit.model is not None and self.model_failure < UNRELATED
 
     @property

@@ -12,7 +12,7 @@ length give each point its place, and one weighted fit of the reprojection follo
 of the error *across* it, the error along it integrated out
 (:mod:`semisure.refit.line_law`).
 The likelihood of all matches is climbed on R and the unit sphere of t, five numbers,
-by damped Gauss–Newton steps of which none is taken that loses likelihood.
+by damped Gauss–Newton steps; a step that would lower the likelihood is not taken.
 
 Every method takes raw matches: a calibrated location is taken off first.
 """
@@ -236,24 +236,24 @@ def _depth_assisted(
     depth: PerMatch,
     baseline: float,
 ) -> Refit:
-    known = np.isfinite(depth) & (depth > 0)
-    if known.sum() < epipolar.MINIMAL_SAMPLE:
-        reason = f"only {known.sum()} matches have a depth, a relative pose needs 5"
+    has_depth = np.isfinite(depth) & (depth > 0)
+    if has_depth.sum() < epipolar.MINIMAL_SAMPLE:
+        reason = f"only {has_depth.sum()} matches have a depth, a relative pose needs 5"
         return kept(len(matches), start, method, reason)
-    seen = matches.take(known)
+    used, used_depth = matches.take(has_depth), depth[has_depth]
 
     def look(P_01: Pose) -> tuple[FloatArray, FloatArray]:
-        r, J = epipolar.reprojection(P_01, seen, K0, K1, depth[known], baseline)
+        r, J = epipolar.reprojection(P_01, used, K0, K1, used_depth, baseline)
         return far_not_undefined(r).ravel(), J.reshape(-1, 5)
 
     at_start = look(start)[0].reshape(-1, 2)
     if method == "depth-huber":
         weight = weights.huber(at_start)
     else:
-        weight = weights.core(law.take(known), at_start)
+        weight = weights.core(law.take(has_depth), at_start)
     # A point behind the camera has no reprojection to improve.
     weight[np.abs(at_start).max(axis=1) >= FAR_PX] = 0.0
     view, iterations = climb(_Squares(start, look, np.repeat(weight, 2)))
     of_all = np.zeros(len(matches))
-    of_all[known] = weight
+    of_all[has_depth] = weight
     return made(view.P_01, start, method, of_all, iterations)

@@ -42,9 +42,9 @@ class PairSpread:
     gate: tuple[float, float]  # added to the gate's logit
     coarse: tuple[float, float]  # log of a factor of the coarse scales
     background: tuple[float, float]  # logit of failing whatever the cues say
-    along_fine: float = 0.0  # more of the first along a line
-    along_gate: float = 0.0  # of the second and the fourth
-    along_coarse: float = 0.0  # of the third
+    along_fine: float = 0.0  # added to `fine` along a line
+    along_gate: float = 0.0  # added to `gate` and to `background` along a line
+    along_coarse: float = 0.0  # added to `coarse` along a line
     carry: float = 1.0  # share of a pair's effects, less their means, along a line
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class Calibration:
     doubt_slope: float  # k_m, logit per nat
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
-    shared_error: float | None = None  # a factor of what a pair errs in common
+    shared_error: float | None = None  # factor of the error that a pair's matches share
     pairs: PairSpread | None = None  # how pairs differ; None as in the paper
     law: LawName = "mixture"
     matcher: str = "unknown"
