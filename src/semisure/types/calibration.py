@@ -46,6 +46,8 @@ class PairSpread:
     along_gate: float = 0.0  # added to `gate` and to `background` along a line
     along_coarse: float = 0.0  # added to `coarse` along a line
     carry: float = 1.0  # share of a pair's effects, less their means, along a line
+    # What describes matches best whose pair is unknown: wider than the means.
+    usual: tuple[float, float, float, float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("fine", "gate", "coarse", "background"):
@@ -59,6 +61,8 @@ class PairSpread:
         for name in ("along_fine", "along_gate", "along_coarse", "carry"):
             number = as_numbers(name, getattr(self, name), 1)[0]
             object.__setattr__(self, name, number)
+        if self.usual is not None:
+            object.__setattr__(self, "usual", as_numbers("usual", self.usual, 4))
 
     @property
     def means(self) -> tuple[float, float, float, float]:
