@@ -115,7 +115,7 @@ def unfitted(options: Options, matcher: str) -> tuple[Calibrations, str]:
         calibrations, files = given(options, options.calibration)
         return calibrations, f"{matcher}: {files}."
     remark = (
-        f"{matcher}: the shipped calibration, from random views of photos; "
-        "nothing was fitted to these pairs."
+        f"{matcher}: the shipped calibration, from random views of photos, and for "
+        "how pairs differ from scenes in depth."
     )
     return shipped(matcher), remark

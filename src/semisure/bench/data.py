@@ -117,8 +117,8 @@ def pairs_of(
 ) -> Sequence[AnyPair]:
     """The pairs of a folder; a limit takes them evenly.
 
-    Pairs `held_out` are to calibrate on. The bound on the triangulation angle holds for
-    lists, which state it.
+    Pairs `held_out` are to calibrate on. Only lists state the triangulation angle, so
+    its bound applies to them alone.
     """
     limit, views = options.limit, options.views
     drawn = options.seed, options.cache / "views"

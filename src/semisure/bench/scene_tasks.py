@@ -22,7 +22,7 @@ from semisure.bench.study import Study
 from semisure.io.files import load_calibration
 from semisure.types import Calibration
 
-Laws = dict[str, tuple[Calibration | None, bool]]  # a law, and whether it adapts
+Laws = dict[str, tuple[Calibration | None, bool]]  # by name; and whether it adapts
 
 
 def tasks_of(study: Study, matcher: str) -> list[Task]:
@@ -39,12 +39,12 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
             in_depth=scene.in_depth,
             law=name,
             pairs=scene.judged,
-            calibration=law,
+            calibration=calibration,
             location=location,
             adapts=adapts,
         )
         for scene in scenes
-        for name, (law, adapts) in _laws(ready, learnt[scene.name]).items()
+        for name, (calibration, adapts) in _laws(ready, learnt[scene.name]).items()
     ]
 
 
@@ -65,10 +65,10 @@ def _ready_laws(matcher: str, given: str | None) -> dict[str, Calibration]:
 def _laws(ready: dict[str, Calibration], left_out: Calibration | None) -> Laws:
     """All laws to be judged on a scene, in the order of the table."""
     laws: Laws = {}
-    for name, law in ready.items():
-        laws[name] = law, False
-        if law.pairs is not None:
-            laws[f"{name}, {ADAPTED}"] = law, True
+    for name, calibration in ready.items():
+        laws[name] = calibration, False
+        if calibration.pairs is not None:
+            laws[f"{name}, {ADAPTED}"] = calibration, True
     if left_out is not None:
         laws |= {LEFT_OUT: (left_out, False), ADAPTED: (left_out, True)}
     return laws | {WITH_TRUTH: (None, False)}
