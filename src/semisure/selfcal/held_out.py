@@ -27,6 +27,8 @@ class Trust:
     nll: float
     ece_px: float
     spearman: float
+    inside_50: float  # share of axes in the central interval of 50 %
+    inside_90: float
     expected: PerMatch  # px, for a reliability plot
     observed: PerMatch  # px
 
@@ -46,6 +48,7 @@ def trial(observations: Observations, calibration: Calibration) -> Trust:
     expected = mixture.expected_abs_error(law)
     errors = np.abs(observations.residual)
     observed = errors.mean(axis=1)
+    off = np.abs(2.0 * mixture.cdf(law, observations.residual) - 1.0)
     return Trust(
         matches=len(observations),
         pairs=len(np.unique(observations.pair)),
@@ -54,6 +57,8 @@ def trial(observations: Observations, calibration: Calibration) -> Trust:
         expected_beyond=float(mixture.prob_beyond(law, TAIL_PX).mean()),
         observed_beyond=float((errors > TAIL_PX).mean()),
         nll=float(nll_per_match(observations, calibration).mean()),
+        inside_50=float((off < 0.5).mean()),
+        inside_90=float((off < 0.9).mean()),
         ece_px=metrics.expected_calibration_error(expected, observed),
         spearman=metrics.spearman(expected, observed),
         expected=expected,

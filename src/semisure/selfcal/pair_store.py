@@ -1,4 +1,4 @@
-"""Finished pairs on disk, so that an interrupted calibration goes on where it stopped."""
+"""Finished pairs on disk, from which an interrupted calibration goes on."""
 
 from __future__ import annotations
 
