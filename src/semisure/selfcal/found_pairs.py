@@ -80,12 +80,16 @@ class FoundPair:
         return parts if len(parts) == len(answers) else []
 
     def _by_plane(self, judged: Mask, calibration: Calibration) -> Distances | None:
-        refit = refit_homography(self.matches.take(~judged), calibration, self.model)
-        if refit.model is None or refit.reason is not None:
+        others = self.matches.take(~judged)
+        # A start of their own: a refit may keep its start, and this model has seen all.
+        start = refit_homography(others, calibration, self.model, method="core")
+        if start.model is None or start.reason is not None:
             return None
+        H = refit_homography(others, calibration, start.model).model
+        assert H is not None  # the start, at least
         matches = self.matches.take(judged)
         unbiased, _ = without_bias(matches, calibration)
-        residual = far_not_undefined(plane.residual(refit.model, unbiased))
+        residual = far_not_undefined(plane.residual(H, unbiased))
         floor = MODEL_FLOOR * _diagonal(matches) / np.sqrt(2.0)  # two scales share it
         return Distances.of_axes(matches, residual, floor)
 
