@@ -168,7 +168,7 @@ def test_views_of_known_truth_hold_the_axis_that_no_line_shows() -> None:
 
 
 def test_what_the_geometry_is_off_is_not_the_matches_fault() -> None:
-    """Lines moved by a Laplace error of 1 px each way are told so, and the law holds."""
+    """Lines off by two Laplace errors of 1 px: if that is told, the law holds."""
     rng = np.random.default_rng(3)
     parts = []
     for seed, P in enumerate(views(12)):

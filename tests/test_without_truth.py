@@ -25,7 +25,7 @@ from semisure.selfcal.without_truth import (
 )
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Calibration, Matches, PerAxis
-from test_by_lines import K, SIDEWAYS, TRUTH, WRONG, views
+from test_by_lines import SIDEWAYS, TRUTH, WRONG, K, views
 
 
 def found(start: Calibration, count: int = 8, **options) -> list[FoundPair]:
