@@ -58,12 +58,12 @@ class SelfCalSettings:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SelfCalibration:
-    """The calibration of a matcher, its fit, and its trial on held-out photos."""
+    """The calibration of a matcher, its fit, and its trial on what was held out."""
 
     calibration: Calibration
     report: FitReport
     trust: Trust
-    skipped: tuple[str, ...]  # photos that could not be used, with the reason
+    skipped: tuple[str, ...]  # photos and pairs that were left out, with the reason
 
 
 def self_calibrate(

@@ -90,6 +90,20 @@ def calibrate_scenes(
         Of the matcher. The law shipped under it, if any, is where the fit begins.
     cache, begin
         As in :func:`semisure.self_calibrate`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from semisure.io.images import write_png
+    >>> from semisure.matchers import load_matcher
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> blobs = np.random.default_rng(0).integers(0, 255, (40, 50), np.uint8)
+    >>> wall = blobs.repeat(5, 0).repeat(5, 1)
+    >>> for k in range(3):  # a camera that moves along a wall
+    ...     write_png(folder / f"{k}.png", wall[:, 9 * k : 9 * k + 220])
+    >>> result = calibrate_scenes(load_matcher("daisy"), [folder], name="daisy")
+    >>> sum(result.calibration.provenance["scenes"].values()), result.trust.pairs
+    (2, 1)
     """
     settings = settings or SceneSettings()
     views, start = _start(matcher, photos, settings, name, cache, begin)
