@@ -203,7 +203,7 @@ def test_intrinsics_are_those_of_the_files(
         given.append(cameras)
         return "not looked at"
 
-    monkeypatch.setattr("semisure.selfcal.from_scenes.find_pair", watching)
+    monkeypatch.setattr("semisure.selfcal.scene_matching.find_pair", watching)
     for camera in ({"intrinsics": (300.0, 300.0, 159.5, 119.5)}, {"fov_deg": 56.1449}):
         settings = SceneSettings(max_side=160, **camera)
         scene = listed(room, tmp_path, [(0, 1)])

@@ -6,8 +6,9 @@ from semisure.selfcal.from_photos import (
     SelfCalSettings,
     self_calibrate,
 )
-from semisure.selfcal.from_scenes import SceneSettings, calibrate_scenes
+from semisure.selfcal.from_scenes import calibrate_scenes
 from semisure.selfcal.held_out import Trust, trial
+from semisure.selfcal.scene_matching import SceneSettings
 
 __all__ = [
     "MapSource",
