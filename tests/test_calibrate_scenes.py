@@ -351,9 +351,10 @@ def test_posed_images_with_depth_tell_the_truth_beside_scenes(
     law = load_calibration(tmp_path / "map.json")
     assert law.provenance["maps"] == {"boards": "posed images with depth"}
     assert law.resolution == (240, 180)
-    run("--map", boards, "--scene", room, "-o", tmp_path / "both.json")
+    twice = "--map", boards, "--map", boards  # as two of the same name would be
+    run(*twice, "--scene", room, "-o", tmp_path / "both.json")
     both = load_calibration(tmp_path / "both.json").provenance
-    assert both["maps"] == {"boards": "posed images with depth"}
+    assert {*both["maps"]} == {"boards", "boards (2)"}
     assert both["scenes"]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog="Examples: `semisure calibrate --photos ~/Pictures/street -o theta.json`; "
+    epilog="Example: `semisure calibrate --photos ~/Pictures/street -o theta.json`; "
     "your own scenes: `semisure calibrate --scene ~/Pictures/church --scene walk.mp4 "
     "--photos ~/Pictures -o theta.json`; a reconstruction: `semisure calibrate "
     "--map sparse/0 --images images -o theta.json`"

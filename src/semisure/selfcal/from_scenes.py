@@ -86,17 +86,26 @@ def calibrate_scenes(
     settings = settings or SceneSettings()
     views, start = _start(matcher, photos, settings, name, cache, begin)
     work = SceneWork(matcher, settings, cache, begin)
-    mapped = [work.mapped(source) for source in maps]
+    mapped = _named([work.mapped(source) for source in maps])
     matched = {str(path): work.matched(path) for path in scenes}
     skipped = [
         *(views.skipped if views else ()),
-        *(s for m in mapped for s in m.left_out),
+        *(s for m in mapped.values() for s in m.left_out),
     ]
     if not matched:
         result = _with_truth(mapped, views, start, work)
     else:
         result = _without_truth(matched, mapped, views, start, work)
     return replace(result, skipped=(*skipped, *result.skipped))
+
+
+def _named(mapped: Sequence[MapScene]) -> dict[str, MapScene]:
+    """Maps by name; COLMAP calls every first model 0."""
+    named: dict[str, MapScene] = {}
+    for scene in mapped:
+        known = scene.name in named
+        named[f"{scene.name} ({len(named) + 1})" if known else scene.name] = scene
+    return named
 
 
 def _start(
@@ -140,7 +149,7 @@ def parted(
 
 def _without_truth(
     matched: Mapping[str, SceneMatches],
-    mapped: Sequence[MapScene],
+    mapped: Mapping[str, MapScene],
     views: Views | None,
     start: Calibration,
     work: SceneWork,
@@ -171,11 +180,11 @@ def _without_truth(
         replace(start, resolution=size),
         along,
         views=views.fitted if views else (),
-        known={scene.name: scene.pairs for scene in mapped if scene.pairs},
+        known={f"map {name}": s.pairs for name, s in mapped.items() if s.pairs},
         provenance=work.provenance(
             "scenes without truth, by errors across epipolar lines",
             scenes={name: len(pairs) for name, pairs in fitted.items()},
-            maps={scene.name: scene.method for scene in mapped},
+            maps={name: scene.method for name, scene in mapped.items()},
             photos=views.photos if views else 0,
             left_out=skipped,
             errors_along_lines_from=taught_by,
@@ -190,15 +199,18 @@ def _without_truth(
 
 
 def _with_truth(
-    mapped: Sequence[MapScene], views: Views | None, start: Calibration, work: SceneWork
+    mapped: Mapping[str, MapScene],
+    views: Views | None,
+    start: Calibration,
+    work: SceneWork,
 ) -> SelfCalibration:
-    if not any(scene.pairs for scene in mapped):
+    if not any(scene.pairs for scene in mapped.values()):
         raise FileError(
             "A calibration from maps needs matches near points of known place, but "
             "there are too few in all of its pairs."
         )
     fitted, held_out = parted(
-        {scene.name: scene.pairs for scene in mapped}, work.settings.held_out
+        {name: scene.pairs for name, scene in mapped.items()}, work.settings.held_out
     )
     tested = [pair.known() for pair in held_out]
     if views is not None:
@@ -218,7 +230,7 @@ def _with_truth(
         provenance=work.provenance(
             "maps with truth",
             scenes={name: len(pairs) for name, pairs in fitted.items()},
-            maps={scene.name: scene.method for scene in mapped},
+            maps={name: scene.method for name, scene in mapped.items()},
             photos=views.photos if views else 0,
         ),
     )
