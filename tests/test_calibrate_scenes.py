@@ -69,22 +69,23 @@ def run(*arguments: object) -> str:
 @pytest.mark.slow
 def test_a_folder_gives_the_pairs_that_overlap(room: Path) -> None:
     ticks: list[tuple[int, int]] = []
-    scene = find_pairs(room, 40, lambda *tick: ticks.append(tick))
+    scene = find_pairs(room, 40, tick=lambda *tick: ticks.append(tick))
     assert ticks[-1] == (15, 15)  # all pairs of six images
     assert ("0.png", "1.png") in scene.pairs
     assert not any("other.png" in pair for pair in scene.pairs)
-    few = find_pairs(room, 3)
+    few = find_pairs(room, 3, 160)
     assert len(few.pairs) == 3
     assert few.pairs[0] == scene.pairs[0]  # from the easiest on
-    assert few.read("0.png", 160).shape == (120, 160, 3)
+    assert few.read("0.png").shape == (120, 160, 3)
 
 
 def test_a_video_gives_frames_some_steps_apart(video: Path) -> None:
-    scene = find_pairs(video, 6)
+    scene = find_pairs(video, 6, 160)
     frames = [[int(name.split()[1]) for name in pair] for pair in scene.pairs]
     assert {b - a for a, b in frames} == {4, 8, 16}  # 32 are more than there are
     assert len(frames) == 6
-    assert scene.full("frame 0").shape == (240, 320, 3)
+    assert scene.read("frame 0").shape == (120, 160, 3)
+    assert scene.size_of("frame 0") == SIZE
     assert len(scene.made_of()) == len(scene.images) + 6
 
 

@@ -13,7 +13,8 @@ hardest: a law of easy pairs only would be too sure of itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,7 @@ CANDIDATES = 4  # thumbnails' pairs that are looked at for each that is wanted
 ALL_PAIRS = 400  # fewer than these are all looked at
 
 Names = tuple[str, str]
+Size = tuple[int, int]  # width, height
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -45,22 +47,34 @@ class ImagePairs:
     """The images of a scene and the pairs to match."""
 
     name: str
-    images: Mapping[str, Path | Image]  # files, or the frames of a video
+    images: Mapping[
+        str, Path | Image
+    ]  # files, or a video's frames as `read` gives them
     pairs: Sequence[Names]
+    max_side: int  # larger images are reduced to this, px
     skipped: tuple[str, ...] = ()  # what could not be used, with the reason
-    source: Path | None = None  # the video
+    video: Path | None = None
+    frame_size: Size | None = None  # of the video
 
-    def read(self, name: str, max_side: int) -> Image:
-        """An image, its longer side at most `max_side`."""
-        return reduced(self.full(name), max_side)
-
-    def full(self, name: str) -> Image:
+    def read(self, name: str) -> Image:
+        """An image, reduced."""
         image = self.images[name]
-        return read_image(image) if isinstance(image, Path) else image
+        if isinstance(image, Path):
+            return reduced(read_image(image), self.max_side)
+        return image
+
+    def size_of(self, name: str) -> Size:
+        """Width and height of an image before it was reduced."""
+        image = self.images[name]
+        if isinstance(image, Path):
+            height, width = read_image(image).shape[:2]
+            return width, height
+        assert self.frame_size is not None
+        return self.frame_size
 
     def made_of(self) -> list[list[str]]:
         """What a cache of these pairs rests on."""
-        whole = "" if self.source is None else digest([self.source])
+        whole = "" if self.video is None else digest([self.video])
         contents = []
         for name in sorted({name for pair in self.pairs for name in pair}):
             image = self.images[name]
@@ -70,16 +84,18 @@ class ImagePairs:
         return [*contents, *(list(pair) for pair in self.pairs)]
 
 
-def find_pairs(path: Path, limit: int, tick: Tick = silent) -> ImagePairs:
+def find_pairs(
+    path: Path, limit: int, max_side: int = 640, tick: Tick = silent
+) -> ImagePairs:
     """At most `limit` pairs of a folder, a video or a list."""
     if path.is_dir():
-        return _of_folder(path, limit, tick)
+        return _of_folder(path, limit, max_side, tick)
     if not path.exists():
         raise FileError(f"There is no scene {path}.")
     if path.suffix.lower() in VIDEO_SUFFIXES:
-        return _of_video(path, limit)
+        return _of_video(path, limit, max_side)
     if path.suffix.lower() in LIST_SUFFIXES:
-        return _of_list(path, limit)
+        return _of_list(path, limit, max_side)
     raise FileError(
         f"{path} is no scene: give a folder of overlapping photos, a video "
         f"({', '.join(sorted(VIDEO_SUFFIXES))}), or a text file with two image names "
@@ -87,7 +103,7 @@ def find_pairs(path: Path, limit: int, tick: Tick = silent) -> ImagePairs:
     )
 
 
-def _of_list(path: Path, limit: int) -> ImagePairs:
+def _of_list(path: Path, limit: int, max_side: int) -> ImagePairs:
     """The pairs that a file names, each side by side with a comma or blanks."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -108,10 +124,10 @@ def _of_list(path: Path, limit: int) -> ImagePairs:
         raise FileError(f"{path} names no pair: expected two image names a line.")
     chosen = evenly(pairs, limit)
     images = {name: path.parent / name for pair in chosen for name in pair}
-    return ImagePairs(name=path.stem, images=images, pairs=chosen)
+    return ImagePairs(name=path.stem, images=images, pairs=chosen, max_side=max_side)
 
 
-def _of_video(path: Path, limit: int) -> ImagePairs:
+def _of_video(path: Path, limit: int, max_side: int) -> ImagePairs:
     """Frames some steps apart, evenly along the video, every step as often."""
     total = sum(1 for _ in _frames(path, set()))
     steps = [step for step in VIDEO_STEPS if step < total]
@@ -125,28 +141,34 @@ def _of_video(path: Path, limit: int) -> ImagePairs:
         step = steps[k % len(steps)]
         first = k * (total - step) // limit
         chosen.append((first, first + step))
-    chosen = list(dict.fromkeys(chosen))
     wanted = {frame for pair in chosen for frame in pair}
-    images = {
-        f"frame {k}": frame
-        for k, frame in enumerate(_frames(path, wanted))
-        if frame is not None
-    }
-    pairs = [(f"frame {a}", f"frame {b}") for a, b in chosen]
-    decoded = [pair for pair in pairs if images.keys() >= {*pair}]
-    return ImagePairs(name=path.stem, images=images, pairs=decoded, source=path)
+    images: dict[str, Path | Image] = {}
+    size = None
+    for k, frame in enumerate(_frames(path, wanted)):
+        if frame is not None:
+            size = frame.shape[1], frame.shape[0]
+            images[f"frame {k}"] = reduced(frame, max_side)
+    pairs = [(f"frame {a}", f"frame {b}") for a, b in dict.fromkeys(chosen)]
+    return ImagePairs(
+        name=path.stem,
+        images=images,
+        pairs=[pair for pair in pairs if images.keys() >= {*pair}],
+        max_side=max_side,
+        video=path,
+        frame_size=size,
+    )
 
 
-def _frames(path: Path, wanted: set[int]) -> list[Image | None]:
-    """A list as long as the video, with the frames that are wanted."""
+def _frames(path: Path, wanted: set[int]) -> Iterator[Image | None]:
+    """One after the other, decoded where they are wanted, else None."""
     video = cv2.VideoCapture(str(path))
-    frames: list[Image | None] = []
     try:
-        while video.grab():
-            frames.append(_decoded(video) if len(frames) in wanted else None)
+        for k in itertools.count():
+            if not video.grab():
+                break
+            yield _decoded(video) if k in wanted else None
     finally:
         video.release()
-    return frames
 
 
 def _decoded(video: cv2.VideoCapture) -> Image | None:
@@ -154,7 +176,7 @@ def _decoded(video: cv2.VideoCapture) -> Image | None:
     return np.ascontiguousarray(frame[:, :, ::-1], np.uint8) if good else None
 
 
-def _of_folder(folder: Path, limit: int, tick: Tick) -> ImagePairs:
+def _of_folder(folder: Path, limit: int, max_side: int, tick: Tick) -> ImagePairs:
     """Pairs whose thumbnails agree on a geometry, evenly from easy to hard."""
     images, skipped = {}, []
     thumbnails: dict[str, Image] = {}
@@ -183,6 +205,7 @@ def _of_folder(folder: Path, limit: int, tick: Tick) -> ImagePairs:
         name=folder.resolve().name,
         images=images,
         pairs=evenly(from_easy, limit),
+        max_side=max_side,
         skipped=tuple(skipped),
     )
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from math import radians, tan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.geometry.camera import Camera
+from semisure.geometry.camera import Camera, centred, focal_of
 from semisure.pipeline.models import Cameras
 from semisure.selfcal.found_pairs import FoundPair, find_pair
 from semisure.selfcal.from_maps import MapScene, MapSource, map_scene, told
 from semisure.selfcal.from_photos import Begin, SelfCalSettings, versions
 from semisure.selfcal.image_pairs import ImagePairs, find_pairs
 from semisure.selfcal.pair_store import PairStore, described, identified
-from semisure.types import Calibration, Matcher, Matches, Matrix3
+from semisure.types import Calibration, Matcher, Matches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,8 @@ class SceneWork:
 
     def matched(self, path: Path) -> SceneMatches:
         limit, max_side = self.settings.pairs, self.settings.max_side
-        images = find_pairs(path, limit, self.begin(f"Pairing {path.name}"))
+        tick = self.begin(f"Pairing {path.name}")
+        images = find_pairs(path, limit, max_side, tick)
         made_of: dict[str, Any] = {}
         if self.cache is not None:
             made_of["matcher"] = identified(self.matcher)
@@ -79,7 +79,7 @@ class SceneWork:
         for k, pair in enumerate(images.pairs):
             known = store.load(k)
             if known is None:
-                image0, image1 = (images.read(name, max_side) for name in pair)
+                image0, image1 = (images.read(name) for name in pair)
                 matches = self.matcher(image0, image1)
                 known = store.save(k, (matches, np.full_like(matches.target, np.nan)))
             matched.append(known[0])
@@ -124,7 +124,7 @@ class SceneWork:
         """Intrinsics at the size that was matched, if any were given."""
         sizes = matches.source_size, matches.target_size
         if self.settings.intrinsics is not None:
-            whole = [images.full(name).shape[1::-1] for name in names]
+            whole = [images.size_of(name) for name in names]
             fx, fy, cx, cy = self.settings.intrinsics
             K = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
             first, second = (
@@ -133,9 +133,9 @@ class SceneWork:
             )
             return first, second
         if self.settings.fov_deg is not None:
-            return _by_field(self.settings.fov_deg, sizes[0]), _by_field(
-                self.settings.fov_deg, sizes[1]
-            )
+            degrees = self.settings.fov_deg
+            first, second = (centred(focal_of(degrees, size), size) for size in sizes)
+            return first, second
         return None
 
     def provenance(self, method: str, **more: Any) -> dict[str, Any]:
@@ -146,9 +146,3 @@ class SceneWork:
             "settings": asdict(self.settings),
             **versions(),
         }
-
-
-def _by_field(degrees: float, size: tuple[int, int]) -> Matrix3:
-    focal = 0.5 * max(size) / tan(radians(degrees) / 2)
-    cx, cy = 0.5 * (size[0] - 1), 0.5 * (size[1] - 1)
-    return np.array([[focal, 0.0, cx], [0.0, focal, cy], [0.0, 0.0, 1.0]])
