@@ -1,15 +1,18 @@
-"""Make the laws `daisy-scenes` and `xfeat-star-scenes` that come with the package.
+"""Make the laws `daisy` and `xfeat-star` that come with the package.
 
-    python scripts/calibrate_scenes.py daisy DATA src/semisure/data/calibrations
+    python scripts/calibrate_scenes.py daisy DATA daisy.json
 
-DATA holds `photos/` (any), and below `depth/` and `posed/` folders of posed images with
-depth, as docs/evaluation.md describes. Views of photos and scenes in depth have the
-same say, scene by scene.
+for `src/semisure/data/calibrations`. The eight numbers are those of `daisy-planar`,
+which `semisure calibrate` fitted to random views of photos. How pairs differ is fitted
+here. DATA holds `photos/` (any), and below `depth/` and `posed/` folders of posed
+images with depth, as docs/evaluation.md describes; views of photos and scenes in depth
+have the same say, scene by scene. `--without NAME` leaves scenes out, to judge the law
+on them.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +28,7 @@ from semisure.geometry.fundamental import of_rank_2
 from semisure.geometry.homography import residual
 from semisure.io.images import find_images, read_image, reduced
 from semisure.selfcal.random_views import random_pair
-from semisure.selfcal.scenes import ScenePair, fit_scenes
+from semisure.selfcal.scenes import ScenePair, fit_spread, usable
 from semisure.types import Matcher
 
 PAIRS_A_SCENE = 12
@@ -70,34 +73,44 @@ def views(photos: list[Path], matcher: Matcher) -> dict[str, list[ScenePair]]:
     return groups
 
 
-def main(name: str, data: Path, output: Path) -> None:
-    """Match, fit and write one matcher's law."""
-    matcher = semisure.load_matcher(name)
-    scenes: dict[str, list[ScenePair]] = views(find_images(data / "photos"), matcher)
+def scenes_below(
+    data: Path, matcher: Matcher, without: set[str]
+) -> dict[str, list[ScenePair]]:
+    """Views of the photos and every posed scene, matched."""
+    scenes = views(find_images(data / "photos"), matcher)
     for part in ("depth", "posed"):
         for cameras in sorted((data / part).rglob("cameras.txt")):
-            print(cameras.parent.name, flush=True)
-            scenes[cameras.parent.name] = posed_scene(cameras.parent, matcher)
-    planar = semisure.load_calibration(name)
-    calibration, report = fit_scenes(
-        scenes,
-        location=planar.location is not None,
-        matcher=name,
-        resolution=planar.resolution,
-        provenance={
-            "method": "scenes in depth and random views of photos",
-            "scenes": {key: len(pairs) for key, pairs in scenes.items()},
-            "semisure": __version__,
-            "numpy": np.__version__,
-            "opencv": cv2.__version__,
-        },
-    )
-    # What a pair errs in common is a matter of views, whose truth is exact.
-    calibration = replace(calibration, shared_error=planar.shared_error)
-    semisure.save_calibration(calibration, output / f"{name}-scenes.json", report)
-    print(report.summary())
-    print(calibration.pairs)
+            name = cameras.parent.name
+            if name not in without:
+                print(name, flush=True)
+                scenes[name] = posed_scene(cameras.parent, matcher)
+    return scenes
+
+
+def main() -> None:
+    """Match, fit how pairs differ, and write it beside the planar law's numbers."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("matcher")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("output", type=Path, help="File of the law.")
+    parser.add_argument("--without", nargs="*", default=[], help="Scenes left out.")
+    options = parser.parse_args()
+    planar = semisure.load_calibration(f"{options.matcher}-planar")
+    matcher = semisure.load_matcher(options.matcher)
+    scenes = scenes_below(options.data, matcher, set(options.without))
+    spread = fit_spread(usable(scenes), planar)
+    provenance = {
+        "numbers": dict(planar.provenance),
+        "pairs": "scenes in depth and random views of photos",
+        "scenes": {name: len(pairs) for name, pairs in scenes.items()},
+        "semisure": __version__,
+        "numpy": np.__version__,
+        "opencv": cv2.__version__,
+    }
+    law = replace(planar, pairs=spread, provenance=provenance)
+    semisure.save_calibration(law, options.output)
+    print(spread)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    main()

@@ -188,7 +188,7 @@ def test_errors_of_workers_come_back_as_sentences(tmp_path: Path) -> None:
         pass
 
 
-def test_a_missing_extra_is_told_from_a_worker_too() -> None:
+def test_a_missing_extra_is_reported_from_a_worker_too() -> None:
     error = MissingExtraError("kornia", "torch", "XFeat*")
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
     assert isinstance(again, MissingExtraError)

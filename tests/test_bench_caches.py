@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 
 from semisure import matchers
 from semisure.bench import BENCHES, corner_errors, row_cache
+from semisure.bench.matching import jobs
+from semisure.bench.options import Options
 from semisure.bench.row_cache import Call, code_of, remembered
 from semisure.bench.studies import blur, tail
 from semisure.io import sources
+from semisure.types import Pair
 
 PACKAGE = sources.PACKAGE
 
@@ -108,6 +112,29 @@ def test_matches_outlive_edits_of_other_matchers(
     before = matchers.fingerprint("daisy")
     edit(package / file)
     assert (matchers.fingerprint("daisy") == before) == kept
+
+
+@pytest.mark.parametrize(
+    ("file", "kept"), [("io/images.py", False), ("io/files.py", True)]
+)
+def test_matches_rest_on_how_images_are_read(
+    package: Path, file: str, kept: bool
+) -> None:
+    """The embedded matcher does not import the reader, but is given what it read."""
+    asked = Options(data=[Path("data")])
+    pair = Pair(name="a", image0=Path("a.png"), image1=Path("b.png"))
+    (before,) = jobs(asked, "daisy", [(pair, None)])
+    edit(package / file)
+    (after,) = jobs(asked, "daisy", [(pair, None)])
+    assert (before.fingerprint == after.fingerprint) == kept
+
+
+def test_rows_rest_on_the_version_of_every_library_of_estimators() -> None:
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = re.findall(r"^(?:ransac|superansac|pose) = \[(.*)\]", text, re.MULTILINE)
+    libraries = set(re.findall(r'"([a-z]+)', " ".join(extras)))
+    assert {"poselib", "pycolmap", "pysuperansac"} <= libraries
+    assert libraries <= set(row_cache._PACKAGES)
 
 
 def test_the_table_of_benches_in_the_docs_is_that_of_the_code() -> None:

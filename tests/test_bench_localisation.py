@@ -245,7 +245,7 @@ def test_all_runs_what_a_map_allows(
     assert "https://" not in page
 
 
-def test_an_image_of_another_size_than_its_camera_is_told(
+def test_an_image_of_another_size_than_its_camera_is_reported(
     pool: Workers, tmp_path: Path
 ) -> None:
     root = write_aachen(tmp_path / "aachen")

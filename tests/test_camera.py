@@ -91,7 +91,7 @@ def test_matrix_is_for_pixels_with_centres_at_integers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "params", "told"),
+    ("model", "params", "message"),
     [
         ("FISHEYE", (1.0, 1, 1), "must be one of SIMPLE_PINHOLE"),
         ("PINHOLE", (1.0, 1, 1), "has 4 finite parameters"),
@@ -99,8 +99,8 @@ def test_matrix_is_for_pixels_with_centres_at_integers() -> None:
         ("SIMPLE_PINHOLE", (-5.0, 1, 1), "focal length must be positive"),
     ],
 )
-def test_wrong_intrinsics_are_named(model: str, params, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_wrong_intrinsics_are_named(model: str, params, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Camera(model, 640, 480, params)
 
 

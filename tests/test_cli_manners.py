@@ -18,6 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 from semisure.cli import app
+from semisure.io import files
 from semisure.io.files import save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -77,6 +78,21 @@ def test_the_first_help_has_an_example_and_the_exit_codes() -> None:
     assert "Exit codes: 0 done; 1 an error" in text
     assert "coarse_std_x" in CliRunner().invoke(app, ["fit", "--help"]).stdout
     assert CliRunner().invoke(app, ["--version"]).stdout.startswith("semisure 0.")
+
+
+def test_help_names_every_column_of_a_file_of_matches() -> None:
+    text = CliRunner().invoke(app, ["refit", "--help"]).stdout
+    columns = [name for names in files._CSV_COLUMNS.values() for name in names]
+    for name in columns:
+        assert name in text or name.startswith("residual")  # of `fit` alone
+
+
+def test_only_commands_with_epipolar_lines_speak_of_them() -> None:
+    speak = {
+        name: "epipolar" in CliRunner().invoke(app, [name, "--help"]).stdout
+        for name in ("match", "refit", "localize")
+    }
+    assert speak == {"match": True, "refit": True, "localize": False}
 
 
 def test_a_flag_means_the_same_everywhere() -> None:

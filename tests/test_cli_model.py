@@ -38,7 +38,9 @@ def deep(tmp_path_factory) -> list[Path]:
     return paths
 
 
-def test_a_scene_in_depth_is_told_and_drawn(deep: list[Path], tmp_path: Path) -> None:
+def test_a_scene_in_depth_is_reported_and_drawn(
+    deep: list[Path], tmp_path: Path
+) -> None:
     files = [tmp_path / name for name in ("a.json", "a.npz", "a.csv")]
     page, picture = tmp_path / "page.html", tmp_path / "a.png"
     outputs = [part for file in files for part in ("-o", file)]

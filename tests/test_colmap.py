@@ -205,7 +205,7 @@ def test_a_damaged_store_is_named(tmp_path: Path) -> None:
         hloc.read_matches(tmp_path / "m.h5", "a", "b")
 
 
-def test_without_h5py_the_pip_line_is_told(tmp_path: Path, monkeypatch) -> None:
+def test_without_h5py_the_pip_line_is_reported(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'semisure\[store\]'"):
         hloc.read_matches(tmp_path / "m.h5", "a", "b")

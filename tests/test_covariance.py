@@ -15,7 +15,9 @@ from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.io.files import load_calibration, save_calibration
 from semisure.metrics import corner_error
+from semisure.mixture import log_density
 from semisure.refit import covariance, refit_homography, refit_pose
+from semisure.refit.core_plus import floored
 from semisure.selfcal.shared_error import fit_shared_error
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
@@ -215,10 +217,40 @@ def test_many_mapped_images_average_what_each_shares() -> None:
     assert sizes[1] == pytest.approx(sizes[0] / np.sqrt(8), rel=0.35)
 
 
-def test_a_refit_that_kept_its_start_claims_nothing() -> None:
+def test_a_kept_homography_keeps_its_likelihood_and_covariance() -> None:
+    """Points a thousandth of their errors away: the truth is the likeliest model."""
+    truth = random_homography(np.random.default_rng(0))
+    matches, residual = SyntheticMatcher().match(truth, count=200)
+    near = matches.shifted(-0.999 * residual)
+    refit = refit_homography(near, EXAMPLE_CALIBRATION, truth)
+    assert refit.reason == "the refit was less likely than the initial model"
+    law = error_law(near, EXAMPLE_CALIBRATION)
+    at_truth = log_density(law, 0.001 * residual).sum()
+    assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
+    C = covariance.of_homography(truth, near, law=floored(law, near))
+    assert C is not None
+    assert np.allclose(refit.covariance, C, rtol=1e-6)
+
+
+def test_a_kept_pose_keeps_its_likelihood_and_covariance() -> None:
+    truth = random_pose(np.random.default_rng(0))
+    matches, residual = SyntheticMatcher().match_world(truth, count=200)
+    near = matches.shifted(-0.999 * residual)
+    refit = refit_pose(near, CAMERA, EXAMPLE_CALIBRATION, truth)
+    assert refit.reason == "the refit was less likely than the initial model"
+    law = error_law(near, EXAMPLE_CALIBRATION)
+    at_truth = log_density(law, 0.001 * residual).sum()
+    assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
+    C = covariance.of_pose(truth, near, CAMERA, law=floored(law, near))
+    assert C is not None
+    assert np.allclose(refit.covariance, C, rtol=1e-6)
+
+
+def test_a_start_that_matches_do_not_determine_has_no_covariance() -> None:
     matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
     refit = refit_homography(matches, EXAMPLE_CALIBRATION, np.eye(3))
-    assert refit.reason is not None
+    assert refit.reason == "the weighted matches do not determine a homography"
+    assert refit.log_likelihood is not None
     assert refit.covariance is None
 
 

@@ -11,7 +11,6 @@ import pytest
 
 import semisure
 import semisure.error_laws
-import semisure.estimators.homography
 import semisure.matchers
 from semisure.bench import BENCHES
 from semisure.estimators import (
@@ -19,6 +18,7 @@ from semisure.estimators import (
     POSE_ESTIMATOR_NAMES,
     RELATIVE_ESTIMATORS,
 )
+from semisure.estimators.fundamental import FUNDAMENTAL_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
 from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
 from semisure.types import LAW_NAMES
@@ -37,12 +37,12 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def chapters() -> list[tuple[str, list[str]]]:
     """Blocks that share their names, in order."""
-    found = []
+    pages = []
     for page in sorted(DOCS.glob("*.md")):
         code = blocks(page, "python")
-        found += [(page.name, [b]) for b in code] if page.name in ALONE else []
-        found += [(page.name, code)] if code and page.name not in ALONE else []
-    return found
+        pages += [(page.name, [b]) for b in code] if page.name in ALONE else []
+        pages += [(page.name, code)] if code and page.name not in ALONE else []
+    return pages
 
 
 @pytest.mark.parametrize(("name", "code"), chapters())
@@ -108,9 +108,20 @@ def test_the_summary_of_what_was_measured_has_its_numbers_from_the_tables() -> N
     assert [number for number in claimed if number not in printed] == []
 
 
-def test_the_limits_are_told() -> None:
+def test_a_page_says_when_not_to_use_it() -> None:
     text = (DOCS / "limits.md").read_text(encoding="utf-8")
     assert text.startswith("# When not to use it")
+
+
+def test_every_entry_of_the_reference_has_an_example() -> None:
+    """The examples are doctests, which pytest runs with the modules."""
+    text = (DOCS / "reference.md").read_text(encoding="utf-8")
+    names = re.findall(r"^::: ([\w.]+)\.(\w+)$", text, re.MULTILINE)
+    assert len(names) > 30
+    for module, name in names:
+        entry = getattr(importlib.import_module(module), name)
+        if callable(entry):  # modules are described, not called
+            assert ">>> " in (entry.__doc__ or ""), f"{module}.{name}"
 
 
 def test_every_page_is_in_the_navigation() -> None:
@@ -145,8 +156,16 @@ def test_the_pages_benches_are_all_and_only_those_there_are() -> None:
 
 
 def test_tables_of_estimators_and_laws_are_complete() -> None:
-    for name in ESTIMATOR_NAMES:
-        assert f"``{name}``" in (semisure.estimators.homography.__doc__ or ""), name
+    rooms = {
+        "homography": ESTIMATOR_NAMES,
+        "fundamental": FUNDAMENTAL_ESTIMATORS,
+        "pose": POSE_ESTIMATOR_NAMES,
+        "relative": RELATIVE_ESTIMATORS,
+    }
+    for room, names in rooms.items():
+        table = importlib.import_module(f"semisure.estimators.{room}").__doc__ or ""
+        listed = re.findall(r"^``([^`]+)``", table, re.MULTILINE)
+        assert sorted(listed) == sorted(names), room
     for name in LAW_NAMES:
         assert f"``{name}``" in (semisure.error_laws.__doc__ or ""), name
 
@@ -255,7 +274,7 @@ def test_commands_and_their_options_exist() -> None:
 
     from semisure.cli import app
 
-    known = typer.main.get_command(app)
+    group = typer.main.get_command(app)
     for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
         for block in blocks(page, ""):
             for line in block.replace("\\\n", " ").splitlines():
@@ -265,7 +284,7 @@ def test_commands_and_their_options_exist() -> None:
                 words = line.split()[1:]
                 if words == ["--help"]:
                     continue
-                command = known.commands[words[0]]
+                command = group.commands[words[0]]
                 options = {o for p in command.params for o in p.opts}
                 assert {w for w in words if w.startswith("-")} <= options, line
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_import_is_light() -> None:
-    heavy = ("cv2", "matplotlib", "torch", "typer", "rich", "scipy.stats")
+    heavy = ("numpy", "scipy", "cv2", "matplotlib", "torch", "typer", "rich")
     code = f"import sys, semisure; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -64,10 +64,10 @@ def test_documented_modules_keep_their_old_names(old: str, new: str) -> None:
         "import warnings, importlib\n"
         "warnings.simplefilter('error')\n"
         f"new = importlib.import_module('semisure.{new}')\n"
-        f"with warnings.catch_warnings(record=True) as told:\n"
+        f"with warnings.catch_warnings(record=True) as warned:\n"
         "    warnings.simplefilter('always')\n"
         f"    old = importlib.import_module('semisure.{old}')\n"
         "assert old is new and new.__spec__.name == new.__name__\n"
-        f"assert 'is now semisure.{new};' in str(told[0].message)\n"
+        f"assert 'is now semisure.{new};' in str(warned[0].message)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -114,12 +114,12 @@ def test_wrong_settings_get_one_sentence(wrong: dict, sentence: str) -> None:
 
 
 def test_poselib_options_are_checked_against_the_installed_names() -> None:
-    known = dict.fromkeys(
+    available = dict.fromkeys(
         ("max_error", "max_iterations", "min_iterations", "success_prob", "seed")
     )
-    options = ransac_options(known, RansacSettings(), "max_reproj_error")
+    options = ransac_options(available, RansacSettings(), "max_reproj_error")
     assert options["max_error"] == 3.0
-    without = {k: v for k, v in known.items() if k != "seed"}
+    without = {k: v for k, v in available.items() if k != "seed"}
     with pytest.raises(MissingExtraError, match="seed"):
         ransac_options(without, RansacSettings(), "max_reproj_error")
 

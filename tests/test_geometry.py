@@ -34,11 +34,11 @@ def exact(H: FloatArray, n: int = 60, seed: int = 0) -> tuple[FloatArray, FloatA
 def test_dlt_recovers_an_exact_homography(seed: int) -> None:
     H = random_homography(np.random.default_rng(seed), strength=0.2)
     source, target = exact(H, seed=seed)
-    found = weighted_dlt(source, target, np.ones(len(source)))
-    assert found is not None
+    fitted = weighted_dlt(source, target, np.ones(len(source)))
+    assert fitted is not None
     assert (
         np.abs(
-            project(found, corners((640, 480))) - project(H, corners((640, 480)))
+            project(fitted, corners((640, 480))) - project(H, corners((640, 480)))
         ).max()
         < 1e-6
     )
@@ -84,9 +84,9 @@ def test_points_of_a_hundred_thousand_pixels_keep_their_digits() -> None:
     H = random_homography(np.random.default_rng(3))
     shift = np.array([[1, 0, 1e5], [0, 1, -1e5], [0, 0, 1]])
     source, target = exact(H)
-    found = weighted_dlt(project(shift, source), project(shift, target), np.ones(60))
-    assert found is not None
-    error = project(found, project(shift, source)) - project(shift, target)
+    fitted = weighted_dlt(project(shift, source), project(shift, target), np.ones(60))
+    assert fitted is not None
+    error = project(fitted, project(shift, source)) - project(shift, target)
     assert np.abs(error).max() < 1e-6
 
 
@@ -144,8 +144,8 @@ def test_gauss_newton_step_is_newtons_on_the_geometric_error(side: str) -> None:
     start = normalised(H + rng.normal(0, 1e-7, (3, 3)) * np.abs(H))
     r = residual(start, matches)
     weight = rng.random(r.shape)
-    found = gauss_newton(start, matches, r, weight)
-    assert found is not None
+    fitted = gauss_newton(start, matches, r, weight)
+    assert fitted is not None
     # Eight free entries of H with the last fixed to 1.
     J = np.zeros((2 * len(matches), 8))
     for i in range(8):
@@ -162,7 +162,7 @@ def test_gauss_newton_step_is_newtons_on_the_geometric_error(side: str) -> None:
     expected = np.append(start.ravel()[:8] + step, 1.0).reshape(3, 3)
     frame = corners((640, 480))
     moved = np.abs(project(expected, frame) - project(start, frame)).max()
-    gap = np.abs(project(found, frame) - project(expected, frame)).max()
+    gap = np.abs(project(fitted, frame) - project(expected, frame)).max()
     assert gap < 1e-3 * moved
 
 
@@ -173,8 +173,8 @@ def test_gauss_newton_stands_still_at_the_truth() -> None:
         source=source, target=target, confidence=np.ones(50),
         fine_std=np.ones((50, 2)), coarse_std=np.ones((50, 2)),
         source_size=(640, 480), target_size=(640, 480))  # fmt: skip
-    found = gauss_newton(H, matches, residual(H, matches), np.ones((50, 2)))
-    assert np.allclose(found, H, atol=1e-10)
+    fitted = gauss_newton(H, matches, residual(H, matches), np.ones((50, 2)))
+    assert np.allclose(fitted, H, atol=1e-10)
 
 
 def test_defects_are_named() -> None:

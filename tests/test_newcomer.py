@@ -38,8 +38,8 @@ def clone(tmp_path: Path) -> Path:
 
 def commands(readme: str) -> list[list[str]]:
     """The first block under the heading."""
-    _, found, rest = readme.partition(f"{HEADING}\n")
-    assert found, f"the README has no {HEADING!r}"
+    _, heading, rest = readme.partition(f"{HEADING}\n")
+    assert heading, f"the README has no {HEADING!r}"
     block = re.search(r"^```\n(.*?)^```", rest, re.DOTALL | re.MULTILINE)
     assert block
     return [shlex.split(line) for line in block[1].splitlines()]
@@ -101,8 +101,8 @@ def test_from_a_clone_to_a_refitted_homography_of_two_photos(clone: Path) -> Non
     matrix = re.findall(r"[-+.e\d]+", done.stdout.partition("[[")[2])
     H = np.array(matrix, dtype=float).reshape(3, 3)
     corners = np.array([[0, 0, 1], [639, 0, 1], [0, 479, 1], [639, 479, 1.0]]).T
-    found, wanted = H @ corners, truth @ corners
-    off = np.linalg.norm(found[:2] / found[2] - wanted[:2] / wanted[2], axis=0)
+    mapped, true = H @ corners, truth @ corners
+    off = np.linalg.norm(mapped[:2] / mapped[2] - true[:2] / true[2], axis=0)
     assert off.max() < 1  # px
 
 

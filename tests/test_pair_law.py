@@ -21,6 +21,7 @@ from semisure.refit.line_law import two_laplace
 from semisure.refit.pair_law import (
     pair_law_by_lines,
     pair_law_by_residuals,
+    predictive_law,
     with_effects,
 )
 from semisure.selfcal.scenes import ScenePair, fit_scenes
@@ -238,11 +239,53 @@ def test_a_result_speaks_by_the_adapted_law(kind: Model) -> None:
     assert np.array_equal(faithful.law.fine_scale, fixed)
 
 
-@pytest.mark.parametrize("name", ["daisy-scenes", "xfeat-star-scenes"])
-def test_laws_of_scenes_are_shipped(name: str) -> None:
+@pytest.mark.parametrize("name", ["daisy", "xfeat-star"])
+def test_shipped_laws_know_scenes_and_keep_the_numbers_of_planes(name: str) -> None:
     calibration = semisure.load_calibration(name)
+    planar = semisure.load_calibration(f"{name}-planar")
     assert calibration.pairs is not None
     assert calibration.pairs.along_fine > 0
     assert "rendered-table" in calibration.provenance["scenes"]
-    planar = semisure.load_calibration(name.removesuffix("-scenes"))
     assert planar.pairs is None
+    assert calibration.paper_symbols() == planar.paper_symbols()
+
+
+def test_before_a_model_is_found_the_law_is_the_usual_one() -> None:
+    """By hand: fine scales e^0.5 times the law's, and a gate opened by 1."""
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=20)
+    law = semisure.error_law(matches, EXAMPLE_CALIBRATION)
+    spread = replace(SPREAD, usual=(0.5, 1.0, 0.0, -50.0))
+    usual = predictive_law(matches, replace(EXAMPLE_CALIBRATION, pairs=spread))
+    assert np.allclose(usual.fine_scale, np.exp(0.5) * law.fine_scale)
+    assert np.allclose(usual.tail_logit, law.tail_logit + 1.0)
+    plain = predictive_law(matches, EXAMPLE_CALIBRATION)
+    assert np.array_equal(plain.fine_scale, law.fine_scale)
+
+
+def test_the_models_own_error_is_added_to_the_scales() -> None:
+    """By hand: √(s² + 0.32 / 2) is 0.5 for s = 0.3, in units of px."""
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=20)
+    nothing = np.zeros((20, 2))
+    alone = pair_law_by_residuals(matches, ADAPTING, nothing).law
+    variance = np.full((20, 2), 0.32)
+    both = pair_law_by_residuals(matches, ADAPTING, nothing, variance).law
+    assert np.allclose(both.fine_scale**2, alone.fine_scale**2 + 0.16)
+    assert np.hypot(0.3, np.sqrt(0.16)) == pytest.approx(0.5)
+
+
+def test_refits_weigh_by_the_law_of_their_pair() -> None:
+    """Where errors are e^0.8 times the usual, fewer right matches are doubted."""
+    H = random_homography(np.random.default_rng(4))
+    matches, residual = matcher(0.8, 0.0).match(H, count=3000, seed=5)
+    near = np.abs(residual).max(axis=1) < 4.0
+    plain = semisure.refit_homography(matches, EXAMPLE_CALIBRATION, H)
+    adapted = semisure.refit_homography(matches, ADAPTING, H)
+    assert adapted.weight[near].mean() > plain.weight[near].mean() + 0.02
+    views, _ = matcher(0.8, 0.0).match_views(P_01, K, count=3000, seed=5)
+    for refit in (
+        semisure.refit_fundamental(views, ADAPTING, F_01),
+        semisure.refit_relative(views, ADAPTING, P_01, K, K),
+    ):
+        assert refit.reason is None
+        assert refit.log_likelihood is not None
+        assert refit.log_likelihood[1] >= refit.log_likelihood[0]

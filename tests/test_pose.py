@@ -200,6 +200,8 @@ def test_a_camera_that_looks_away_is_left_alone() -> None:
     result = refit_pose(matches, CAMERA, CALIBRATION, away)
     assert result.reason == "every world point lies behind the initial camera"
     assert result.covariance is None
+    assert result.log_likelihood is not None
+    assert result.log_likelihood[0] == result.log_likelihood[1]
 
 
 def test_points_behind_the_camera_have_no_weight() -> None:
@@ -222,6 +224,13 @@ def test_too_few_matches_keep_the_start(count: int) -> None:
     few = matches.take(np.arange(count))
     result = refit_pose(few, CAMERA, CALIBRATION, truth)
     assert result.reason == f"{count} matches are too few, a pose needs 3"
+    assert np.array_equal(result.model, truth)
+    law = error_law(few, CALIBRATION)
+    expected = mixture.log_density(
+        law, few.points - se3.project(truth, CAMERA, few.world)
+    )
+    assert result.log_likelihood == pytest.approx([expected.sum(), expected.sum()])
+    assert result.covariance is None
 
 
 def test_wrong_intrinsics_show_in_what_the_pose_rests_on() -> None:
@@ -263,14 +272,14 @@ def test_a_doubtful_map_counts_less() -> None:
     shift = np.zeros((600, 2))
     shift[:300, 0] = 1.0  # half of the map is off by a pixel, and says so
     error = np.where(np.arange(600) < 300, 2.0, 0.0)
-    told = WorldMatches(
+    declared = WorldMatches(
         points=matches.points + shift, world=matches.world, map_error=error,
         confidence=matches.confidence, fine_std=matches.fine_std,
         coarse_std=matches.coarse_std, size=matches.size)  # fmt: skip
-    untold = matches.shifted(shift)
+    undeclared = matches.shifted(shift)
     off = [
         se3.errors(refit_pose(m, CAMERA, CALIBRATION, truth).model, truth)[1]
-        for m in (told, untold)
+        for m in (declared, undeclared)
     ]
     assert off[0] < 0.7 * off[1]
 
@@ -283,15 +292,15 @@ def test_estimators_find_the_pose(name: str) -> None:
     if name in ("poselib", "pycolmap"):
         pytest.importorskip(name, reason="needs the extra pose")
     matches, truth = scene(20)
-    found = estimate_pose(matches, CAMERA, name)
-    assert found.model is not None
-    apart, angle = se3.errors(found.model, truth)
+    estimate = estimate_pose(matches, CAMERA, name)
+    assert estimate.model is not None
+    apart, angle = se3.errors(estimate.model, truth)
     assert apart < 0.1
     assert angle < 1.0
-    distance = np.linalg.norm(residuals(found.model, CAMERA, matches), axis=1)
-    assert np.array_equal(found.inliers, distance <= 3.0)
+    distance = np.linalg.norm(residuals(estimate.model, CAMERA, matches), axis=1)
+    assert np.array_equal(estimate.inliers, distance <= 3.0)
     again = estimate_pose(matches, CAMERA, name)
-    assert np.array_equal(found.model, again.model)
+    assert np.array_equal(estimate.model, again.model)
 
 
 @pytest.mark.parametrize("name", POSE_ESTIMATOR_NAMES)
@@ -300,9 +309,9 @@ def test_nonsense_has_no_pose_or_few_inliers(name: str) -> None:
         pytest.importorskip(name, reason="needs the extra pose")
     rng = np.random.default_rng(0)
     points = rng.uniform(0, 480, (40, 2))
-    found = load_pose_estimator(name)(points, rng.normal(size=(40, 3)), CAMERA)
-    assert found.model is None or found.inliers.sum() < 15
-    assert (found.model is None) == (found.reason is not None)
+    estimate = load_pose_estimator(name)(points, rng.normal(size=(40, 3)), CAMERA)
+    assert estimate.model is None or estimate.inliers.sum() < 15
+    assert (estimate.model is None) == (estimate.reason is not None)
 
 
 def test_an_unknown_estimator_is_named() -> None:

@@ -266,6 +266,16 @@ def test_unusable_initial_matrix_gets_one_sentence(
         refit_homography(matches, calibration, initial)
 
 
+@pytest.mark.parametrize("method", ["hubber", "core+"])
+def test_a_weight_that_is_none_of_one_step_is_refused(
+    method, matches: Matches, calibration: Calibration
+) -> None:
+    """Misspelt, it gave another weight; and core+ has more steps than one."""
+    residual = np.zeros((len(matches), 2))
+    with pytest.raises(InputError, match="one of core, uniform, binary, huber,"):
+        weights.one_step_weight(method, matches, calibration, residual, None)
+
+
 def test_unknown_method_and_foreign_estimate_get_one_sentence(
     matches, calibration
 ) -> None:

@@ -83,28 +83,30 @@ def test_exact_matches_give_the_exact_pose() -> None:
     matches, depth = SyntheticMatcher(exact).match_views(TRUTH, K, count=200)
     baseline = float(np.linalg.norm(TRUTH[:, 3]))
     for method in RELATIVE_METHODS:
-        found = refit(matches, near_truth(), method, depth=depth, baseline=baseline)
-        assert pose_error_deg(found.model, TRUTH) < 0.02
+        refitted = refit(matches, near_truth(), method, depth=depth, baseline=baseline)
+        assert pose_error_deg(refitted.model, TRUTH) < 0.02
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_ours_is_never_less_likely_than_its_start(seed: int) -> None:
     matches, _ = views(seed, count=300)
-    found = refit(matches, near_truth())
-    assert found.log_likelihood is not None
-    before, after = found.log_likelihood
+    refitted = refit(matches, near_truth())
+    assert refitted.log_likelihood is not None
+    before, after = refitted.log_likelihood
     assert after > before
     # And where it stopped there is nothing more to gain.
-    again = refit(matches, found.model)
+    again = refit(matches, refitted.model)
     assert again.log_likelihood is not None
     assert again.log_likelihood[1] - after < 1e-3
-    assert pose_error_deg(again.model, found.model) < 1e-2
+    assert pose_error_deg(again.model, refitted.model) < 1e-2
 
 
 def test_error_falls_with_the_root_of_the_number_of_matches() -> None:
     def rms(count: int) -> float:
-        found = [refit(views(s, count=count)[0], near_truth()).model for s in range(10)]
-        return float(np.sqrt(np.mean([pose_error_deg(P, TRUTH) ** 2 for P in found])))
+        models = [
+            refit(views(s, count=count)[0], near_truth()).model for s in range(10)
+        ]
+        return float(np.sqrt(np.mean([pose_error_deg(P, TRUTH) ** 2 for P in models])))
 
     few, many = rms(250), rms(4000)  # 16 times as many: a quarter of the error
     assert 2.0 < few / many < 8.0
@@ -125,20 +127,20 @@ def test_a_known_shift_does_no_harm() -> None:
     shifted = matches.shifted(np.tile([3.0, -2.0], (len(matches), 1)))
     located = replace(EXAMPLE_CALIBRATION, location=(3 / 8, -2 / 8))
     plain = refit(matches, near_truth())
-    found = refit_relative(shifted, located, near_truth(), K, K)
-    assert pose_error_deg(found.model, plain.model) < 0.01
-    assert np.allclose(found.weight, plain.weight, atol=1e-3)
+    refitted = refit_relative(shifted, located, near_truth(), K, K)
+    assert pose_error_deg(refitted.model, plain.model) < 0.01
+    assert np.allclose(refitted.weight, plain.weight, atol=1e-3)
 
 
 def test_weights_say_which_cells_failed_across_the_line() -> None:
     matches, _ = views(3)
-    found = refit(matches, near_truth())
-    lines = epipolar.epipolar_lines(found.model, matches, K, K)
+    refitted = refit(matches, near_truth())
+    lines = epipolar.epipolar_lines(refitted.model, matches, K, K)
     far = np.abs(lines.distance) > 10
     assert far.sum() > 30
-    assert found.weight[far].mean() < 0.02
+    assert refitted.weight[far].mean() < 0.02
     sure = coarse_failure(error_law(matches, EXAMPLE_CALIBRATION)) < 0.1
-    assert found.weight[sure & ~far].mean() > 0.8
+    assert refitted.weight[sure & ~far].mean() > 0.8
 
 
 # --- bad geometry -------------------------------------------------------------------
@@ -148,31 +150,31 @@ def test_pure_rotation_is_an_outcome_not_a_pose() -> None:
     turn = pose((0.02, -0.1, 0.0), (1e-9, 0.0, 0.0))
     matches, _ = SyntheticMatcher().match_views(turn, K)
     start = pose((0.02, -0.1, 0.0), (1.0, 0.0, 0.0))
-    found = refit(matches, start)
-    assert found.reason is not None
-    assert "pure rotation" in found.reason
-    assert np.array_equal(found.model, start)
+    refitted = refit(matches, start)
+    assert refitted.reason is not None
+    assert "pure rotation" in refitted.reason
+    assert np.array_equal(refitted.model, start)
 
 
 def test_a_plane_keeps_its_weights_and_its_pose() -> None:
     matches, _ = views(4, depths=(7.0, 7.0))
-    found = refit(matches, near_truth())
-    assert found.reason is None
-    assert found.weight.mean() > 0.5  # no collapse
+    refitted = refit(matches, near_truth())
+    assert refitted.reason is None
+    assert refitted.weight.mean() > 0.5  # no collapse
     # A plane says little of t; it must not be led away from where it started, 4.5° off.
-    assert pose_error_deg(found.model, TRUTH) < 3.0
+    assert pose_error_deg(refitted.model, TRUTH) < 3.0
     linear = refit(matches, near_truth(), "core")
-    assert pose_error_deg(linear.model, TRUTH) > pose_error_deg(found.model, TRUTH)
+    assert pose_error_deg(linear.model, TRUTH) > pose_error_deg(refitted.model, TRUTH)
 
 
 def test_few_matches_keep_the_start_and_say_why() -> None:
     matches, _ = views(5, count=4)
-    found = refit(matches, near_truth())
-    assert found.reason == "only 4 matches, a relative pose needs 5"
+    refitted = refit(matches, near_truth())
+    assert refitted.reason == "only 4 matches, a relative pose needs 5"
     assert refit(matches, near_truth(), "core").reason is not None
     depth = np.full(4, np.nan)
-    found = refit(matches, near_truth(), "depth-core", depth=depth, baseline=1.0)
-    assert found.reason == "only 0 matches have a depth, a relative pose needs 5"
+    refitted = refit(matches, near_truth(), "depth-core", depth=depth, baseline=1.0)
+    assert refitted.reason == "only 0 matches have a depth, a relative pose needs 5"
     nothing = estimate_relative(matches, K, K, "ransac")
     assert nothing.model is None
     assert refit(matches, nothing).reason == nothing.reason
@@ -183,19 +185,19 @@ def test_few_matches_keep_the_start_and_say_why() -> None:
 
 def test_five_matches_are_enough_to_return_something_finite() -> None:
     matches, _ = views(6, count=5)
-    found = refit(matches, near_truth())
-    assert np.isfinite(found.model).all()
+    refitted = refit(matches, near_truth())
+    assert np.isfinite(refitted.model).all()
 
 
 def test_wrong_intrinsics_cost_likelihood() -> None:
     matches, _ = views(7)
     wrong = K * [[1.3, 1, 1], [1, 1.3, 1], [1, 1, 1]]
     right = refit(matches, near_truth())
-    found = refit_relative(matches, EXAMPLE_CALIBRATION, near_truth(), wrong, wrong)
+    refitted = refit_relative(matches, EXAMPLE_CALIBRATION, near_truth(), wrong, wrong)
     assert right.log_likelihood is not None
-    assert found.log_likelihood is not None
-    assert found.log_likelihood[1] < right.log_likelihood[1] - 10
-    assert pose_error_deg(found.model, TRUTH) < 15
+    assert refitted.log_likelihood is not None
+    assert refitted.log_likelihood[1] < right.log_likelihood[1] - 10
+    assert pose_error_deg(refitted.model, TRUTH) < 15
 
 
 def test_wild_matches_neither_crash_nor_steer() -> None:
@@ -203,9 +205,9 @@ def test_wild_matches_neither_crash_nor_steer() -> None:
     clean = refit(matches, near_truth())
     target = matches.target.copy()
     target[:200] = np.random.default_rng(0).uniform(-1e5, 1e5, (200, 2))
-    found = refit(replace(matches, target=target), near_truth())
-    assert pose_error_deg(found.model, clean.model) < 0.2
-    assert found.weight[:200].max() < 0.05
+    refitted = refit(replace(matches, target=target), near_truth())
+    assert pose_error_deg(refitted.model, clean.model) < 0.2
+    assert refitted.weight[:200].max() < 0.05
 
 
 # --- doors --------------------------------------------------------------------------
@@ -236,11 +238,11 @@ def test_estimators_find_the_planted_pose_again_and_again(name: str) -> None:
         pytest.importorskip("poselib")
     matches, _ = views(10, count=600)
     settings = RansacSettings(threshold_px=1.0, max_iterations=500)
-    found = [estimate_relative(matches, K, K, name, settings) for _ in range(2)]
-    assert pose_error_deg(found[0].model, TRUTH) < 8
-    assert 0.3 < found[0].inliers.mean() < 1
-    assert np.array_equal(found[0].model, found[1].model)
-    assert float(np.linalg.norm(found[0].model[:, 3])) == pytest.approx(1.0)
+    estimates = [estimate_relative(matches, K, K, name, settings) for _ in range(2)]
+    assert pose_error_deg(estimates[0].model, TRUTH) < 8
+    assert 0.3 < estimates[0].inliers.mean() < 1
+    assert np.array_equal(estimates[0].model, estimates[1].model)
+    assert float(np.linalg.norm(estimates[0].model[:, 3])) == pytest.approx(1.0)
 
 
 def test_pose_error_is_the_larger_angle() -> None:
@@ -315,7 +317,7 @@ def test_ours_gains_on_real_images_from_plain_ransac() -> None:
     from semisure.io.images import read_image
     from semisure.matchers import load_matcher
 
-    daisy, known = load_matcher("daisy"), load_calibration("daisy")
+    daisy, calibration = load_matcher("daisy"), load_calibration("daisy")
     settings = RansacSettings(threshold_px=1.0, max_iterations=300)
     errors: dict[str, list[float]] = {"base": [], "core": [], "core+": []}
     for pair in read_posed(DATA / "fountain-P11", min_overlap=0.7)[::4]:
@@ -324,8 +326,10 @@ def test_ours_gains_on_real_images_from_plain_ransac() -> None:
         start = estimate_relative(matches, a.K, b.K, "ransac", settings)
         models = {"base": start.model}
         for method in ("core", "core+"):
-            found = refit_relative(matches, known, start, a.K, b.K, method=method)
-            models[method] = found.model
+            refitted = refit_relative(
+                matches, calibration, start, a.K, b.K, method=method
+            )
+            models[method] = refitted.model
         for arm, P_01 in models.items():
             errors[arm].append(pose_error_deg(P_01, pair.P_01))
     middle = {arm: float(np.median(row)) for arm, row in errors.items()}

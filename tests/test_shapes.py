@@ -162,8 +162,10 @@ def story() -> None:
     pose = random_pose(np.random.default_rng(2))
     world, _ = matcher.match_world(pose, count=120)
     for method in REFIT_METHODS:
-        found = semisure.refit_pose(world, EXAMPLE_CAMERA, located, pose, method=method)
-        assert found.covariance is None or found.covariance.shape == (6, 6)
+        refitted = semisure.refit_pose(
+            world, EXAMPLE_CAMERA, located, pose, method=method
+        )
+        assert refitted.covariance is None or refitted.covariance.shape == (6, 6)
     K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
     P_01 = epipolar.checked_pose(np.column_stack([np.eye(3), [1.0, 0.1, 0.0]]))
     views, depth = matcher.match_views(P_01, K, count=160)

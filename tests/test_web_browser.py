@@ -340,7 +340,7 @@ def test_it_fits_a_phone_in_light_and_dark(address, browser, photos, scheme) -> 
     assert by(driver, "tip").is_displayed()
 
 
-def test_a_stopped_server_is_told(browser, photos) -> None:
+def test_a_stopped_server_is_reported(browser, photos) -> None:
     with serving() as (server, address):
         driver = browser()
         visit(driver, address)

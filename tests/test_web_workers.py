@@ -205,7 +205,7 @@ def test_the_queue_refuses_more_than_it_holds_and_forgets_the_oldest(queue) -> N
     assert len({job.id for job in jobs}) == 5
 
 
-def test_a_bug_in_a_job_is_told_without_its_insides(queue, capfd) -> None:
+def test_a_bug_in_a_job_is_reported_without_its_insides(queue, capfd) -> None:
     line = queue(SMALL)
     job = line.add(Order(files=PAIR.files, calibration="none of these"))
     until(lambda: job.state == "failed")
@@ -228,7 +228,7 @@ def test_networks_share_one_worker_and_hold_nobody_else_up(queue) -> None:
     assert states(jobs)[1] == "cancelled"
 
 
-def test_a_machine_without_room_for_a_process_is_told(caplog) -> None:
+def test_a_machine_without_room_for_a_process_is_reported(caplog) -> None:
     def start_worker() -> Worker:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 

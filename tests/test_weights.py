@@ -209,7 +209,7 @@ def test_a_terminal_sees_a_bar_unless_quiet_is_range_header(
     assert (terminal.getvalue() == "") == bool(quiet)
 
 
-def test_quiet_and_json_are_told_to_the_download(
+def test_quiet_and_json_silence_the_download(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for flag in ("--quiet", "--json"):

@@ -1,12 +1,16 @@
 """semisure: how sure a semi-dense match is, in pixels, and a better model from it."""
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from semisure import _moved
 from semisure.__about__ import __version__
 
+TYPE_CHECKING = False  # not typing's, which takes longer to import than all the rest
 if TYPE_CHECKING:
+    from typing import Any
+
     from semisure.calibration import FitReport, fit
     from semisure.error_laws import error_law
     from semisure.errors import InputError, SemisureError

@@ -114,7 +114,7 @@ def pairs_of(
 ) -> Sequence[AnyPair]:
     """The pairs of a folder; a limit takes them evenly.
 
-    The bound on the triangulation angle holds for lists, which state it.
+    Only lists state the triangulation angle, so its bound applies to them alone.
     """
     limit, views = options.limit, options.views
     drawn = options.seed, options.cache / "views"

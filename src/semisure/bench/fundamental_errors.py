@@ -42,13 +42,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     }
     models |= {method: refit.model for method, refit in refits.items()}
     return {
-        "pair": task.exported.name,
-        "data": task.data,
-        "matcher": task.matcher,
-        "estimator": task.estimator,
-        "threshold_px": task.settings.threshold_px,
-        "matches": len(matches),
-        "inliers": int(start.inliers.sum()),
+        **task.about(matches, start),
         "kept": refits["core+"].reason,  # why core+ kept the start, if it did
         **_errors(task, matches, models),
     }

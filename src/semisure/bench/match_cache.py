@@ -1,9 +1,10 @@
 """Matches exported once into a cache of one NPZ file per image pair.
 
 A file is named by the digest of all that its content rests on: both images, the size
-they were brought to, the matcher with its settings, its weights and its own code. A
-changed setting therefore looks for another file and never finds a stale one. Files are
-put in place whole, and carry a digest of their own arrays; a damaged one is made again.
+they were brought to, the matcher with its settings, its weights and its own code, and
+the code that reads and resizes images. A changed setting therefore looks for another
+file and never finds a stale one. Files are put in place whole, and carry a digest of
+their own arrays; a damaged one is made again.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Job:
     pair: AnyPair
     setup: Setup
     cache: Path
-    fingerprint: str  # of the matcher's weights and code
+    fingerprint: str  # of the matcher's weights and code, and of the image reader's
 
 
 def export(job: Job) -> Exported:

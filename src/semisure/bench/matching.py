@@ -8,6 +8,7 @@ from semisure.bench.exported import AnyPair, Exported, Size
 from semisure.bench.match_cache import Job, Setup, export
 from semisure.bench.options import Options
 from semisure.errors import FileError
+from semisure.io.sources import digest, room
 from semisure.matchers import fingerprint
 
 
@@ -19,7 +20,7 @@ def jobs(
     query_first: bool = False,
 ) -> list[Job]:
     """A job for each pair at its size; None leaves the images as they are."""
-    code = repr(fingerprint(matcher, options.weights))
+    code = repr([fingerprint(matcher, options.weights), digest(room("io.images"))])
     return [
         Job(
             pair=pair,

@@ -50,6 +50,18 @@ class Task:
         assert isinstance(self.exported.truth, PosedPair)
         return self.exported.truth
 
+    def about(self, matches: Matches, start: Estimate) -> dict[str, Any]:
+        """The columns that say what a row is about."""
+        return {
+            "pair": self.exported.name,
+            "data": self.data,
+            "matcher": self.matcher,
+            "estimator": self.estimator,
+            "threshold_px": self.settings.threshold_px,
+            "matches": len(matches),
+            "inliers": int(start.inliers.sum()),
+        }
+
 
 def check_estimator(name: str) -> None:
     """Raise unless it estimates relative poses."""
@@ -60,16 +72,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     """A row of pose errors in degrees, inf where there is no pose."""
     matches, ours = task.exported.matches(), task.calibrations.ours
     start = _estimate(task, matches)
-    row: dict[str, Any] = {
-        "pair": task.exported.name,
-        "data": task.data,
-        "matcher": task.matcher,
-        "estimator": task.estimator,
-        "threshold_px": task.settings.threshold_px,
-        "matches": len(matches),
-        "inliers": int(start.inliers.sum()),
-        "base": _error(task, start),
-    }
+    row = {**task.about(matches, start), "base": _error(task, start)}
     if ours.location is not None:
         shifted, _ = without_bias(matches, ours)
         row[SHIFTED] = _error(task, _estimate(task, shifted))

@@ -40,7 +40,14 @@ ROOMS = (
     "io.files",  # reads the matches
 )
 _OWN = ("bench", "datasets")  # rooms of which only the modules imported count
-_PACKAGES = ("numpy", "scipy", "opencv-python-headless", "poselib", "pycolmap")
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "opencv-python-headless",
+    "poselib",
+    "pycolmap",
+    "pysuperansac",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 ==================  ================================================================
 ``planar``          shipped, made from random views of flat photos
 ``shipped``         the matcher's default as it is
-``scenes``          shipped, made from scenes in depth as well; it may know this one
+``scenes``          shipped, made from scenes in depth too, this one perhaps among them
 ``given``           that of ``--calibration``
 ``left out``        fitted to the other scenes of the data, and to views of photos
 ``adapted``         that one after it has seen the geometry estimated from the pair
@@ -26,11 +26,12 @@ import numpy as np
 from semisure.bench.calibrations import law_fitted_to
 from semisure.bench.exported import Exported
 from semisure.bench.interval_scores import NUMBERS, Scores, joined
-from semisure.bench.pair_geometry import adapted_law
 from semisure.bench.scenes import scene_pair
 from semisure.bench.true_errors import with_truth
-from semisure.error_laws import error_law
 from semisure.errors import FitError, InputError
+from semisure.pipeline import refit_matches
+from semisure.pipeline.models import Kind
+from semisure.refit.pair_law import predictive_law
 from semisure.selfcal.found_pairs import FoundPair, find_pair
 from semisure.selfcal.scenes import fit_scenes
 from semisure.selfcal.without_truth import fit_without_truth
@@ -129,16 +130,14 @@ def _judge(
     exported: Exported, calibration: Calibration, *, adapts: bool
 ) -> tuple[Scores, dict[str, Any]]:
     pair = scene_pair(exported)
-    law, effects = error_law(pair.matches, calibration), {}
+    law, effects = predictive_law(pair.matches, calibration), {}
     if adapts:
-        planar = pair.F_01 is None
-        adapted = adapted_law(pair.matches, calibration, planar=planar)
-        if adapted is not None:  # else what is said before a geometry is found
-            law, effects = (
-                adapted.law,
-                dict(zip(_EFFECTS, adapted.effects, strict=True)),
-            )
-    known = np.asarray(np.isfinite(pair.residual).all(axis=1))
-    scores = Scores.of(law.take(known), pair.residual[known])
+        model: Kind = "homography" if pair.F_01 is None else "fundamental"
+        adapted = refit_matches(pair.matches, calibration, model=model).pair_law
+        if adapted is not None:  # else the law stays as it was before
+            law = adapted.law
+            effects = dict(zip(_EFFECTS, adapted.effects, strict=True))
+    finite = np.asarray(np.isfinite(pair.residual).all(axis=1))
+    scores = Scores.of(law.take(finite), pair.residual[finite])
     row = {"pair": exported.name, "matches": len(scores), **scores.numbers()}
     return scores, {**row, **effects}

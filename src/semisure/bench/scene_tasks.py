@@ -26,7 +26,7 @@ from semisure.io.files import load_calibration
 from semisure.selfcal.without_truth import along_for, start_for
 from semisure.types import Calibration
 
-Laws = dict[str, tuple[Calibration | None, bool]]  # a law, and whether it adapts
+Laws = dict[str, tuple[Calibration | None, bool]]  # by name; and whether it adapts
 
 
 def tasks_of(study: Study, matcher: str) -> list[Task]:
@@ -44,12 +44,12 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
             in_depth=scene.in_depth,
             law=name,
             pairs=scene.judged,
-            calibration=law,
+            calibration=calibration,
             location=location,
             adapts=adapts,
         )
         for scene in scenes
-        for name, (law, adapts) in _laws(
+        for name, (calibration, adapts) in _laws(
             ready, learnt[scene.name], untold[scene.name]
         ).items()
     ]
@@ -76,10 +76,10 @@ def _laws(
 ) -> Laws:
     """All laws to be judged on a scene, in the order of the table."""
     laws: Laws = {}
-    for name, law in ready.items():
-        laws[name] = law, False
-        if law.pairs is not None:
-            laws[f"{name}, {ADAPTED}"] = law, True
+    for name, calibration in ready.items():
+        laws[name] = calibration, False
+        if calibration.pairs is not None:
+            laws[f"{name}, {ADAPTED}"] = calibration, True
     if left_out is not None:
         laws |= {LEFT_OUT: (left_out, False), ADAPTED: (left_out, True)}
     if untold is not None:

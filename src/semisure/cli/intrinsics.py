@@ -21,13 +21,15 @@ Intrinsics = Annotated[
 FieldOfView = Annotated[
     float | None,
     typer.Option(
-        "--fov", help="Field of view along the longer side, instead.", metavar="DEG"
+        "--fov",
+        help="Field of view along the longer side, in place of --intrinsics.",
+        metavar="DEG",
     ),
 ]
 FromExif = Annotated[
     bool,
     typer.Option(
-        "--focal-from-exif", help="Focal length from the EXIF of both, instead."
+        "--focal-from-exif", help="Focal length from EXIF, in place of --intrinsics."
     ),
 ]
 WAYS = "--intrinsics, --fov and --focal-from-exif"

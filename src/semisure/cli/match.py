@@ -15,7 +15,6 @@ from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.io.images import Image
-    from semisure.pipeline import PairResult
 
 
 @app.command(
@@ -34,7 +33,7 @@ def match(
     focal_from_exif: given.FromExif = False,
     estimator: options.EstimatorName = "magsac++",
     method: options.MethodName = "core+",
-    threshold_px: options.Threshold = 3.0,
+    threshold_px: options.PairThreshold = 3.0,
     max_side: options.MaxSide = None,
     device: options.Device = None,
     weights: options.WeightsFile = None,
@@ -49,8 +48,8 @@ def match(
 ) -> None:
     """Match two images: an expected error for each match, and a refitted model.
 
-    The model is found out: a homography where one plane, or a camera that only turned,
-    explains the matches, otherwise a fundamental matrix, or with intrinsics the
+    The matches decide on the model: a homography where one plane, or a camera that only
+    turned, explains them, otherwise a fundamental matrix, or with intrinsics the
     camera's motion. Images may have any size and be colour or grey; EXIF rotation is
     applied. Exit code 3: no model, or one that chance explains.
     """
@@ -90,7 +89,9 @@ def match(
         for path in output or []:
             documents.write_result(path, result)
         if picture is not None:
-            _draw(picture, images, result)
+            from semisure.report.pair import write_picture
+
+            write_picture(picture, images, result)
         if report is not None:
             from semisure.report.pair import write_pair_page
 
@@ -117,12 +118,3 @@ def match(
 
 def _size(image: Image) -> tuple[int, int]:
     return image.shape[1], image.shape[0]
-
-
-def _draw(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
-    from semisure.io.atomic import write_atomically
-    from semisure.report.pair import picture_of
-    from semisure.report.plots import png
-
-    figure = picture_of(images, result)
-    write_atomically(path, lambda file: file.write(png(figure)))

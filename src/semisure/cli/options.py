@@ -12,9 +12,10 @@ import typer
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
 **coarse_std** (n × 2, px), **confidence** (n), **source_size**, **target_size**
-(width, height) and, where needed, **side** (0 or 1: the image that was refined), or a
-CSV with the columns x0, y0, x1, y1, confidence, fine_std_x, fine_std_y, coarse_std_x,
-coarse_std_y [, width0, height0, width1, height1, side].
+(width, height) and, where needed, **side** (0 or 1: the image that was refined; else 1)
+and **fine_window** (px; else 8), or a CSV with the columns x0, y0, x1, y1, confidence,
+fine_std_x, fine_std_y, coarse_std_x, coarse_std_y [, width0, height0, width1, height1,
+side, fine_window]. Matches are raw, as the matcher gave them.
 """
 
 
@@ -107,14 +108,15 @@ ModelName = Annotated[
     str,
     typer.Option(
         "--model",
-        help="auto (finds out), homography, fundamental, or essential.",
+        help="auto (the matches decide), homography, fundamental, or essential.",
         autocompletion=_models,
     ),
 ]
-Threshold = Annotated[
+Threshold = Annotated[float, typer.Option("--threshold", help="Inlier threshold, px.")]
+PairThreshold = Annotated[
     float,
     typer.Option(
-        "--threshold", help="Inlier threshold, px; of epipolar lines a third of it."
+        "--threshold", help="Inlier threshold, px; a third of it for epipolar lines."
     ),
 ]
 MaxSide = Annotated[int | None, typer.Option(help="Reduce larger images to this, px.")]

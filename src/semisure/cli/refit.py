@@ -38,7 +38,7 @@ def refit(
         ),
     ] = None,
     method: options.MethodName = "core+",
-    threshold_px: options.Threshold = 3.0,
+    threshold_px: options.PairThreshold = 3.0,
     seed: options.Seed = 0,
     output: Outputs = None,
     size: options.Size = None,

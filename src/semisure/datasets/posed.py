@@ -212,8 +212,8 @@ def depth_between(values: Array, points: Points) -> PerMatch:
     share = share * (np.abs(inverse - nearest) <= SAME_SURFACE * nearest)
     # An unknown depth has the inverse 0, which is near to none but another unknown.
     mean = (share * inverse).sum(axis=1) / share.sum(axis=1)
-    known = inside.all(axis=1) & (mean > 0)
-    return np.where(known, 1.0 / np.where(known, mean, 1.0), np.nan)
+    measured = inside.all(axis=1) & (mean > 0)
+    return np.where(measured, 1.0 / np.where(measured, mean, 1.0), np.nan)
 
 
 def _neighbours(values: Array, points: Points) -> tuple[FloatArray, FloatArray]:

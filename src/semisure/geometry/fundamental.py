@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
 from semisure.geometry.rotations import rotation, skew
-from semisure.types import FloatArray, Matches, Matrix3, Vector, Vector3
+from semisure.types import FloatArray, Matches, Matrix3, Vector
 
 SIZE = 7  # parameters
 MINIMAL_SAMPLE = 7
@@ -108,9 +108,3 @@ class Seven:
 
     def _outer(self, inner: Matrix3) -> Matrix3:
         return self.T1.T @ inner @ self.T0
-
-
-def epipoles(F: Matrix3) -> tuple[Vector3, Vector3]:
-    """Homogeneous epipoles in image 0 and image 1: F e₀ = 0 and e₁ᵀ F = 0."""
-    U, _, Vt = np.linalg.svd(F)
-    return Vt[2], U[:, 2]

@@ -53,8 +53,8 @@ def log_false_alarms_of_lines(
 ) -> float:
     """The same for epipolar lines; `proposals` tells E from F.
 
-    The best of some thresholds is taken, and paid for by their number: few matches meet
-    a line within 1 px by chance, and sure ones do.
+    The best of some thresholds is taken, and its number multiplied by how many were
+    tried: few matches come within 1 px of a line by chance, and precise ones do.
     """
     surest = _surest(matches)
     distance = np.abs(epipolar.lines_of(F_01[None], matches).distance[surest])

@@ -44,7 +44,7 @@ def _from_film(tags: Tags, size: tuple[int, int]) -> float | None:
 
 
 def _from_plane(tags: Tags, size: tuple[int, int]) -> float | None:
-    """Pixels of the sensor, in as many as the image has: it may have been reduced."""
+    """From mm by the sensor's resolution, scaled to an image that may be reduced."""
     per_mm = tags.get(_PLANE_RESOLUTION, 0.0) / _MM_PER_UNIT.get(
         int(tags.get(_PLANE_UNIT, 2)), 25.4
     )

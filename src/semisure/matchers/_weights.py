@@ -48,7 +48,7 @@ class Weights:
     url: str = ""
     page: str = ""
     sha256: str = ""  # empty: the hub knows it
-    size: int = 0  # bytes; empty as well
+    size: int = 0  # bytes; 0: the hub knows it
     about: int = 0  # bytes, for a listing where the size is not written here
     package: tuple[str, str, str] | None = None  # pip name, module, path inside it
 

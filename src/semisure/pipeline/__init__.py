@@ -1,6 +1,6 @@
 """Two images in, calibrated matches and a refitted model out.
 
-``model="auto"`` finds out what it looks at. A homography and an epipolar geometry are
+With ``model="auto"`` the matches decide. A homography and an epipolar geometry are
 both fitted; :mod:`semisure.refit.model_choice` says whether the scene has depth, and
 :mod:`semisure.geometry.significance` whether the images have anything in common.
 """

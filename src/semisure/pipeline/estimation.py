@@ -49,7 +49,8 @@ from semisure.types import (
     as_choice,
 )
 
-# Lines forgive more than points do: the share of the inlier threshold that is theirs.
+# A distance from a line ignores the error along it: lines get this share of the
+# threshold for points.
 LINE_THRESHOLD = 1 / 3
 
 
@@ -142,7 +143,8 @@ def refit_matches(
 def _chosen(flat: PairResult, deep: PairResult) -> PairResult:
     """The homography `flat`, unless lines explain clearly more, or alone.
 
-    A plane that is no accident proves the images related, for lines that hold it too.
+    A plane that chance does not explain shows that the images are related, so the
+    lines are related too.
     """
     evidence = _evidence(flat, deep)
     if flat.related and evidence is not None:
@@ -154,7 +156,10 @@ def _chosen(flat: PairResult, deep: PairResult) -> PairResult:
 
 
 def _evidence(flat: PairResult, deep: PairResult) -> Evidence | None:
-    """Of two homographies, by the estimator and through what the lines explain."""
+    """The evidence for depth, against the better of two homographies.
+
+    One is the estimator's, the other fitted to the matches that lie on their lines.
+    """
     view = deep.lines_view()
     if view is None:
         return None
@@ -180,13 +185,13 @@ class _Task:
     cameras: Cameras | None
 
     def has_lines(self) -> bool:
-        """Whether method and law serve epipolar lines at all."""
+        """True where method and law can be used with epipolar lines."""
         law = error_law(self.matches.take(slice(0)), self.calibration)
         return self.method in FUNDAMENTAL_METHODS and law.family is LAPLACE
 
     def kind_of_lines(self) -> Kind:
-        known = self.cameras is not None and self.estimator in RELATIVE_ESTIMATORS
-        return "essential" if known else "fundamental"
+        calibrated = self.cameras is not None and self.estimator in RELATIVE_ESTIMATORS
+        return "essential" if calibrated else "fundamental"
 
     def fitted(self, kind: Kind, initial: ArrayLike | None = None) -> PairResult:
         # Estimators know no location: it is taken off what they see, and only there.

@@ -21,9 +21,15 @@ from semisure.pipeline.models import (
 )
 from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
+from semisure.refit.covariance import of_distances, of_predictions
 from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
 from semisure.refit.model_choice import Evidence
-from semisure.refit.pair_law import pair_law_by_lines, pair_law_by_residuals
+from semisure.refit.pair_law import (
+    PairLaw,
+    pair_law_by_lines,
+    pair_law_by_residuals,
+    predictive_law,
+)
 from semisure.types import (
     Calibration,
     Estimate,
@@ -34,7 +40,7 @@ from semisure.types import (
     Refit,
 )
 
-UNRELATED = 0.5  # chance of a meaningless model above which the images are called so
+UNRELATED = 0.5  # images are called so above this chance that the model means nothing
 PLANE = "one plane, or the camera only turned"
 DEPTH = "a scene in depth"
 NOTHING = "unrelated images"
@@ -47,6 +53,13 @@ class PairResult:
     `matches` are as the matcher gave them, and what is said of each, its expected
     error included, is said of those points. Where the calibration has a location,
     ``semisure.without_bias(result.matches, result.calibration)`` takes it off.
+
+    >>> from semisure.pipeline import refit_matches
+    >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=500)
+    >>> result = refit_matches(matches, EXAMPLE_CALIBRATION)
+    >>> result.kind, result.finding, result.expected_px.shape
+    ('homography', 'one plane, or the camera only turned', (500,))
     """
 
     matches: Matches
@@ -59,21 +72,30 @@ class PairResult:
     evidence: Evidence | None = None  # for depth, where it was weighed
     cameras: Cameras | None = None  # intrinsics behind an essential matrix
 
-    @cached_property
+    @property
     def law(self) -> ErrorLaw:
-        """The law of each match's error, adapted to the pair where that is possible.
+        """The law of each match's error, adapted to the pair where that is possible."""
+        if self.pair_law is None:
+            return predictive_law(self.matches, self.calibration)
+        return self.pair_law.law
+
+    @cached_property
+    def pair_law(self) -> PairLaw | None:
+        """The law adapted to the pair, and how it differs from the matcher's.
 
         It takes a calibration that says how pairs differ, and a model to adapt by.
         """
         if self.calibration.pairs is None or not self.related:
-            return error_law(self.matches, self.calibration)
-        view = self.lines_view()
+            return None
+        C, view = self.refit.covariance, self.lines_view()
+        pair = self.matches, self.calibration
         if view is not None:
-            return pair_law_by_lines(self.matches, self.calibration, view.lines).law
+            return pair_law_by_lines(*pair, view.lines, C)
         assert self.H_01 is not None  # a related pair has one of the models
-        unbiased, _ = without_bias(self.matches, self.calibration)
+        unbiased, _ = without_bias(*pair)
         residual = plane.residual(self.H_01, unbiased)
-        return pair_law_by_residuals(self.matches, self.calibration, residual).law
+        variance = None if C is None else of_predictions(C, self.H_01, unbiased)
+        return pair_law_by_residuals(*pair, residual, variance)
 
     @cached_property
     def expected_px(self) -> PerMatch:
@@ -97,7 +119,7 @@ class PairResult:
 
     @property
     def related(self) -> bool:
-        """False where nothing speaks for a common scene in the two images."""
+        """False where nothing shows that the two images have a scene in common."""
         return self.refit.model is not None and self.model_failure < UNRELATED
 
     @property
@@ -141,8 +163,7 @@ class PairResult:
         C, view = self.refit.covariance, self.lines_view()
         if C is None or view is None:
             return None
-        J = view.lines.jacobian
-        return np.sqrt(((J @ C) * J).sum(axis=1))
+        return np.sqrt(of_distances(C, view.lines))
 
     def lines_view(self) -> AcrossLines[Any] | None:
         """The matches, less their bias, against the model's lines if it has any."""

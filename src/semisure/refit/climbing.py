@@ -19,7 +19,7 @@ class View(Protocol):
 
     @property
     def score(self) -> float:
-        """The larger, the better; NaN where the model cannot be."""
+        """The larger, the better; NaN where the model is impossible."""
 
     def equations(self) -> tuple[Matrix, Vector]:
         """JᵀWJ and the uphill JᵀWr of the next step, (k, k) and (k,)."""
@@ -32,7 +32,7 @@ class View(Protocol):
 
 
 def climb(view: V, max_iterations: int = MAX_ITERATIONS) -> tuple[V, int]:
-    """The view from where no step gains, never a worse one, and how many it took."""
+    """The best view reached, never worse than the first, and how many steps it took."""
     damping, count = FIRST_DAMPING, 0
     for count in range(1, max_iterations + 1):
         normal, pull = view.equations()

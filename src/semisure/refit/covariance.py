@@ -319,6 +319,24 @@ def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
     return J
 
 
+def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
+    """px² of where `H_01` puts each match, of corners with covariance `C`.
+
+    0 where it puts a match nowhere.
+    """
+    J = corner_jacobian(H_01, matches)
+    if J is None:
+        return np.zeros_like(matches.source)
+    with np.errstate(invalid="ignore"):
+        variance = np.einsum("dkn,kl,dln->nd", J, C, J, optimize=True)
+    return np.where(np.isfinite(variance), variance, 0.0)
+
+
+def of_distances(C: Matrix, lines: Lines) -> PerMatch:
+    """px² of each line next to its match, of a geometry with covariance `C`."""
+    return ((lines.jacobian @ C) * lines.jacobian).sum(axis=1)
+
+
 def _by_entry(G: Matrix3, points: Points) -> Jacobian:
     """∂ project(G, p) / ∂ entries of G, (2, 9, n)."""
     per_depth = 1.0 / plane.depth(G, points)

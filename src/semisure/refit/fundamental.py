@@ -23,8 +23,7 @@ from semisure.geometry import fundamental as fm
 from semisure.geometry import homography as plane
 from semisure.mixture import ErrorLaw
 from semisure.refit import weights
-from semisure.refit.across_lines import AcrossLines
-from semisure.refit.climbing import climb
+from semisure.refit.across_lines import AcrossLines, climb_lines
 from semisure.refit.homography import refit_homography
 from semisure.refit.initial import kept, made, no_start, start_of, without_bias
 from semisure.refit.model_choice import weigh_depth
@@ -87,7 +86,7 @@ def refit_fundamental(
     if len(matches) <= fm.MINIMAL_SAMPLE:
         reason = f"only {len(matches)} matches, a fundamental matrix needs 8"
     else:
-        last, iterations = climb(first)
+        first, last, iterations = climb_lines(first, calibration.pairs)
         if not shows_depth(last, calibration):
             reason = (
                 "the matches lie on one plane or the camera only turned, so that the "
@@ -99,7 +98,7 @@ def refit_fundamental(
     F = last.geometry.matrix
     # The tangent of the form that F itself has, whichever way the climb went.
     form = fm.Seven.of(F, matches.source_size, matches.target_size)
-    final = AcrossLines.at(form, matches, law)
+    final = AcrossLines.at(form, matches, last.match_law)
     return made(
         F,
         start,

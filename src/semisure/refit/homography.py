@@ -33,6 +33,7 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
+from semisure.refit.pair_law import adapted_at
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
@@ -163,6 +164,10 @@ def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
 def _core_plus(matches: Matches, calibration: Calibration, start: Matrix3) -> Refit:
     law = error_law(matches, calibration)
     H, iterations = _iterate(start, matches, floored(law, matches))
+    if H is not None and calibration.pairs is not None:
+        law = adapted_at(law, _residual(H, matches), calibration.pairs)
+        H, more = _iterate(H, matches, floored(law, matches))
+        iterations += more
     return more_likely(
         H,
         start,
@@ -179,7 +184,9 @@ def _covariance(
     H: Matrix3, matches: Matches, calibration: Calibration
 ) -> Matrix | None:
     # The law is made again: a refit that nobody asks for its covariance holds none.
-    law = floored(error_law(matches, calibration), matches)
+    law = error_law(matches, calibration)
+    law = adapted_at(law, _residual(H, matches), calibration.pairs)
+    law = floored(law, matches)
     share = calibration.shared_error
     return covariance.of_homography(H, matches, law=law, shared_error=share)
 

@@ -1,7 +1,7 @@
 """What every refit shares: where it begins, the location, and how it ends.
 
 Refits take raw matches. A location, the calibrated shift of refined points, is taken
-off by :func:`without_bias` at each refit's door and nowhere else behind it; estimators
+off by :func:`without_bias` where a refit begins, and nowhere after that. Estimators
 know no location, so whoever runs one on located matches calls it too.
 """
 
@@ -69,8 +69,8 @@ def start_of(
 ) -> tuple[FloatArray | None, Mask | None]:
     """The initial model and its inliers where the estimator gave them.
 
-    `count` matches must have made it; `checked` raises unless it is a model. With
-    `trusted`, that of an estimator is taken as it is.
+    An estimate must come from `count` matches. `checked` raises unless it is given a
+    model; with `trusted`, an estimator's model is not checked.
     """
     if not isinstance(initial, Estimate):
         return checked(initial), None

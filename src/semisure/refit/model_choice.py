@@ -12,8 +12,8 @@ with the likeliest δ. The sum is over blocks of the image, since neighbours err
 together. The penalty is for three parameters more than the homography's 8: those of a
 fundamental matrix (7), of a plane in it (3), and δ. Only whether a match is off is
 asked, not how far: laws know better how often cells fail than how far, and repeated
-structure fails far, in one direction. And where δ is below a tenth, the scene is told
-as a plane, however certain the rest: relief, a passer-by, a lens.
+structure fails far, in one direction. And where δ is below a tenth, the scene counts as
+a plane however large the odds: relief, a passer-by or a lens can cause so little.
 """
 
 from __future__ import annotations

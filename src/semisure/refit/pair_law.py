@@ -6,6 +6,9 @@ four effects (:class:`semisure.types.PairSpread`): on the fine scales, the gate,
 coarse scales, and a background of failures that no cue foresees. Their prior is their
 spread over pairs, their posterior's mode a few damped Newton steps away.
 
+The model follows the errors that all its matches share, so that residuals are smaller
+than errors. What its covariance says of each match is added to the scales.
+
 A line says nothing about errors along it. There the scales found across it are carried
 over, larger by what calibration on scenes in depth has found.
 
@@ -28,9 +31,11 @@ from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw, expit
 from semisure.refit.climbing import climb
+from semisure.refit.covariance import of_distances
 from semisure.refit.line_law import two_laplace
 from semisure.types import (
     Calibration,
+    Cues,
     FloatArray,
     Matches,
     Matrix,
@@ -58,44 +63,109 @@ class PairLaw:
     effects: tuple[float, float, float, float]
 
 
+def predictive_law(matches: Cues, calibration: Calibration) -> ErrorLaw:
+    """The law of raw `matches` before their pair's geometry is known: wider.
+
+    It is the calibration's own law where that does not say how pairs differ.
+    """
+    law, spread = error_law(matches, calibration), calibration.pairs
+    if spread is None:
+        return law
+    return with_effects(law, np.array(spread.usual or spread.means), spread)
+
+
 def pair_law_by_lines(
-    matches: Matches, calibration: Calibration, lines: Lines
+    matches: Matches,
+    calibration: Calibration,
+    lines: Lines,
+    covariance: Matrix | None = None,
 ) -> PairLaw:
     """The adapted law of raw `matches` whose epipolar lines are known.
 
-    `lines` are those of the matches less their location, as refits make them.
+    `lines` are those of the matches less their location, as refits make them;
+    `covariance` is that of the parameters in their `jacobian`, if they were estimated.
     """
     law, spread = error_law(matches, calibration), _spread_of(calibration)
-    rows = _evenly(len(matches))
-    density = partial(
-        _across_log_density, law.take(rows), lines.distance[rows], lines.normal[rows]
-    )
-    effects = most_likely_effects(density, len(matches), spread)
+    effects = _effects_by_lines(law, lines, spread)
     along = lines.normal[:, ::-1] ** 2  # squares of the line's direction
-    return PairLaw(with_effects(law, effects, spread, along), _four(effects))
+    law = with_effects(law, effects, spread, along)
+    if covariance is not None:
+        across = of_distances(covariance, lines)[:, None]
+        law = _with_model_error(law, across * lines.normal**2)
+    return PairLaw(law, _four(effects))
 
 
 def pair_law_by_residuals(
-    matches: Matches, calibration: Calibration, residual: PerAxis
+    matches: Matches,
+    calibration: Calibration,
+    residual: PerAxis,
+    variance: PerAxis | None = None,
 ) -> PairLaw:
     """The adapted law of raw `matches` whose residuals to a model are known.
 
     `residual` is that of the matches less their location; rows that are not finite do
-    not count.
+    not count. `variance`, px², is that of where the model puts each match, if the
+    model was estimated.
     """
     law, spread = error_law(matches, calibration), _spread_of(calibration)
+    effects = _effects_by_residuals(law, residual, spread)
+    law = with_effects(law, effects, spread)
+    if variance is not None:
+        law = _with_model_error(law, variance)
+    return PairLaw(law, _four(effects))
+
+
+def _with_model_error(law: ErrorLaw, variance: PerAxis) -> ErrorLaw:
+    """The law with what the model took from the residuals it was fitted to.
+
+    A Laplace variable of scale s has the variance 2 s².
+    """
+    return replace(
+        law,
+        fine_scale=np.sqrt(law.fine_scale**2 + 0.5 * variance),
+        coarse_scale=np.sqrt(law.coarse_scale**2 + 0.5 * variance),
+    )
+
+
+def adapted_across(law: ErrorLaw, lines: Lines, spread: PairSpread | None) -> ErrorLaw:
+    """`law` for a refit by lines: adapted to the pair, but no wider along them.
+
+    Lines see errors across them only. Without a `spread` the law stays as it is.
+    """
+    if spread is None:
+        return law
+    return with_effects(law, _effects_by_lines(law, lines, spread), spread)
+
+
+def adapted_at(law: ErrorLaw, residual: PerAxis, spread: PairSpread | None) -> ErrorLaw:
+    """`law` adapted to the residuals of a model; as it is without a `spread`."""
+    if spread is None:
+        return law
+    return with_effects(law, _effects_by_residuals(law, residual, spread), spread)
+
+
+def _effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
+    rows = _evenly(len(law))
+    density = partial(
+        _across_log_density, law.take(rows), lines.distance[rows], lines.normal[rows]
+    )
+    return most_likely_effects(density, len(law), spread)
+
+
+def _effects_by_residuals(
+    law: ErrorLaw, residual: PerAxis, spread: PairSpread
+) -> Vector:
     rows = np.flatnonzero(np.isfinite(residual).all(axis=1))
     rows = rows[_evenly(len(rows))]
     density = partial(_axes_log_density, law.take(rows), residual[rows])
-    effects = most_likely_effects(density, len(matches), spread)
-    return PairLaw(with_effects(law, effects, spread), _four(effects))
+    return most_likely_effects(density, len(law), spread)
 
 
 def _spread_of(calibration: Calibration) -> PairSpread:
     if calibration.pairs is None:
         raise InputError(
             "The calibration does not say how pairs differ, so that its law cannot "
-            "adapt to one; use a law fitted to scenes, such as 'daisy-scenes'."
+            "adapt to one; use a law fitted to scenes, such as the shipped 'daisy'."
         )
     return calibration.pairs
 
@@ -130,12 +200,13 @@ def with_effects(
         fine = np.sqrt((1.0 - along) * fine**2 + along * fine_along**2)
         coarse = coarse + along * (coarse_along - coarse)
         failing = failing + along * (failing_along - failing)
+    # Logits beyond ±30 are 0 or 1 to rounding.
+    failing = np.clip(failing, expit(np.array(-30.0)), expit(np.array(30.0)))
     return replace(
         law,
         fine_scale=fine,
         coarse_scale=np.maximum(coarse, fine),
-        # Logits beyond ±30 are 0 or 1 to rounding.
-        tail_logit=np.clip(np.log(failing) - np.log1p(-failing), -30.0, 30.0),
+        tail_logit=np.log(failing) - np.log1p(-failing),
     )
 
 

@@ -33,6 +33,7 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
+from semisure.refit.pair_law import adapted_at
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
@@ -95,15 +96,12 @@ def refit_pose(
     )
     if start is None:
         return no_start(initial, len(matches), method)
-    if len(matches) < MIN_MATCHES:
-        reason = f"{len(matches)} matches are too few, a pose needs {MIN_MATCHES}"
-        return kept(len(matches), start, method, reason)
     residual = residuals(start, camera, matches)
-    if not np.isfinite(residual).all(axis=1).any():
-        reason = "every world point lies behind the initial camera"
-        return kept(len(matches), start, method, reason)
+    objection = _why_not(residual)
     if method == "core+":
-        return _core_plus(matches, camera, calibration, start)
+        return _core_plus(matches, camera, calibration, start, objection)
+    if objection is not None:
+        return kept(len(matches), start, method, objection)
     far = far_not_undefined(residual)
     weight = one_step_weight(method, matches, calibration, far, inliers)
     weight = np.where(np.isfinite(residual[:, 0]), weight, 0.0)
@@ -124,6 +122,15 @@ def refit_pose(
 def residuals(pose: Pose, camera: Camera, matches: WorldMatches) -> PerAxis:
     """Observed minus projected, px; NaN for points behind the camera."""
     return matches.points - se3.project(pose, camera, matches.world)
+
+
+def _why_not(residual: PerAxis) -> str | None:
+    """Why no refit can begin at a pose with these residuals, or None."""
+    if len(residual) < MIN_MATCHES:
+        return f"{len(residual)} matches are too few, a pose needs {MIN_MATCHES}"
+    if not np.isfinite(residual).all(axis=1).any():
+        return "every world point lies behind the initial camera"
+    return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,10 +179,21 @@ def _least_squares(
 
 
 def _core_plus(
-    matches: WorldMatches, camera: Camera, calibration: Calibration, start: Pose
+    matches: WorldMatches,
+    camera: Camera,
+    calibration: Calibration,
+    start: Pose,
+    objection: str | None,
 ) -> Refit:
     law = _with_map(error_law(matches, calibration), matches)
-    pose, iterations = _iterate(start, matches, camera, floored(law, matches))
+    pose, iterations = None, 0
+    if objection is None:
+        pose, iterations = _iterate(start, matches, camera, floored(law, matches))
+        objection = _UNDETERMINED if pose is None else None
+    if pose is not None and calibration.pairs is not None:
+        law = adapted_at(law, residuals(pose, camera, matches), calibration.pairs)
+        pose, more = _iterate(pose, matches, camera, floored(law, matches))
+        iterations += more
     return more_likely(
         pose,
         start,
@@ -186,14 +204,16 @@ def _core_plus(
             _covariance, matches=matches, camera=camera, calibration=calibration
         ),
         iterations=iterations,
-        objection=_UNDETERMINED if pose is None else None,
+        objection=objection,
     )
 
 
 def _covariance(
     pose: Pose, matches: WorldMatches, camera: Camera, calibration: Calibration
 ) -> Matrix | None:
-    law = floored(_with_map(error_law(matches, calibration), matches), matches)
+    law = _with_map(error_law(matches, calibration), matches)
+    law = adapted_at(law, residuals(pose, camera, matches), calibration.pairs)
+    law = floored(law, matches)
     share = calibration.shared_error
     return covariance.of_pose(pose, matches, camera, law=law, shared_error=share)
 

@@ -12,7 +12,7 @@ length give each point its place, and one weighted fit of the reprojection follo
 of the error *across* it, the error along it integrated out
 (:mod:`semisure.refit.line_law`).
 The likelihood of all matches is climbed on R and the unit sphere of t, five numbers,
-by damped Gauss–Newton steps of which none is taken that loses likelihood.
+by damped Gauss–Newton steps; a step that would lower the likelihood is not taken.
 
 Every method takes raw matches: a calibrated location is taken off first.
 """
@@ -31,7 +31,7 @@ from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.mixture import ErrorLaw
 from semisure.refit import weights
-from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines
+from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines, climb_lines
 from semisure.refit.climbing import climb
 from semisure.refit.initial import (
     FAR_PX,
@@ -108,8 +108,7 @@ def refit_relative(
         return no_start(initial, len(matches), method)
     law = error_law(matches, calibration)
     if method == "core+":
-        share = calibration.shared_error
-        return _core_plus(matches, law, start, *cameras, share)
+        return _core_plus(matches, law, start, *cameras, calibration)
     if method in ("depth-core", "depth-huber"):
         metric = _checked_depth(matches, depth, baseline)
         return _depth_assisted(method, matches, law, start, *cameras, *metric)
@@ -139,14 +138,14 @@ def _core_plus(
     start: Pose,
     K0: Matrix3,
     K1: Matrix3,
-    shared_error: float | None,
+    calibration: Calibration,
 ) -> Refit:
     first = AcrossLines.at(epipolar.CalibratedViews(start, K0, K1), matches, law)
     last, iterations, reason = first, 0, None
     if len(matches) < epipolar.MINIMAL_SAMPLE:
         reason = f"only {len(matches)} matches, a relative pose needs 5"
     else:
-        last, iterations = climb(first)
+        first, last, iterations = climb_lines(first, calibration.pairs)
         if not _has_parallax(last):
             reason = (
                 "the matches lie where a pure rotation puts them, so that the "
@@ -162,7 +161,7 @@ def _core_plus(
         last.weight(),
         iterations,
         (first.score, last.score),
-        partial(last.covariance, shared_error),
+        partial(last.covariance, calibration.shared_error),
     )
 
 
@@ -237,24 +236,24 @@ def _depth_assisted(
     depth: PerMatch,
     baseline: float,
 ) -> Refit:
-    known = np.isfinite(depth) & (depth > 0)
-    if known.sum() < epipolar.MINIMAL_SAMPLE:
-        reason = f"only {known.sum()} matches have a depth, a relative pose needs 5"
+    has_depth = np.isfinite(depth) & (depth > 0)
+    if has_depth.sum() < epipolar.MINIMAL_SAMPLE:
+        reason = f"only {has_depth.sum()} matches have a depth, a relative pose needs 5"
         return kept(len(matches), start, method, reason)
-    seen = matches.take(known)
+    used, used_depth = matches.take(has_depth), depth[has_depth]
 
     def look(P_01: Pose) -> tuple[FloatArray, FloatArray]:
-        r, J = epipolar.reprojection(P_01, seen, K0, K1, depth[known], baseline)
+        r, J = epipolar.reprojection(P_01, used, K0, K1, used_depth, baseline)
         return far_not_undefined(r).ravel(), J.reshape(-1, 5)
 
     at_start = look(start)[0].reshape(-1, 2)
     if method == "depth-huber":
         weight = weights.huber(at_start)
     else:
-        weight = weights.core(law.take(known), at_start)
+        weight = weights.core(law.take(has_depth), at_start)
     # A point behind the camera has no reprojection to improve.
     weight[np.abs(at_start).max(axis=1) >= FAR_PX] = 0.0
     view, iterations = climb(_Squares(start, look, np.repeat(weight, 2)))
     of_all = np.zeros(len(matches))
-    of_all[known] = weight
+    of_all[has_depth] = weight
     return made(view.P_01, start, method, of_all, iterations)

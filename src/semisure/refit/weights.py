@@ -1,7 +1,7 @@
 """The refit weights of the paper's ablation, one function each.
 
-Every function returns ω (n,), the factor of each match's squared error. Weighted fits
-do not feel a common factor, so no weight is normalised.
+Every function returns ω (n,), the factor of each match's squared error. A factor that
+all weights share changes no fit, so none is normalised.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ from typing import Literal, get_args
 import numpy as np
 
 from semisure.error_laws import error_law
-from semisure.errors import InputError
 from semisure.mixture import LAPLACE, STD_FLOOR_PX, ErrorLaw, coarse_success, expit
-from semisure.types import Calibration, Mask, Matches, PerAxis, PerMatch, WorldMatches
+from semisure.types import (
+    Calibration,
+    Mask,
+    Matches,
+    PerAxis,
+    PerMatch,
+    WorldMatches,
+    as_choice,
+)
 
 RefitMethod = Literal[
     "core+",
@@ -26,6 +33,7 @@ RefitMethod = Literal[
     "fine-std",
 ]
 REFIT_METHODS: tuple[RefitMethod, ...] = get_args(RefitMethod)
+ONE_STEP_METHODS = REFIT_METHODS[1:]  # all but core+, which iterates
 
 INLIER_THRESHOLD_PX = 3.0  # of a model that comes without inliers
 HUBER_THRESHOLD_PX = 2.0  # the paper's
@@ -103,6 +111,7 @@ def one_step_weight(
 
     Where the start came without `inliers`, they are those within 3 px of it.
     """
+    as_choice("A method of one step", method, ONE_STEP_METHODS)
     if inliers is None:
         inliers = np.linalg.norm(residual, axis=1) <= INLIER_THRESHOLD_PX
     if method == "core":
@@ -117,6 +126,4 @@ def one_step_weight(
         return laplace_laplace(residual, inliers)
     if method == "confidence":
         return coarse_confidence(matches.confidence)
-    if method == "fine-std":
-        return raw_fine_std(matches.fine_std)
-    raise InputError(f"{method!r} is not a method of one step with a weight.")
+    return raw_fine_std(matches.fine_std)

@@ -94,12 +94,13 @@ def pair_page(
     return page_text(title, result.summary(), sections)
 
 
-def picture_of(images: tuple[Image, Image], result: PairResult) -> Figure:
-    """Matches by expected error; where a homography is meant, an overlay below."""
+def write_picture(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
+    """Write a PNG of matches by expected error, with an overlay for a homography."""
     H = result.H_01 if result.related else None
     overlaid = None if H is None else overlay(*images, H)
     matches, expected = result.matches, result.expected_px
-    return plot_pair(*images, matches, expected, result.summary(), overlaid)
+    figure = plot_pair(*images, matches, expected, result.summary(), overlaid)
+    write_atomically(path, lambda file: file.write(png(figure)))
 
 
 def _numbers(result: PairResult) -> list[list[str]]:

@@ -2,13 +2,15 @@
 
 A law fitted to views of flat photos is too sure of itself where there is depth. Here
 scenes with known truth (posed images with depth, a reconstruction) and views of photos
-are put together, each scene with the same say, and three things are fitted in turn:
+are put together, each scene with the same say, and four things are fitted in turn:
 
-1. the matcher's law, to all matches alike: what can be said before a pair's geometry
-   is known;
+1. the matcher's eight numbers, to planes if there are any: their truth is exact, and
+   no direction is set apart in them as that of the baseline is in scenes;
 2. the effects of each pair (:mod:`semisure.refit.pair_law`), by what its lines or its
    homography tell, and their mean and spread over scenes;
-3. what errors along epipolar lines have more than those across them, by the truth.
+3. what errors along epipolar lines have more than those across them, by the truth;
+4. the effects that describe all matches alike best: what can be said before a pair's
+   geometry is known.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from semisure.refit.pair_law import (
     pair_law_by_residuals,
     with_effects,
 )
+from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import Calibration, Matches, Matrix3, PairSpread, PerAxis, Vector
 
 MATCHES_A_SCENE = 6000  # at most, evenly: a video must not outvote a photograph
@@ -71,26 +74,48 @@ def fit_scenes(
     provenance: dict[str, Any] | None = None,
 ) -> tuple[Calibration, FitReport]:
     """The law of a matcher from scenes with truth, and how its pairs differ."""
-    usable = {
-        name: [pair for pair in pairs if len(pair.known()[0]) >= MIN_MATCHES]
-        for name, pairs in scenes.items()
-    }
-    usable = {name: pairs for name, pairs in usable.items() if pairs}
-    if not usable:
-        raise InputError(
-            f"A law of scenes needs a pair with at least {MIN_MATCHES} matches of "
-            "known error, but there is none."
-        )
-    balanced = [entry for pairs in usable.values() for entry in _balanced(pairs)]
+    good = usable(scenes)
     calibration, report = fit(
-        balanced,
+        _to_begin_with(good),
         location=location,
         matcher=matcher,
         resolution=resolution,
         provenance=provenance,
     )
-    spread = fit_spread(usable, calibration)
-    return replace(calibration, pairs=spread), report
+    shared_error = fit_shared_error(_planes(good), calibration)
+    calibration = replace(calibration, shared_error=shared_error)
+    return replace(calibration, pairs=fit_spread(good, calibration)), report
+
+
+def usable(scenes: Scenes) -> Scenes:
+    """The scenes without pairs that have too few matches of known error."""
+    enough = {
+        name: [pair for pair in pairs if len(pair.known()[0]) >= MIN_MATCHES]
+        for name, pairs in scenes.items()
+    }
+    enough = {name: pairs for name, pairs in enough.items() if pairs}
+    if not enough:
+        raise InputError(
+            f"A law of scenes needs a pair with at least {MIN_MATCHES} matches of "
+            "known error, but there is none."
+        )
+    return enough
+
+
+def _to_begin_with(scenes: Scenes) -> list[tuple[Matches, PerAxis]]:
+    """What the eight numbers are fitted to: planes, or all pairs if there are none."""
+    flat = {name: _planar(pairs) for name, pairs in scenes.items()}
+    chosen = flat if any(flat.values()) else scenes
+    return [entry for pairs in chosen.values() for entry in _balanced(pairs)]
+
+
+def _planar(pairs: Sequence[ScenePair]) -> list[ScenePair]:
+    return [pair for pair in pairs if pair.F_01 is None]
+
+
+def _planes(scenes: Scenes) -> list[tuple[Matches, PerAxis]]:
+    """Every planar pair, with the matches whose residual is known."""
+    return [pair.known() for pairs in scenes.values() for pair in _planar(pairs)]
 
 
 def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
@@ -116,7 +141,41 @@ def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
     deviation = np.maximum(deviation, _LEAST_DEVIATION)
     fine, gate, coarse, background = zip(mean.tolist(), deviation.tolist(), strict=True)
     spread = PairSpread(fine=fine, gate=gate, coarse=coarse, background=background)
-    return _with_along(spread, scenes, calibration)
+    spread = _with_along(spread, scenes, calibration)
+    return replace(spread, usual=_usual(spread, scenes, calibration))
+
+
+def _usual(
+    spread: PairSpread, scenes: Scenes, calibration: Calibration
+) -> tuple[float, float, float, float]:
+    """The effects that make the true residuals of all pairs most likely."""
+    from scipy.optimize import minimize
+
+    laws = [
+        [
+            (error_law(matches, calibration), residual)
+            for matches, residual in _balanced(pairs)
+        ]
+        for pairs in scenes.values()
+    ]
+
+    def objective(effects: Vector) -> float:
+        by_scene = [
+            np.mean([_mean_log_density(law, r, effects, spread) for law, r in pairs])
+            for pairs in laws
+        ]
+        return -float(np.mean(by_scene))
+
+    answer = minimize(objective, np.array(spread.means), method="L-BFGS-B")
+    fine, gate, coarse, background = answer.x.tolist()
+    return fine, gate, coarse, background
+
+
+def _mean_log_density(
+    law: mixture.ErrorLaw, residual: PerAxis, effects: Vector, spread: PairSpread
+) -> float:
+    adapted = with_effects(law, effects, spread)
+    return float(mixture.log_density(adapted, residual).mean())
 
 
 def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:

@@ -5,8 +5,8 @@
 2. Errors along epipolar lines leave no trace. How much larger they are than those
    across is taken from scenes with truth (`along`). Residuals are drawn that follow the
    law of each pair, so adapted, on both axes.
-3. These are fitted as if they were true, by :mod:`semisure.selfcal.scenes`: the law
-   before a pair's geometry is known, and how pairs differ.
+3. From these, as if they were true, :mod:`semisure.selfcal.scenes` learns how pairs
+   differ, and what can be said before a pair's geometry is known.
 
 Pairs with truth, such as random views of photos, take part in the first step, where
 they hold what lines leave open. Scenes with truth take part in the last too.
@@ -36,8 +36,9 @@ from semisure.selfcal.scenes import (
     WIDE,
     ScenePair,
     Scenes,
-    fit_scenes,
+    fit_spread,
     pair_effects,
+    usable,
 )
 from semisure.types import Calibration, PairSpread
 
@@ -124,14 +125,9 @@ def fit_without_truth(
     truths = _with_truth(known or {}, views, len(found), start)
     across = _across_law(found, start, truths)
     drawn = _drawn(across.scenes, across.law, along)
-    law, _ = fit_scenes(
-        {**drawn, **(known or {})},
-        location=start.location is not None,
-        matcher=start.matcher,
-        resolution=start.resolution,
-        provenance=provenance,
-    )
-    return replace(law, shared_error=start.shared_error), across.report()
+    spread = fit_spread(usable({**drawn, **(known or {})}), across.law)
+    law = replace(across.law, pairs=spread, provenance=dict(provenance or {}))
+    return law, across.report()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,10 +42,12 @@ class PairSpread:
     gate: tuple[float, float]  # added to the gate's logit
     coarse: tuple[float, float]  # log of a factor of the coarse scales
     background: tuple[float, float]  # logit of failing whatever the cues say
-    along_fine: float = 0.0  # more of the first along a line
-    along_gate: float = 0.0  # of the second and the fourth
-    along_coarse: float = 0.0  # of the third
+    along_fine: float = 0.0  # added to `fine` along a line
+    along_gate: float = 0.0  # added to `gate` and to `background` along a line
+    along_coarse: float = 0.0  # added to `coarse` along a line
     carry: float = 1.0  # share of a pair's effects, less their means, along a line
+    # What describes matches best whose pair is unknown: wider than the means.
+    usual: tuple[float, float, float, float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("fine", "gate", "coarse", "background"):
@@ -59,6 +61,8 @@ class PairSpread:
         for name in ("along_fine", "along_gate", "along_coarse", "carry"):
             number = as_numbers(name, getattr(self, name), 1)[0]
             object.__setattr__(self, name, number)
+        if self.usual is not None:
+            object.__setattr__(self, "usual", as_numbers("usual", self.usual, 4))
 
     @property
     def means(self) -> tuple[float, float, float, float]:
@@ -94,7 +98,7 @@ class Calibration:
     doubt_slope: float  # k_m, logit per nat
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
-    shared_error: float | None = None  # a factor of what a pair errs in common
+    shared_error: float | None = None  # factor of the error that a pair's matches share
     pairs: PairSpread | None = None  # how pairs differ; None as in the paper
     law: LawName = "mixture"
     matcher: str = "unknown"

@@ -1,12 +1,12 @@
-"""How long work says how far it is."""
+"""The callback by which long work reports its progress."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-Tick: TypeAlias = Callable[[int, int], None]  # told (done, total)
+Tick: TypeAlias = Callable[[int, int], None]  # called with (done, total)
 
 
 def silent(done: int, total: int) -> None:
-    """The tick of those who do not want to know."""
+    """A tick that does nothing."""

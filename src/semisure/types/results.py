@@ -34,7 +34,8 @@ class Refit:
     """A refitted model, its weights, and how it came about.
 
     Where the start was kept, `reason` says why, `model` is the start, and weights,
-    likelihood and covariance are the start's.
+    likelihood and covariance are the start's, for all models alike. Matches that do not
+    determine a model have no covariance. One-step methods have no likelihood.
 
     >>> import numpy as np, semisure
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -60,6 +61,9 @@ class Refit:
 
         Homography: 8 × 8 px² of the images of image 0's corners, x and y in turn.
         Pose: 6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`.
+        Relative pose: 5 × 5 of the rotation and the direction of t, radians, as
+        :func:`semisure.geometry.epipolar.moved` steps. Fundamental matrix: 7 × 7 of
+        the tangent of :class:`semisure.geometry.fundamental.Seven`.
         """
         return None if self.uncertainty is None else self.uncertainty()
 

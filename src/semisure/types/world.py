@@ -20,7 +20,7 @@ from semisure.types.arrays import (
 from semisure.types.checks import as_floats, as_size
 from semisure.types.matches import Matches, default_window
 
-# Where nobody says: the median of the views that calibrations are made on.
+# Where none is given: the median of the views that calibrations are made on.
 TYPICAL_VIEW_CHANGE = 0.4
 
 
@@ -30,11 +30,12 @@ class WorldMatches:
 
     The cues describe the query's points: it is the refined side. Pixels are ours
     (centres at integers), world points are in whatever unit the map has. `map_error`
-    is the scale of a world point's own error, seen in the query; `group` tells the
-    mapped images apart that the points came through, and `view_change` how unlike the
-    query they are: ‖A − I‖ of the local map A between them. `shift_map` takes a shift
-    of the refined point to the query's pixels: the identity where the query's point
-    was refined, −A (in query pixels per unit of the window) where the mapped one was.
+    is the scale of a world point's own error, seen in the query; `group` numbers the
+    mapped image that each point came through, and `view_change` says how unlike the
+    query that image is: ‖A − I‖ of the local map A between them. `shift_map` takes a
+    shift of the refined point to the query's pixels: the identity where the query's
+    point was refined, −A (in query pixels per unit of the window) where the mapped one
+    was.
 
     >>> matches = WorldMatches(
     ...     points=np.zeros((2, 2)), world=np.ones((2, 3)), confidence=[0.9, 0.5],

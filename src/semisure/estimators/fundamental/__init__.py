@@ -29,7 +29,7 @@ from semisure.geometry import fundamental as fm
 from semisure.types import Estimate, Mask, Matches, Matrix3, as_choice
 
 FUNDAMENTAL_ESTIMATORS = ESTIMATOR_NAMES
-# Lines forgive more than points do: what is usual for epipolar geometry.
+# A distance from a line ignores the error along it, so less is allowed than for points.
 FUNDAMENTAL_SETTINGS = RansacSettings(threshold_px=1.0)
 
 

@@ -24,7 +24,7 @@ from semisure.geometry import epipolar
 from semisure.types import Estimate, Mask, Matches, Matrix3, Pose, as_choice
 
 RELATIVE_ESTIMATORS: tuple[str, ...] = ("ransac", "lo-ransac", "magsac++", "poselib")
-# Lines forgive more than points: what is usual for essential matrices.
+# A distance from a line ignores the error along it, so less is allowed than for points.
 RELATIVE_SETTINGS = RansacSettings(threshold_px=1.0, max_iterations=2000)
 
 
