@@ -122,8 +122,8 @@ def chosen(
         return [calibrations] * len(exported), f"{matcher}: {files}."
     if is_shipped(matcher):
         remark = (
-            f"{matcher}: the shipped calibration, from random views of photos; "
-            "nothing was fitted to these pairs."
+            f"{matcher}: the shipped calibration, from random views of photos, and for "
+            "how pairs differ from scenes in depth."
         )
         return [shipped(matcher)] * len(exported), remark
     remark = (
