@@ -23,7 +23,11 @@ from semisure.types import Calibration, Matcher, Matches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneSettings:
-    """The settings that decide a calibration on scenes."""
+    """The settings that decide a calibration on scenes.
+
+    >>> SceneSettings(pairs=20, fov_deg=60.0).held_out
+    0.25
+    """
 
     pairs: int = 40  # of each scene, at most
     held_out: float = 0.25  # share of the pairs

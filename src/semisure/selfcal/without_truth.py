@@ -76,8 +76,7 @@ def along_for(matcher: str) -> tuple[PairSpread, str]:
     """
     shipped = {path.stem: load_calibration(path) for path in SHIPPED.glob("*.json")}
     known = {name: law.pairs for name, law in shipped.items() if law.pairs is not None}
-    own = [name for name in (f"{matcher}-scenes", matcher) if name in known]
-    names = own[:1] or sorted(known)
+    names = [matcher] if matcher in known else sorted(known)
     spreads = [known[name] for name in names]
 
     def mean(number: str) -> float:
