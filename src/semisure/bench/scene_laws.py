@@ -2,8 +2,7 @@
 
 ==================  ================================================================
 ``planar``          shipped, made from random views of flat photos
-``shipped``         the matcher's default as it is
-``scenes``          shipped, made from scenes in depth too, this one perhaps among them
+``shipped``         the matcher's default, which may know the scene
 ``given``           that of ``--calibration``
 ``left out``        fitted to the other scenes of the data, and to views of photos
 ``adapted``         that one after it has seen the geometry estimated from the pair
@@ -37,7 +36,7 @@ from semisure.selfcal.scenes import fit_scenes
 from semisure.selfcal.without_truth import fit_without_truth
 from semisure.types import Calibration, PairSpread
 
-PLANAR, SHIPPED, SCENES, GIVEN = "planar", "shipped", "scenes", "given"
+PLANAR, SHIPPED, GIVEN = "planar", "shipped", "given"
 LEFT_OUT, ADAPTED, WITH_TRUTH = "left out", "adapted", "with truth"
 WITHOUT_TRUTH = "without truth"
 _EFFECTS = ("fine", "gate", "coarse", "background")

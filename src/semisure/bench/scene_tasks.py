@@ -10,7 +10,6 @@ from semisure.bench.scene_laws import (
     GIVEN,
     LEFT_OUT,
     PLANAR,
-    SCENES,
     SHIPPED,
     WITH_TRUTH,
     WITHOUT_TRUTH,
@@ -62,8 +61,6 @@ def _ready_laws(matcher: str, given: str | None) -> dict[str, Calibration]:
         planar = f"{matcher}-{PLANAR}"
         laws[PLANAR] = load_calibration(planar if is_shipped(planar) else matcher)
         laws[SHIPPED] = load_calibration(matcher)
-    if is_shipped(f"{matcher}-{SCENES}"):
-        laws[SCENES] = load_calibration(f"{matcher}-{SCENES}")
     if given is not None:
         laws[GIVEN] = load_calibration(given)
     return laws
