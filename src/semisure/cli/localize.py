@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from itertools import accumulate
 from pathlib import Path
@@ -95,7 +96,7 @@ def localize(
             matcher, max_side=max_side, device=device, weights=weights
         )
     source = _source(images, query_images, matches, run_matcher)
-    made_of = _made_of(model, matcher, max_side, weights, images, query_images, matches)
+    made_of = _made_of(model, _identity(run_matcher), images, query_images, matches)
     with stages(quiet or as_json) as begin:
         begin("Reading the map")
         retrieved, mapped = read_retrieval(pairs), read_model(model)
@@ -157,7 +158,17 @@ def _source(
             raise InputError("Give --images to match, or --matches to read matches.")
         return from_store(matches)
     source = from_images(images, query_images or images, matcher)
-    return source if matches is None else stored(source, matches)
+    return source if matches is None else stored(source, matches, _identity(matcher))
+
+
+def _identity(matcher: Matcher | None) -> str:
+    """A digest of what decides the matches; empty where they are read from a file."""
+    from semisure.matchers import identity
+
+    if matcher is None:
+        return ""
+    text = json.dumps(identity(matcher), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _made_of(model: Path, *others: Any) -> dict[str, Any]:

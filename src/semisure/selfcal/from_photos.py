@@ -24,6 +24,8 @@ from semisure.geometry.homography import residual
 from semisure.io.atomic import write_json
 from semisure.io.files import load_arrays, matches_from, save_matches
 from semisure.io.images import read_image, reduced
+from semisure.io.sources import digest
+from semisure.matchers import identity
 from semisure.selfcal.held_out import Trust, trial
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
@@ -75,8 +77,9 @@ def self_calibrate(
     """Fit the error law of `matcher` on random views of `photos`.
 
     With a `cache` folder, finished pairs are kept there: an interrupted run continues
-    where it stopped. `begin` is called with the name of each stage and returns the
-    stage's tick.
+    where it stopped. A callable of your own must then have an attribute
+    ``fingerprint``, a text that changes whenever its answers do. `begin` is called with
+    the name of each stage and returns the stage's tick.
 
     >>> import tempfile
     >>> from semisure.io.images import write_png
@@ -92,8 +95,9 @@ def self_calibrate(
     ('daisy', 1)
     """
     settings = settings or SelfCalSettings()
+    decided_by = None if cache is None else _identity(matcher)
     usable, skipped = _usable(photos, settings.max_side, begin("Reading photos"))
-    store = _Store(cache, name, settings, usable)
+    store = _Store(cache, decided_by, settings, usable)
     fitted, held_out = _matched(
         matcher, usable, settings, store, begin("Matching views")
     )
@@ -172,6 +176,17 @@ def _described(matcher: Matcher) -> str:
     return str(getattr(matcher, "__qualname__", type(matcher).__name__))
 
 
+def _identity(matcher: Matcher) -> dict[str, str]:
+    decided_by = identity(matcher)
+    if decided_by is None:
+        raise InputError(
+            "A cache must know what decides the matcher's answers, but "
+            f"{_described(matcher)} does not say: give it an attribute `fingerprint`, "
+            "a text that changes with its weights and settings, or leave out the cache."
+        )
+    return decided_by
+
+
 def _usable(
     photos: Sequence[Path], max_side: int, tick: Tick
 ) -> tuple[list[Path], list[str]]:
@@ -219,7 +234,7 @@ class _Store:
     def __init__(
         self,
         folder: Path | None,
-        name: str,
+        matcher: dict[str, str] | None,
         settings: SelfCalSettings,
         photos: Sequence[Path],
     ) -> None:
@@ -227,9 +242,9 @@ class _Store:
         if folder is None:
             return
         made_of = {
-            "matcher": name,
+            "matcher": matcher,
             "settings": asdict(settings),
-            "photos": [[path.name, path.stat().st_size] for path in photos],
+            "photos": [[path.name, digest([path])] for path in photos],
             "semisure": __version__,
         }
         text = json.dumps(made_of, sort_keys=True)
