@@ -30,6 +30,17 @@ _ARRAYS = (*_OURS.values(), *_CUES)
 _SIZES = ("source_size", "target_size")
 _PART = "unfinished"
 _DIGEST, _MADE_OF = "sha256", "made_of"
+# What h5py and NumPy raise on damaged files.
+_UNREADABLE = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+)
 _OVERHEAD = 1 << 18  # bytes of HDF5's own, generously
 
 
@@ -137,7 +148,7 @@ def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
         group, reversed_order = _find(file, path, name0, name1)
         _check_complete(group, path, name0, name1)
         arrays: dict[str, Any] = {name: group[name][()] for name in _ARRAYS}
-        sizes = {name: np.asarray(group.attrs[name]) for name in _SIZES}
+        sizes: dict[str, Any] = {name: np.asarray(group.attrs[name]) for name in _SIZES}
         digest = group.attrs.get(_DIGEST)  # none in files of semisure 0.1
         if digest is not None and digest != _digest({**arrays, **sizes}):
             raise FileError(
