@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 import pytest
 
+from semisure import matchers
 from semisure.calibration.parameters import pack
 from semisure.demo import PHOTOS, sample_folder
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
-from semisure import matchers
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import Projection
