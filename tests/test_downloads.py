@@ -153,7 +153,7 @@ def test_another_part_than_was_asked_for_is_not_appended(server: Server) -> None
 def test_a_part_that_the_server_does_not_know_is_dropped(server: Server) -> None:
     part(content=CONTENT[:70_000])
     server.reply = lambda handler, start: handler.send_error(416)
-    with pytest.raises(FileError, match="it was deleted. Run again"):
+    with pytest.raises(FileError, match=r"it was deleted\. Run again"):
         w.obtain(replace(GOOD, url=server.url))
     server.reply = send(CONTENT)
     assert w.obtain(replace(GOOD, url=server.url)).read_bytes() == CONTENT
@@ -228,7 +228,7 @@ def listing(**changed: object) -> bytes:
 )
 def test_odd_listings_are_not_trusted(server: Server, text: bytes) -> None:
     server.reply = raw(b"HTTP/1.0 200 OK\r\n\r\n" + text)
-    with pytest.raises(FileError, match="does not list mine.bin with its SHA-256"):
+    with pytest.raises(FileError, match=r"does not list mine\.bin with its SHA-256"):
         w.obtain(HUB)
     assert len(server.ranges) == 1
 

@@ -53,18 +53,21 @@ def calibrate(
         pairs=pairs, max_side=max_side, location=location, seed=seed
     )
     parts = output.with_name(output.name + ".parts")
+    picture = output.with_name(output.stem + "_reliability.png")
+    files = find_images(photos)
+    inputs = files if weights is None else [*files, weights]
+    options.check_calibration_output(output, inputs, report, picture)
     loaded = load_matcher(matcher, device=device, weights=weights)
     with stages(quiet or as_json) as begin:
         result = self_calibrate(
             loaded,
-            find_images(photos),
+            files,
             settings,
             name=matcher,
             cache=parts,
             begin=begin,
         )
     save_calibration(result.calibration, output, result.report)
-    picture = output.with_name(output.stem + "_reliability.png")
     _draw(picture, result)
     if report is not None:
         from semisure.report.calibration import write_calibration_page

@@ -63,6 +63,7 @@ def fit(
     from semisure.io.files import save_calibration
     from semisure.types import LAW_NAMES, as_choice
 
+    options.check_calibration_output(output, files)
     chosen_law = as_choice("law", law, LAW_NAMES)
     chosen_optimiser = as_choice("optimiser", optimiser, OPTIMISERS)
 
