@@ -23,6 +23,7 @@ from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.geometry.camera import Camera
 from semisure.maps.colmap import parse_camera
 from semisure.types import Array, Matches
+from semisure.types.checks import require_file
 
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
 _OURS = {"source": "keypoints0", "target": "keypoints1", "confidence": "scores"}
@@ -77,10 +78,9 @@ read_pairs = read_retrieval  # its name in 0.1
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    require_file(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise FileError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read: {error}.") from None
     split = [(i, line.split()) for i, line in enumerate(lines, start=1)]
@@ -213,8 +213,8 @@ def _h5py() -> Any:
 def _opened(path: str | Path, mode: str) -> Any:
     h5py = _h5py()
     path = Path(path)
-    if mode == "r" and not path.is_file():
-        raise FileError(f"There is no file {path}.")
+    if mode == "r" or path.exists():
+        require_file(path)
     try:
         return h5py.File(path, mode)
     except OSError as error:

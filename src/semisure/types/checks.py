@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.errors import InputError
+from semisure.errors import FileError, InputError
 from semisure.types.arrays import Array, BoolArray, FloatArray
 
 Choice = TypeVar("Choice", bound=str)
@@ -24,6 +25,24 @@ def as_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
         if choice == value:
             return choice
     raise InputError(f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
+
+
+def require_file(path: Path, what: str = "file") -> Path:
+    """`path` if it is a file: a folder cannot be read, and a pipe might never end.
+
+    >>> require_file(Path("nowhere"), "image")
+    Traceback (most recent call last):
+    semisure.errors.FileError: There is no image nowhere.
+    """
+    try:
+        if path.is_file():
+            return path
+        exists = path.exists()
+    except (OSError, ValueError):  # names that no file can have
+        exists = False
+    if exists:
+        raise FileError(f"The {what} {path} cannot be read: it is no plain file.")
+    raise FileError(f"There is no {what} {path}.")
 
 
 def as_floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
