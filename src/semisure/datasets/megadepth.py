@@ -14,7 +14,7 @@ import numpy as np
 
 from semisure.datasets import numpy_pickles
 from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
-from semisure.errors import FileError
+from semisure.errors import FileError, in_short
 from semisure.io.npz import UNREADABLE, read_npz
 from semisure.types.checks import require_file
 
@@ -28,7 +28,9 @@ def read_index(path: str | Path) -> dict[str, Any]:
     try:
         return read_npz(path, (*_KEYS, _DEPTHS), unpickle=numpy_pickles.load)
     except UNREADABLE as error:
-        raise FileError(f"{path} is not an index that can be read: {error}.") from None
+        raise FileError(
+            f"{path} is not an index that can be read: {in_short(error)}."
+        ) from None
 
 
 def read_megadepth(root: str | Path) -> list[PosedPair]:

@@ -45,7 +45,7 @@ def _check_instructions(data: bytes) -> None:
     for opcode, argument, _ in pickletools.genops(data):
         if opcode.name not in _OPCODES:
             raise ValueError(f"it has the instruction {opcode.name}")
-        if opcode.name.endswith("PUT") and argument > len(data):
+        if opcode.name.endswith("PUT") and int(argument or 0) > len(data):
             raise ValueError("it numbers more objects than it has bytes")
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.errors import FileError, MissingExtraError
+from semisure.errors import FileError, MissingExtraError, in_short
 from semisure.io.images import read_channel
 from semisure.io.npz import UNREADABLE, read_npz
 from semisure.types import (
@@ -237,7 +237,7 @@ def _read_depth(path: Path) -> Array:
         try:
             return np.asarray(read_npz(path, ("depth",))["depth"], dtype=np.float64)
         except UNREADABLE as error:
-            raise FileError(f"{path} is not a depth map: {error}.") from None
+            raise FileError(f"{path} is not a depth map: {in_short(error)}.") from None
     raw = read_channel(path)
     if raw.ndim != 2:
         raise FileError(f"{path} is not a depth map of one 16-bit channel.")

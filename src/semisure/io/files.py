@@ -14,7 +14,7 @@ import numpy as np
 
 from semisure import __about__
 from semisure.calibration import FitReport
-from semisure.errors import FileError, InputError
+from semisure.errors import FileError, InputError, in_short
 from semisure.io.atomic import write_atomically, write_json
 from semisure.io.npz import UNREADABLE, read_npz
 from semisure.mixture import STD_FLOOR_PX
@@ -112,7 +112,7 @@ def load_calibration(path: str | Path) -> Calibration:
         path = shipped
     document = _read_document(path)
     version = document.get("schema_version")
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
+    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
         raise FileError(
             f"{path} has schema version {version}, but this semisure "
             f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
@@ -129,9 +129,8 @@ def _read_document(path: Path) -> dict[str, Any]:
             raise ValueError(f"it is larger than {_MAX_JSON_BYTES >> 20} MB")
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
         raise FileError(
-            f"{path} is not a readable calibration: {reason}. Fit it again."
+            f"{path} is not a readable calibration: {in_short(error)}. Fit it again."
         ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileError(
@@ -164,14 +163,16 @@ def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
             law=document["law"],
             matcher=str(document["matcher"]),
             resolution=None if resolution is None else tuple(resolution),
-            provenance=document.get("provenance") or {},
+            provenance=dict(document.get("provenance") or {}),
         )
     except KeyError as error:
         raise FileError(
             f"{path} is damaged: the entry {error} is missing. Fit it again."
         ) from None
-    except (InputError, TypeError, ValueError, OverflowError) as error:
-        raise FileError(f"{path} is damaged: {error} Fit it again.") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FileError(
+            f"{path} is damaged: {in_short(error)}. Fit it again."
+        ) from None
 
 
 def arrays_of(matches: Matches) -> dict[str, Array]:
@@ -232,7 +233,7 @@ def load_arrays(
     except (*UNREADABLE, csv.Error) as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{path} cannot be read: {error}") from None
+        raise FileError(f"{path} cannot be read: {in_short(error)}.") from None
 
 
 def _read_csv(path: Path) -> dict[str, Array]:

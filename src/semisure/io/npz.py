@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Collection
@@ -27,6 +28,8 @@ UNREADABLE = (
     RuntimeError,  # of encrypted members; RecursionError
     OverflowError,
     MemoryError,
+    SyntaxError,  # of headers, which are Python literals
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
     pickle.UnpicklingError,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from semisure.errors import FileError, InputError, MissingExtraError
+from semisure.errors import FileError, InputError, MissingExtraError, in_short
 from semisure.geometry.camera import Camera
 from semisure.maps.colmap import parse_camera
 from semisure.types import Array, Matches

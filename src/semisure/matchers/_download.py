@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from semisure.errors import FileError
+from semisure.errors import FileError, in_short
 from semisure.io.atomic import write_atomically
 from semisure.types import Tick, silent
 
@@ -102,7 +102,7 @@ def download(weights: Weights, target: Path, tick: Tick | None = None) -> Path:
 
 def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
-    return str(reason or error or type(error).__name__).strip().rstrip(".")
+    return str(reason) if reason else in_short(error)
 
 
 # ---- the unfinished file -------------------------------------------------------------
