@@ -179,15 +179,8 @@ def _readable(path: str | Path, name0: str, name1: str) -> Iterator[None]:
         yield
     except FileError:
         raise
-    except (
-        OSError,
-        RuntimeError,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-    ) as e:
-        reason = str(e).rstrip(".")
+    except _UNREADABLE as error:
+        reason = in_short(error)
         raise FileError(
             f"{path} has the pair {name0}, {name1}, but it cannot be read: {reason}."
         ) from None
