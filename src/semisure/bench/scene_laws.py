@@ -19,8 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from semisure.bench.calibrations import law_fitted_to
 from semisure.bench.exported import Exported
 from semisure.bench.interval_scores import NUMBERS, Scores, joined
@@ -30,6 +28,7 @@ from semisure.error_laws import error_law
 from semisure.errors import FitError
 from semisure.selfcal.scenes import fit_scenes
 from semisure.types import Calibration
+from semisure.types.checks import within_px
 
 PLANAR, SHIPPED, SCENES, GIVEN = "planar", "shipped", "scenes", "given"
 LEFT_OUT, ADAPTED, WITH_TRUTH = "left out", "adapted", "with truth"
@@ -109,7 +108,7 @@ def _judge(
                 adapted.law,
                 dict(zip(_EFFECTS, adapted.effects, strict=True)),
             )
-    known = np.asarray(np.isfinite(pair.residual).all(axis=1))
+    known = within_px(pair.residual)
     scores = Scores.of(law.take(known), pair.residual[known])
     row = {"pair": exported.name, "matches": len(scores), **scores.numbers()}
     return scores, {**row, **effects}

@@ -9,6 +9,7 @@ from semisure.datasets.posed import PosedCamera, PosedPair, depth_at
 from semisure.errors import FileError
 from semisure.geometry.homography import residual
 from semisure.types import Matches, PerAxis, PerMatch, Points, Pose
+from semisure.types.checks import within_px
 
 # A point whose depth in the other image differs by more is hidden there (LoFTR's).
 MAX_DEPTH_RATIO = 0.2
@@ -19,7 +20,7 @@ def with_truth(exported: Exported) -> tuple[Matches, PerAxis]:
     """The matches with a finite true residual, and those residuals."""
     matches = exported.matches()
     r = residual_of(exported, matches)
-    finite = np.asarray(np.isfinite(r).all(axis=1))
+    finite = within_px(r)
     return matches.take(finite), r[finite]
 
 
