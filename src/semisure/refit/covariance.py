@@ -82,9 +82,10 @@ def of_homography(
     J = corner_jacobian(H_01, matches)
     if J is None:
         return None
-    good = np.isfinite(J.sum(axis=(0, 1)) + residual.sum(axis=1))
     points = matches.refined
-    terms = _terms(residual, law, weight)
+    with np.errstate(all="ignore"):  # what is undefined is not good
+        good = np.isfinite(J.sum(axis=(0, 1)) + residual.sum(axis=1))
+        terms = _terms(residual, law, weight)
     shared = Shared(
         factor=shared_error,
         field=bilinear_field(points, matches.refined_size),
@@ -105,9 +106,10 @@ def of_pose(
 ) -> Matrix | None:
     """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
     residual = matches.points - se3.project(pose, camera, matches.world)
-    good = np.isfinite(residual.sum(axis=1))
-    J = se3.jacobian(pose, camera, matches.world)
-    terms = _terms(residual, law, weight)
+    with np.errstate(all="ignore"):
+        good = np.isfinite(residual.sum(axis=1))
+        J = se3.jacobian(pose, camera, matches.world)
+        terms = _terms(residual, law, weight)
     shared = Shared(
         factor=shared_error,
         field=bilinear_field(matches.points, matches.refined_size),
