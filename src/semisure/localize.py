@@ -273,7 +273,7 @@ def _finished(path: Path, key: str) -> Localized | None:
             reason=document.pop("reason"),
             details=document,
         )
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None
 
 

@@ -20,8 +20,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from semisure.bench.calibrations import law_fitted_to
 from semisure.bench.exported import Exported
 from semisure.bench.interval_scores import NUMBERS, Scores, joined
@@ -35,6 +33,7 @@ from semisure.selfcal.found_pairs import FoundPair, find_pair
 from semisure.selfcal.scenes import fit_scenes
 from semisure.selfcal.without_truth import fit_without_truth
 from semisure.types import Calibration, PairSpread
+from semisure.types.checks import within_px
 
 PLANAR, SHIPPED, GIVEN = "planar", "shipped", "given"
 LEFT_OUT, ADAPTED, WITH_TRUTH = "left out", "adapted", "with truth"
@@ -136,7 +135,7 @@ def _judge(
         if adapted is not None:  # else the law stays as it was before
             law = adapted.law
             effects = dict(zip(_EFFECTS, adapted.effects, strict=True))
-    finite = np.asarray(np.isfinite(pair.residual).all(axis=1))
-    scores = Scores.of(law.take(finite), pair.residual[finite])
+    known = within_px(pair.residual)
+    scores = Scores.of(law.take(known), pair.residual[known])
     row = {"pair": exported.name, "matches": len(scores), **scores.numbers()}
     return scores, {**row, **effects}

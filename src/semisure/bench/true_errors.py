@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from semisure.bench.exported import Exported
 from semisure.datasets.depth_truth import depth_residual
 from semisure.datasets.posed import PosedPair
 from semisure.geometry.homography import residual
 from semisure.types import Matches, PerAxis
+from semisure.types.checks import within_px
 
 
 def with_truth(exported: Exported) -> tuple[Matches, PerAxis]:
     """The matches with a finite true residual, and those residuals."""
     matches = exported.matches()
     r = residual_of(exported, matches)
-    finite = np.asarray(np.isfinite(r).all(axis=1))
+    finite = within_px(r)
     return matches.take(finite), r[finite]
 
 

@@ -101,9 +101,12 @@ def calibrate(
         pairs=pairs, max_side=max_side, location=location, seed=seed
     )
     parts = output.with_name(output.name + ".parts")
+    picture = output.with_name(output.stem + "_reliability.png")
+    files = [] if photos is None else find_images(photos)
+    inputs = files if weights is None else [*files, weights]
+    options.check_calibration_output(output, inputs, report, picture)
     loaded = load_matcher(matcher, device=device, weights=weights)
     with stages(quiet or as_json) as begin:
-        found = [] if photos is None else find_images(photos)
         shared: dict[str, Any] = {"name": matcher, "cache": parts, "begin": begin}
         if scene or map_folder:
             settings = SceneSettings(
@@ -120,14 +123,13 @@ def calibrate(
                 loaded,
                 scene or (),
                 maps=maps,
-                photos=found,
+                photos=files,
                 settings=settings,
                 **shared,
             )
         else:
-            result = self_calibrate(loaded, found, views, **shared)
+            result = self_calibrate(loaded, files, views, **shared)
     save_calibration(result.calibration, output, result.report)
-    picture = output.with_name(output.stem + "_reliability.png")
     _draw(picture, result)
     if report is not None:
         from semisure.report.calibration import write_calibration_page

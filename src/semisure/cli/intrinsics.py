@@ -86,12 +86,14 @@ def parse(text: str) -> Matrix3:
     """K of "fx,fy,cx,cy", or of a file of 3 × 3 numbers."""
     import numpy as np
 
+    from semisure.types.checks import require_file
+
     parts = text.split(",")
     try:
         if len(parts) == 4:
             fx, fy, cx, cy = map(float, parts)
             return np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
-        K = np.loadtxt(text)
+        K = np.loadtxt(require_file(Path(text)))
     except (ValueError, OSError) as error:
         raise typer.BadParameter(
             f"{text!r} is neither fx,fy,cx,cy nor a file of 3 × 3 numbers: {error}"

@@ -70,6 +70,7 @@ def localize(
     and a file for each query; run it again to continue where it stopped. Exit code 3:
     some queries have no pose; the report gives the reasons.
     """
+    from semisure.io.atomic import check_output_folder
     from semisure.io.files import load_calibration
     from semisure.localize import LocalizeSettings
     from semisure.localize import localize as run
@@ -79,6 +80,7 @@ def localize(
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
 
+    check_output_folder(output)
     cameras = {k: v for path in queries for k, v in read_queries(path).items()}
     settings = LocalizeSettings(
         estimator=estimator,

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from semisure.errors import FileError, InputError, MissingExtraError
+from semisure.errors import FileError, InputError, MissingExtraError, in_short
 from semisure.geometry.camera import Camera
 from semisure.maps.colmap import parse_camera
 from semisure.types import Array, Matches
+from semisure.types.checks import require_file
 
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
 _OURS = {"source": "keypoints0", "target": "keypoints1", "confidence": "scores"}
@@ -30,6 +31,17 @@ _ARRAYS = (*_OURS.values(), *_CUES)
 _SIZES = ("source_size", "target_size")
 _PART = "unfinished"
 _DIGEST, _MADE_OF = "sha256", "made_of"
+# What h5py and NumPy raise on damaged files.
+_UNREADABLE = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+)
 _OVERHEAD = 1 << 18  # bytes of HDF5's own, generously
 
 
@@ -66,10 +78,9 @@ read_pairs = read_retrieval  # its name in 0.1
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    require_file(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise FileError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read: {error}.") from None
     split = [(i, line.split()) for i, line in enumerate(lines, start=1)]
@@ -137,7 +148,7 @@ def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
         group, reversed_order = _find(file, path, name0, name1)
         _check_complete(group, path, name0, name1)
         arrays: dict[str, Any] = {name: group[name][()] for name in _ARRAYS}
-        sizes = {name: np.asarray(group.attrs[name]) for name in _SIZES}
+        sizes: dict[str, Any] = {name: np.asarray(group.attrs[name]) for name in _SIZES}
         digest = group.attrs.get(_DIGEST)  # none in files of semisure 0.1
         if digest is not None and digest != _digest({**arrays, **sizes}):
             raise FileError(
@@ -168,15 +179,8 @@ def _readable(path: str | Path, name0: str, name1: str) -> Iterator[None]:
         yield
     except FileError:
         raise
-    except (
-        OSError,
-        RuntimeError,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-    ) as e:
-        reason = str(e).rstrip(".")
+    except _UNREADABLE as error:
+        reason = in_short(error)
         raise FileError(
             f"{path} has the pair {name0}, {name1}, but it cannot be read: {reason}."
         ) from None
@@ -202,8 +206,8 @@ def _h5py() -> Any:
 def _opened(path: str | Path, mode: str) -> Any:
     h5py = _h5py()
     path = Path(path)
-    if mode == "r" and not path.is_file():
-        raise FileError(f"There is no file {path}.")
+    if mode == "r" or path.exists():
+        require_file(path)
     try:
         return h5py.File(path, mode)
     except OSError as error:

@@ -180,7 +180,7 @@ def _usable(package: str) -> bool:
 
 
 def _describe(name: str, entry: _Entry) -> MatcherStatus:
-    from semisure.matchers._weights import locate
+    from semisure.matchers._weights import has_sha256, locate
 
     weights = entry.weights()
     if weights is None:
@@ -190,7 +190,8 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     if missing:
         status = f"not installed. {next_step(missing[-1], 'torch')}"
     elif local is not None:
-        status = f"ready, weights in {local[1]}"
+        sure = weights.sha256 or has_sha256(local[0])
+        status = f"ready, weights in {local[1]}{'' if sure else ', not verified'}"
     elif weights.address:
         status = "downloaded at first use"
     else:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.error_laws import error_law
@@ -117,7 +118,8 @@ def shows_depth(view: AcrossLines[fm.Seven], calibration: Calibration) -> bool:
     H = plane.weighted_dlt(matches.source, matches.target, view.weight())
     if H is None:
         return False
-    refitted = refit_homography(matches, calibration, H).model
+    regular = np.linalg.matrix_rank(H) == 3
+    refitted = refit_homography(matches, calibration, H).model if regular else None
     return weigh_depth(view, H if refitted is None else refitted).depth
 
 

@@ -45,6 +45,7 @@ from semisure.types import (
     Refit,
     as_choice,
 )
+from semisure.types.checks import as_reals
 
 CORNER_TOLERANCE_PX = 1e-3
 
@@ -81,7 +82,10 @@ def refit_homography(
     as_choice("method", method, REFIT_METHODS)
     matches, calibration = without_bias(matches, calibration)
     start, inliers = start_of(
-        initial, len(matches), partial(plane.checked, name="initial"), trusted=True
+        initial,
+        len(matches),
+        partial(plane.checked, name="initial"),
+        partial(plane.checked_matrix, name="initial"),
     )
     if start is None:
         return no_start(initial, len(matches), method)
@@ -134,11 +138,11 @@ def refit_points(
     ((3, 3), (500,))
     """
     matches = Matches(
-        source=np.asarray(source),
-        target=np.asarray(target),
-        confidence=np.asarray(confidence),
-        fine_std=np.asarray(fine_std),
-        coarse_std=np.asarray(coarse_std),
+        source=as_reals("source", source),
+        target=as_reals("target", target),
+        confidence=as_reals("confidence", confidence),
+        fine_std=as_reals("fine_std", fine_std),
+        coarse_std=as_reals("coarse_std", coarse_std),
         source_size=source_size,
         target_size=target_size,
         side=np.asarray(side),

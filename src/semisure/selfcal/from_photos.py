@@ -26,6 +26,7 @@ from semisure.selfcal.pair_store import PairStore, Residuals, described, identif
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import Calibration, Matcher, Matches, Tick, silent
+from semisure.types.checks import within_px
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
@@ -250,6 +251,6 @@ def _pair(
     image0, image1, H_01 = random_pair(photo, rng, settings.warps)
     matches = matcher(image0, image1)
     errors = residual(H_01, matches)
-    # A point that the true homography sends beyond the horizon has no finite error.
-    finite = np.asarray(np.isfinite(errors).all(axis=1))
-    return matches.take(finite), errors[finite]
+    # A point that the true homography sends to the horizon has no error to speak of.
+    known = within_px(errors)
+    return matches.take(known), errors[known]
