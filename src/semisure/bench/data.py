@@ -20,7 +20,7 @@ from semisure.datasets.layouts import (
     read_posed_pairs,
 )
 from semisure.datasets.megadepth import is_megadepth
-from semisure.datasets.thinning import evenly
+from semisure.datasets.subsets import evenly
 from semisure.errors import InputError
 from semisure.io.images import find_images
 

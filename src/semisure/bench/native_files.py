@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from semisure.bench import paper
 from semisure.bench.exported import Size, images_of, moved
 from semisure.datasets.layouts import read_pairs
-from semisure.datasets.thinning import evenly
+from semisure.datasets.subsets import evenly
 from semisure.errors import FileError, InputError
 from semisure.io.atomic import write_atomically
 from semisure.io.files import load_arrays

@@ -18,7 +18,7 @@ from semisure.datasets.localisation import (
     retrieval_name,
 )
 from semisure.datasets.query_maps import Query, is_located
-from semisure.datasets.thinning import evenly
+from semisure.datasets.subsets import evenly
 from semisure.errors import InputError
 from semisure.estimators.settings import RansacSettings
 from semisure.types import Pair

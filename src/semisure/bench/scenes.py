@@ -18,7 +18,7 @@ from semisure.bench.study import Study
 from semisure.bench.true_errors import residual_of
 from semisure.datasets.layouts import is_photos
 from semisure.datasets.posed import PosedPair
-from semisure.datasets.thinning import evenly
+from semisure.datasets.subsets import evenly
 from semisure.geometry.epipolar import fundamental
 from semisure.geometry.fundamental import of_rank_2
 from semisure.selfcal.scenes import ScenePair

@@ -184,9 +184,11 @@ def bench(
     from semisure.bench.options import PROTOCOLS, Options
     from semisure.calibration.fit_law import OPTIMISERS
     from semisure.datasets.layouts import find_sets
+    from semisure.io.atomic import check_output_folder
     from semisure.report.palettes import PALETTES
     from semisure.types import as_choice
 
+    check_output_folder(output)
     options = Options(
         data=[folder for root in data for folder in find_sets(root)],
         matchers=tuple(matcher or ["daisy"]),

@@ -28,7 +28,7 @@ from semisure.datasets.mtv import is_mtv, read_mtv
 from semisure.datasets.pair_lists import LIST_NAME, read_homographies
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.datasets.query_maps import is_located
-from semisure.datasets.thinning import evenly
+from semisure.datasets.subsets import evenly
 from semisure.errors import FileError
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import Pair

@@ -12,13 +12,11 @@ The folders of the last two are found directly below ``ROOT`` too, and the files
 ``ROOT`` itself. Whatever calibrates reads the training index, without the test scenes
 and with pairs of the overlaps that the test pairs have, thinned before a pair is made.
 
-The files hold pickled objects. A pickle can run anything, so these are read by an
-unpickler that knows NumPy's arrays and scalars and nothing else.
+The files hold pickled objects, which `numpy_pickles` reads without running them.
 """
 
 from __future__ import annotations
 
-import pickle
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,9 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from semisure.datasets import numpy_pickles
 from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
-from semisure.datasets.thinning import evenly, shares
-from semisure.errors import FileError
+from semisure.datasets.subsets import evenly, shares
+from semisure.errors import FileError, in_short
+from semisure.io.npz import MAX_BYTES, UNREADABLE, read_npz
+from semisure.types.checks import require_file
 
 TEST_SCENES = ("0015", "0022")  # of MegaDepth-1500: nothing is calibrated on them
 HELD_OUT_OVERLAP = (0.1, 0.7)  # as MegaDepth-1500's; the paper does not say
@@ -36,71 +37,30 @@ _TEST_INDEX = ("scene_info", "index/scene_info_val_1500", "scene_info_val_1500")
 _TRAINING_INDEX = ("index/scene_info_0.1_0.7", "scene_info_0.1_0.7")
 _IMAGE_ROOTS = ("", "test", "train")
 _KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
-_NUMPY = frozenset(
-    (f"{package}.{module}", name)
-    for package in ("numpy.core", "numpy._core")
-    for module, name in (
-        ("multiarray", "_reconstruct"),
-        ("multiarray", "scalar"),
-        ("numeric", "_frombuffer"),
-    )
-) | {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
-
-
-class _OnlyNumpy(pickle.Unpickler):
-    """Reads lists, numbers, strings and arrays; any other name is refused."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _NUMPY:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        return super().find_class(module, name)
+_DEPTHS = "depth_paths"
 
 
 def read_index(path: str | Path) -> dict[str, Any]:
     """The arrays of an index file, pickled ones included, nothing executed."""
-    path = Path(path)
+    path = require_file(Path(path), "index")
     try:
-        if path.exists() and not zipfile.is_zipfile(path):
+        if not zipfile.is_zipfile(path):
             return _bare(path)
-        with zipfile.ZipFile(path) as archive:
-            names = [n for n in archive.namelist() if n.endswith(".npy")]
-            return {n.removesuffix(".npy"): _array(archive, n) for n in names}
-    except FileNotFoundError:
-        raise FileError(f"There is no index {path}.") from None
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        zipfile.BadZipFile,
-        pickle.UnpicklingError,
-    ) as error:
-        raise FileError(f"{path} is not an index that can be read: {error}.") from None
+        return read_npz(path, (*_KEYS, _DEPTHS), unpickle=numpy_pickles.load)
+    except UNREADABLE as error:
+        raise FileError(
+            f"{path} is not an index that can be read: {in_short(error)}."
+        ) from None
 
 
 def _bare(path: Path) -> dict[str, Any]:
     """The entries of a pickled dict, which NumPy too would read under this name."""
-    with path.open("rb") as file:
-        entries = _OnlyNumpy(file).load()
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"it takes more than {MAX_BYTES >> 20} MB")
+    entries = numpy_pickles.load(path.read_bytes())
     if not isinstance(entries, dict):
         raise ValueError("it holds no arrays by name")
     return entries
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> Any:
-    with archive.open(name) as file:
-        version = np.lib.format.read_magic(file)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        _, _, dtype = read(file)
-        if dtype.hasobject:
-            return _OnlyNumpy(file).load()
-    with archive.open(name) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def is_megadepth(root: Path) -> bool:
@@ -212,7 +172,7 @@ def camera_of(root: Path, index: dict[str, Any], k: int) -> PosedCamera:
     pose = np.asarray(index["poses"][k], dtype=np.float64)
     if pose.shape != (4, 4):
         raise ValueError(f"the pose of image {k} has shape {pose.shape}, not (4, 4)")
-    depths = index.get("depth_paths")
+    depths = index.get(_DEPTHS)
     depth = None if depths is None or depths[k] is None else root / str(depths[k])
     # COLMAP's frame: the first pixel's centre is at (0.5, 0.5).
     return PosedCamera(

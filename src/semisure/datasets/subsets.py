@@ -1,4 +1,4 @@
-"""Some of many: evenly, or the same number from each of several."""
+"""Some of many: what a bench or a calibration takes of a long list."""
 
 from __future__ import annotations
 
