@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from semisure.bench.calibrations import law_fitted_to
 from semisure.bench.exported import Exported
 from semisure.bench.interval_scores import NUMBERS, Scores, joined
+from semisure.bench.law_fits import FitTask, law_of
 from semisure.bench.scenes import scene_pair
 from semisure.bench.true_errors import with_truth
 from semisure.errors import FitError, InputError
@@ -124,7 +124,7 @@ def evaluate(task: Task) -> dict[str, Any]:
 
 def _with_truth(task: Task) -> Calibration | None:
     try:
-        return law_fitted_to(task.pairs, location=task.location)
+        return law_of(FitTask(exported=task.pairs, location=task.location))
     except FitError:
         return None
 

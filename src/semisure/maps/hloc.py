@@ -28,6 +28,7 @@ from semisure.types.checks import require_file
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
 _OURS = {"source": "keypoints0", "target": "keypoints1", "confidence": "scores"}
 _ARRAYS = (*_OURS.values(), *_CUES)
+_OPTIONAL = ("cell",)  # where the matcher has one
 _SIZES = ("source_size", "target_size")
 _PART = "unfinished"
 _DIGEST, _MADE_OF = "sha256", "made_of"
@@ -109,6 +110,8 @@ def write_matches(
         "scores": matches.confidence,
         **{name: getattr(matches, name) for name in _CUES},
     }
+    if matches.cell is not None:
+        arrays["cell"] = matches.cell
     sizes = {name: np.array(getattr(matches, name)) for name in _SIZES}
     key = pair_key(name0, name1)
     _check_space(Path(path), sum(array.nbytes for array in arrays.values()))
@@ -147,7 +150,8 @@ def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
     with _opened(path, "r") as file, _readable(path, name0, name1):
         group, reversed_order = _find(file, path, name0, name1)
         _check_complete(group, path, name0, name1)
-        arrays: dict[str, Any] = {name: group[name][()] for name in _ARRAYS}
+        names = (*_ARRAYS, *(name for name in _OPTIONAL if name in group))
+        arrays: dict[str, Any] = {name: group[name][()] for name in names}
         sizes: dict[str, Any] = {name: np.asarray(group.attrs[name]) for name in _SIZES}
         digest = group.attrs.get(_DIGEST)  # none in files of semisure 0.1
         if digest is not None and digest != _digest({**arrays, **sizes}):
