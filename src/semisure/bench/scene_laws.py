@@ -66,6 +66,7 @@ class Untold:
     views: Sequence[Exported]  # random views of photos, with their truth
     start: Calibration
     along: PairSpread
+    taught_by: Calibration | None  # the law that `along` is from
 
 
 def learn_without_truth(lesson: Untold) -> Calibration | None:
@@ -75,7 +76,11 @@ def learn_without_truth(lesson: Untold) -> Calibration | None:
     views = [with_truth(pair) for pair in lesson.views]
     try:
         return fit_without_truth(
-            {"": trusted}, lesson.start, lesson.along, views=views
+            {"": trusted},
+            lesson.start,
+            lesson.along,
+            taught_by=lesson.taught_by,
+            views=views,
         )[0]
     except InputError:
         return None

@@ -122,8 +122,8 @@ def _laws_without_truth(
     tasks = []
     for scene in scenes:
         other = left_out[scene.name]
-        shipped = along_for(matcher)[0]
-        along = shipped if other is None or other.pairs is None else other.pairs
-        tasks.append(Untold(scene.judged, views, start, along))
+        along = along_for(matcher)[0] if other is None else other.pairs
+        assert along is not None  # laws of scenes say how pairs differ
+        tasks.append(Untold(scene.judged, views, start, along, other))
     answers = study.map(learn_without_truth, tasks, f"Without truth, {matcher}")
     return {scene.name: law for scene, law in zip(scenes, answers, strict=True)}
