@@ -4,7 +4,8 @@
 ``planar``          shipped, made from random views of flat photos
 ``shipped``         the matcher's default, which may know the scene
 ``given``           that of ``--calibration``
-``left out``        fitted to the other scenes of the data, and to views of photos
+``left out``        as the shipped one is made, from the other scenes of the data and
+                    views of photos; its numbers are ``planar``'s if that is shipped
 ``adapted``         that one after it has seen the geometry estimated from the pair
 ``without truth``   fitted to the scene's own pairs by what their lines can tell; how
                     errors along lines exceed those is ``left out``'s
@@ -17,7 +18,7 @@ A law that says how pairs differ has a second line, ``…, adapted``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from semisure.bench.exported import Exported
@@ -30,7 +31,7 @@ from semisure.pipeline import refit_matches
 from semisure.pipeline.models import Kind
 from semisure.refit.pair_law import predictive_law
 from semisure.selfcal.found_pairs import FoundPair, find_pair
-from semisure.selfcal.scenes import fit_scenes
+from semisure.selfcal.scenes import fit_scenes, fit_spread, usable
 from semisure.selfcal.without_truth import fit_without_truth
 from semisure.types import Calibration, PairSpread
 from semisure.types.checks import within_px
@@ -47,15 +48,19 @@ class Lesson:
 
     scenes: Mapping[str, Sequence[Exported]]
     location: bool
+    planar: Calibration | None = None  # shipped, whose numbers are kept
 
 
 def learn(lesson: Lesson) -> Calibration:
-    """The law of many scenes, with how their pairs differ."""
+    """The law of many scenes, with how their pairs differ: as the shipped is made."""
     scenes = {
         name: [scene_pair(pair) for pair in pairs]
         for name, pairs in lesson.scenes.items()
     }
-    return fit_scenes(scenes, location=lesson.location)[0]
+    if lesson.planar is None:
+        return fit_scenes(scenes, location=lesson.location)[0]
+    spread = fit_spread(usable(scenes), lesson.planar)
+    return replace(lesson.planar, pairs=spread)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
