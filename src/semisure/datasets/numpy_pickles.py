@@ -31,6 +31,7 @@ _OPCODES = frozenset(
         """,
     )
 )
+_CODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 _TYPE = re.compile(r"[?biufSU]\d{0,6}|[OV]\d?")
 
 
@@ -46,7 +47,7 @@ def _check_instructions(data: bytes) -> None:
     file = io.BytesIO(data)
     name = ""
     while name != "STOP":
-        opcode = pickletools.code2op.get(file.read(1).decode("latin1"))
+        opcode = _CODES.get(file.read(1).decode("latin1"))
         name = "?" if opcode is None else opcode.name
         if opcode is None or name not in _OPCODES:
             raise ValueError(f"it has the instruction {name}")
