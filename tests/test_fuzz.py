@@ -24,6 +24,14 @@ FOUND = [("geometry", case) for case in (1335, 1758, 1864, 2308, 2514, 2618, 808
 ]
 
 
+FOUND_LATER = [("api", 772), ("api", 30_328), ("geometry", 1708)]  # horizon, epipole
+
+
 @pytest.mark.parametrize(("campaign", "case"), FOUND)
 def test_what_was_found_once_stays_mended(campaign: str, case: int) -> None:
     assert attack_once(campaign, case, seed=0)[1] == ""
+
+
+@pytest.mark.parametrize(("campaign", "case"), FOUND_LATER)
+def test_what_was_found_later_stays_mended(campaign: str, case: int) -> None:
+    assert attack_once(campaign, case, seed=5)[1] == ""
