@@ -51,7 +51,12 @@ def _check_instructions(data: bytes) -> None:
         name = "?" if opcode is None else opcode.name
         if opcode is None or name not in _OPCODES:
             raise ValueError(f"it has the instruction {name}")
-        argument = None if opcode.arg is None else opcode.arg.reader(file)
+        argument = None
+        if name == "GLOBAL":  # two lines, which are no literals
+            file.readline()
+            file.readline()
+        elif opcode.arg is not None:
+            argument = opcode.arg.reader(file)
         if name.endswith("PUT") and int(argument or 0) > len(data):
             raise ValueError("it numbers more objects than it has bytes")
 
