@@ -8,7 +8,7 @@ import numpy as np
 
 from semisure.bench.corner_errors import PairTask, start_of
 from semisure.error_laws import error_law
-from semisure.geometry.homography import residual
+from semisure.geometry.homography import residual, true_residual
 from semisure.refit import weights
 
 
@@ -20,8 +20,8 @@ def evaluate(task: PairTask) -> dict[str, Any]:
     if start.model is None:
         return {**row, "omega": np.zeros(0), "windows": np.zeros(0)}
     at_start = residual(start.model, matches)
-    true = residual(task.exported.H_01, matches)
-    finite = np.isfinite(at_start).all(axis=1) & np.isfinite(true).all(axis=1)
+    true = true_residual(task.exported.H_01, matches)
+    finite = np.isfinite(at_start).all(axis=1)
     omega = weights.core(error_law(matches, task.calibrations.paper), at_start)
     windows = np.abs(true).max(axis=1) / matches.fine_window
     return {**row, "omega": omega[finite], "windows": windows[finite]}

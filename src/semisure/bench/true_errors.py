@@ -7,7 +7,7 @@ import numpy as np
 from semisure.bench.exported import Exported, Size
 from semisure.datasets.posed import PosedCamera, PosedPair, depth_at
 from semisure.errors import FileError
-from semisure.geometry.homography import residual
+from semisure.geometry.homography import true_residual
 from semisure.types import Matches, PerAxis, PerMatch, Points, Pose
 
 # A point whose depth in the other image differs by more is hidden there (LoFTR's).
@@ -27,7 +27,7 @@ def residual_of(exported: Exported, matches: Matches) -> PerAxis:
     """True residuals, px, of any matches of the pair; NaN where unknown."""
     if isinstance(exported.truth, PosedPair):
         return depth_residual(exported.truth, matches)
-    return residual(exported.H_01, matches)
+    return true_residual(exported.H_01, matches)
 
 
 def depth_residual(pair: PosedPair, matches: Matches) -> PerAxis:

@@ -20,7 +20,7 @@ import numpy as np
 from semisure.__about__ import __version__
 from semisure.calibration import FitReport, fit, observe
 from semisure.errors import FileError, InputError
-from semisure.geometry.homography import residual
+from semisure.geometry.homography import true_residual
 from semisure.io.atomic import write_json
 from semisure.io.files import load_arrays, matches_from, save_matches
 from semisure.io.images import read_image, reduced
@@ -207,10 +207,7 @@ def _pair(
     rng = np.random.default_rng([settings.seed, index])
     image0, image1, H_01 = random_pair(photo, rng, settings.warps)
     matches = matcher(image0, image1)
-    errors = residual(H_01, matches)
-    # A point that the true homography sends beyond the horizon has no finite error.
-    finite = np.asarray(np.isfinite(errors).all(axis=1))
-    return matches.take(finite), errors[finite]
+    return matches, true_residual(H_01, matches)
 
 
 class _Store:

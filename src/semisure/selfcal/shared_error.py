@@ -64,7 +64,10 @@ def _trial(
     matches: Matches, residual: PerAxis, calibration: Calibration, estimator: str
 ) -> Trial | None:
     """One refit and its offset from the truth, or None if the refit failed."""
-    exact = matches.shifted(-residual)
+    diagonal = np.linalg.norm(matches.refined_size, axis=1)
+    # A residual as long as the diagonal was cut there.
+    whole = np.asarray(np.linalg.norm(residual, axis=1) < (1.0 - 1e-9) * diagonal)
+    exact = matches.shifted(-residual).take(whole)
     truth = plane.weighted_dlt(exact.source, exact.target, np.ones(len(exact)))
     if truth is None:
         return None
