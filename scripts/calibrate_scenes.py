@@ -21,7 +21,7 @@ import numpy as np
 
 import semisure
 from semisure.__about__ import __version__
-from semisure.bench.true_errors import depth_residual
+from semisure.datasets.depth_truth import depth_residual
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.geometry.epipolar import checked_pose, fundamental
 from semisure.geometry.fundamental import of_rank_2

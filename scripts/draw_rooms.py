@@ -23,7 +23,7 @@ WORDS = {
     "report": "pictures and HTML pages",
     "pipeline": "two images to a model",
     "localize": "queries in a map to poses",
-    "selfcal": "a calibration from photos",
+    "selfcal": "calibrations from images",
     "estimators": "RANSAC and its relatives",
     "matchers": "matches with their cues",
     "datasets": "readers of data sets",

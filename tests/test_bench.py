@@ -28,8 +28,8 @@ from semisure.bench.run import run_bench
 from semisure.bench.studies.initial import binned
 from semisure.bench.studies.posterior import curves
 from semisure.bench.study import Study
-from semisure.bench.true_errors import depth_residual
 from semisure.cli import app
+from semisure.datasets.depth_truth import depth_residual
 from semisure.datasets.posed import PosedCamera, PosedPair
 from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.io.images import write_png

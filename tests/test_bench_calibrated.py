@@ -118,7 +118,7 @@ def test_scenes_and_what_is_learnt_from_them(study: Study) -> None:
 
 def test_every_law_on_every_scene_end_to_end(study: Study, tmp_path: Path) -> None:
     outcome = of_study("calibrated", study)
-    laws = ["planar", "shipped", "left out", "adapted", "with truth"]
+    laws = ["planar", "shipped", "left out", "adapted", "without truth", "with truth"]
     names = [f"daisy, {name}" for name in ("boards", "walls", "planar", "photos")]
     lines = {tuple(line[:2]): line for line in outcome.tables[0].rows}
     for name in names:
@@ -128,6 +128,9 @@ def test_every_law_on_every_scene_end_to_end(study: Study, tmp_path: Path) -> No
         assert nll["with truth"] < nll["shipped"]
     # Both scenes are alike: what one tells of the other's errors is nearly the truth.
     assert lines[names[0], "left out"][2] == pytest.approx(50.0, abs=15.0)
+    # A plane's own lines tell nearly as much as its truth.
+    assert lines[names[2], "without truth"][3] == pytest.approx(90.0, abs=6.0)
+    assert lines[names[3], "without truth, adapted"][3] == pytest.approx(90.0, abs=6.0)
     depth = [line for line in outcome.tables[1].rows if line[1] == "with truth"]
     assert [line[-1] for line in depth] == [2, 2]
     effects = [row for row in outcome.rows if row["law"] == "adapted"]

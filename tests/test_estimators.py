@@ -102,8 +102,8 @@ def test_unknown_names_get_one_sentence() -> None:
     ("wrong", "sentence"),
     [
         ({"threshold_px": 0}, "threshold_px must be positive"),
-        ({"threshold_px": float("nan")}, "threshold_px must be positive"),
-        ({"max_iterations": 0}, "max_iterations must be at least 1"),
+        ({"threshold_px": float("nan")}, "threshold_px must be one finite number"),
+        ({"max_iterations": 0}, r"max_iterations must lie in \[1, 2³¹\)"),
         ({"confidence": 1.0}, r"confidence must lie in \(0, 1\)"),
         ({"seed": -1}, "seed must lie in"),
     ],

@@ -271,24 +271,3 @@ def test_the_models_own_error_is_added_to_the_scales() -> None:
     both = pair_law_by_residuals(matches, ADAPTING, nothing, variance).law
     assert np.allclose(both.fine_scale**2, alone.fine_scale**2 + 0.16)
     assert np.hypot(0.3, np.sqrt(0.16)) == pytest.approx(0.5)
-
-
-def test_refits_doubt_matches_as_often_as_their_pair_fails() -> None:
-    """A gate opened by 1.5 is found, so that matches in between are doubted more."""
-    H = random_homography(np.random.default_rng(4))
-    matches, residual = matcher(0.0, 1.5).match(H, count=3000, seed=5)
-    between = (np.abs(residual).max(axis=1) > 2.0) & (np.abs(residual) < 6.0).all(
-        axis=1
-    )
-    plain = semisure.refit_homography(matches, EXAMPLE_CALIBRATION, H)
-    adapted = semisure.refit_homography(matches, ADAPTING, H)
-    assert adapted.weight[between].mean() < plain.weight[between].mean() - 0.05
-    assert adapted.covariance is not None
-    views, _ = matcher(0.0, 1.5).match_views(P_01, K, count=3000, seed=5)
-    for refit in (
-        semisure.refit_fundamental(views, ADAPTING, F_01),
-        semisure.refit_relative(views, ADAPTING, P_01, K, K),
-    ):
-        assert refit.reason is None
-        assert refit.log_likelihood is not None
-        assert refit.log_likelihood[1] >= refit.log_likelihood[0]

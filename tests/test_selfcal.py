@@ -9,16 +9,20 @@ import cv2
 import numpy as np
 import pytest
 
+from semisure import matchers
 from semisure.calibration.parameters import pack
 from semisure.demo import PHOTOS, sample_folder
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
 from semisure.matchers import load_matcher
+from semisure.matchers.daisy import Daisy
+from semisure.matchers.daisy_cells import Projection
 from semisure.metrics import corner_error
 from semisure.pipeline import match_pair
 from semisure.selfcal import SelfCalSettings, self_calibrate
 from semisure.selfcal.random_views import random_pair
+from semisure.types import Matches
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
 
@@ -62,6 +66,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return daisy(image0, image1)
 
+    failing.fingerprint = "daisy"
     few = SelfCalSettings(pairs=8, max_side=256, seed=1)
     with pytest.raises(KeyboardInterrupt):
         self_calibrate(failing, photos(), few, name="x", cache=tmp_path)
@@ -77,6 +82,70 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     before = len(calls)
     self_calibrate(failing, photos(), other, name="x", cache=tmp_path)
     assert len(calls) == before + 8
+
+
+def fixed_law(scale: float, fingerprint: str):
+    """A matcher without a look at the images: errors of `scale` px, all counted."""
+    made = []
+
+    def matcher(image0, image1):
+        made.append(1)
+        rng = np.random.default_rng(len(made))
+        source = rng.uniform(20, 200, (300, 2))
+        return Matches(
+            source=source,
+            target=source + rng.laplace(0, scale, source.shape),
+            confidence=rng.uniform(0.2, 1, 300),
+            fine_std=np.full((300, 2), scale),
+            coarse_std=np.full((300, 2), 8 * scale),
+            source_size=image0.shape[1::-1],
+            target_size=image1.shape[1::-1],
+        )
+
+    matcher.fingerprint = fingerprint
+    return matcher, made
+
+
+def test_another_matcher_never_gets_the_pairs_of_the_first(tmp_path: Path) -> None:
+    few = SelfCalSettings(pairs=8, max_side=256, seed=1)
+    first, calls = fixed_law(1.0, "one")
+    self_calibrate(first, photos(), few, name="x", cache=tmp_path)
+    self_calibrate(first, photos(), few, name="x", cache=tmp_path)
+    assert len(calls) == 8
+    second, calls = fixed_law(3.0, "another")
+    self_calibrate(second, photos(), few, name="x", cache=tmp_path)
+    assert len(calls) == 8
+
+
+def test_a_callable_that_does_not_say_what_it_is_gets_no_cache(tmp_path: Path) -> None:
+    matcher, calls = fixed_law(1.0, "one")
+    del matcher.fingerprint
+    with pytest.raises(InputError, match="give it an attribute `fingerprint`"):
+        self_calibrate(matcher, photos(), SMALL, cache=tmp_path)
+    assert calls == []
+
+
+def test_an_identity_is_of_settings_weights_and_code() -> None:
+    assert matchers.identity(Daisy()) == matchers.identity(Daisy())
+    assert matchers.identity(Daisy()) != matchers.identity(Daisy(max_side=77))
+    learned = Daisy().projection
+    other = Projection(learned.mean, learned.basis, learned.temperature + 1)
+    assert matchers.identity(Daisy()) != matchers.identity(Daisy(projection=other))
+    assert matchers.identity(lambda image0, image1: None) is None
+
+
+def test_a_photo_that_changed_is_matched_again(tmp_path: Path) -> None:
+    for k, path in enumerate(photos()):
+        write_png(tmp_path / f"{k}.png", reduced(read_image(path), 200))
+    ours = sorted(tmp_path.glob("*.png"))
+    few = SelfCalSettings(pairs=7, max_side=256, seed=1)
+    matcher, calls = fixed_law(1.0, "one")
+    self_calibrate(matcher, ours, few, cache=tmp_path / "cache")
+    data = bytearray(ours[0].read_bytes())
+    data[-1] ^= 1  # the checksum of the last, empty chunk: same size, same pixels
+    ours[0].write_bytes(data)
+    self_calibrate(matcher, ours, few, cache=tmp_path / "cache")
+    assert len(calls) == 14
 
 
 def test_too_few_and_unusable_photos_get_one_sentence(tmp_path: Path) -> None:

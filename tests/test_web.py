@@ -23,13 +23,14 @@ pytest.importorskip("fastapi", reason="needs the extra web")
 from fastapi.testclient import TestClient
 
 from semisure.errors import FileError, SemisureError
+from semisure.io.image_headers import image_size
 from semisure.matchers import describe_matchers
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.web import results, samples
 from semisure.web.app import make_app
-from semisure.web.image_headers import check_upload, image_size
 from semisure.web.limits import Limits
 from semisure.web.orders import Order
+from semisure.web.uploads import check_upload
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from semisure.cli import app
 from semisure.errors import FileError
+from semisure.matchers import _download as d
 from semisure.matchers import _weights as w
 
 CONTENT = bytes(range(256)) * 5000
@@ -57,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch) -> Iterator[str]:
     monkeypatch.setenv(w.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.delenv(w.OFFLINE_VARIABLE, raising=False)
+    monkeypatch.delenv(d.OFFLINE_VARIABLE, raising=False)
     Handler.requests = []
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         thread = threading.Thread(target=running.serve_forever)
@@ -96,14 +97,14 @@ LISTED = {"oid": GOOD.sha256, "size": GOOD.size}
 
 
 def test_hub_says_what_the_file_must_be(server: str, monkeypatch) -> None:
-    monkeypatch.setenv(w.HUB_VARIABLE, server)
+    monkeypatch.setenv(d.HUB_VARIABLE, server)
     entries = [{"path": "README.md"}, {"path": "net.bin", "lfs": LISTED}]
     Handler.listing = json.dumps(entries).encode()
     path = w.obtain(HUB)
     assert path == w.cache_folder() / "mine.bin"
     assert path.read_bytes() == CONTENT
     # The hub's SHA-256 is kept, so that a later change is noticed offline.
-    monkeypatch.setenv(w.OFFLINE_VARIABLE, "1")
+    monkeypatch.setenv(d.OFFLINE_VARIABLE, "1")
     assert w.obtain(HUB) == path
     path.write_bytes(CONTENT[:-1] + b"x")
     with pytest.raises(FileError, match="its SHA-256 differs"):
@@ -116,7 +117,7 @@ def test_hub_says_what_the_file_must_be(server: str, monkeypatch) -> None:
 def test_hub_that_says_nothing_is_not_trusted(
     server: str, listing: bytes, monkeypatch
 ) -> None:
-    monkeypatch.setenv(w.HUB_VARIABLE, server)
+    monkeypatch.setenv(d.HUB_VARIABLE, server)
     Handler.listing = listing
     with pytest.raises(FileError, match=r"does not list net\.bin with its SHA-256"):
         w.obtain(HUB)
@@ -160,7 +161,7 @@ def test_no_network_and_offline_name_the_next_step(server: str, monkeypatch) -> 
     )
     with pytest.raises(FileError, match=r"could not be .*pip install some-package"):
         w.obtain(weights)
-    monkeypatch.setenv(w.OFFLINE_VARIABLE, "1")
+    monkeypatch.setenv(d.OFFLINE_VARIABLE, "1")
     with pytest.raises(FileError, match=r"SEMISURE_OFFLINE forbids downloads"):
         w.obtain(weights)
     assert len(Handler.requests) == 1
@@ -204,7 +205,7 @@ def test_a_terminal_sees_a_bar_unless_quiet_is_range_header(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv(w.QUIET_VARIABLE, quiet)
+    monkeypatch.setenv(d.QUIET_VARIABLE, quiet)
     w.obtain(replace(GOOD, url=f"{server}/net.pt"))
     assert (terminal.getvalue() == "") == bool(quiet)
 
@@ -213,6 +214,6 @@ def test_quiet_and_json_silence_the_download(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for flag in ("--quiet", "--json"):
-        monkeypatch.setenv(w.QUIET_VARIABLE, "")
+        monkeypatch.setenv(d.QUIET_VARIABLE, "")
         CliRunner().invoke(app, ["refit", "nowhere.npz", flag])
-        assert os.environ[w.QUIET_VARIABLE] == "1", flag
+        assert os.environ[d.QUIET_VARIABLE] == "1", flag

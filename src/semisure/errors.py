@@ -60,6 +60,16 @@ class MissingExtraError(SemisureError, ImportError):
         return type(self), self._made_of
 
 
+def in_short(error: BaseException) -> str:
+    r"""What a library says of a failure, fit to end a sentence of ours.
+
+    >>> in_short(ValueError("It broke.\n  See the log."))
+    'It broke. See the log'
+    """
+    words = " ".join(str(error).split())[:160].rstrip(". ")
+    return words or type(error).__name__
+
+
 def next_step(package: str, extra: str) -> str:
     """How to get a package that an extra brings."""
     if package == "kornia" and sys.version_info < (3, 11):

@@ -273,7 +273,7 @@ def _finished(path: Path, key: str) -> Localized | None:
             reason=document.pop("reason"),
             details=document,
         )
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None
 
 
@@ -300,15 +300,18 @@ def from_store(path: str | Path) -> Source:
     return lambda query, mapped: hloc.read_matches(path, query, mapped)
 
 
-def stored(source: Source, path: str | Path) -> Source:
-    """The same matches, each pair stored in a file of hloc's and read from there."""
+def stored(source: Source, path: str | Path, made_of: str = "") -> Source:
+    """The same matches, each pair stored in a file of hloc's and read from there.
+
+    Pairs that say they were made of something else are matched again.
+    """
     from semisure.maps import hloc
 
     def match(query: str, mapped: str) -> Matches:
-        if hloc.has_matches(path, query, mapped):
+        if hloc.has_matches(path, query, mapped, made_of):
             return hloc.read_matches(path, query, mapped)
         matches = source(query, mapped)
-        hloc.write_matches(path, query, mapped, matches)
+        hloc.write_matches(path, query, mapped, matches, made_of)
         return matches
 
     return match

@@ -180,7 +180,7 @@ def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     odds += law.tail_logit
     with np.errstate(over="ignore"):
         np.exp(odds, out=odds)
-    odds *= law.fine_scale / law.coarse_scale
+        odds *= law.fine_scale / law.coarse_scale
     odds += 1.0
     return 1.0 / odds
 

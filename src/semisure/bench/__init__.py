@@ -130,7 +130,8 @@ _ENTRIES = (
         "calibrated",
         BEYOND,
         "coverage, tail, deciles and NLL by scene: shipped laws, laws of the other "
-        "scenes, adapted to each pair or not, and with the scene's truth",
+        "scenes, adapted to each pair or not, and of the scene itself, without and "
+        "with its truth",
         "errors",
         "; several scenes to learn from, and photos",
         as_they_are=True,

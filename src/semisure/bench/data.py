@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from semisure.bench import Entry
 from semisure.bench.exported import AnyPair, Size, group_of
@@ -20,10 +19,10 @@ from semisure.datasets.layouts import (
     read_pairs,
     read_posed_pairs,
 )
+from semisure.datasets.subsets import evenly
 from semisure.errors import InputError
 from semisure.io.images import find_images
 
-Some = TypeVar("Some")
 # A video's pairs repeat each other: of a list at most these, evenly, by default.
 LIST_PAIRS = 110
 
@@ -128,19 +127,6 @@ def pairs_of(
         return evenly(read_posed_pairs(root, min_angle_deg=min_angle_deg), limit)
     pairs = evenly(read_pairs(root), limit)
     return with_views(pairs, views, *drawn) if views else pairs
-
-
-def evenly(entries: Sequence[Some], limit: int | None) -> Sequence[Some]:
-    """No more than `limit` of them, taken evenly.
-
-    >>> evenly("abcdefg", 3)
-    ['a', 'c', 'e']
-    """
-    if limit is None or limit >= len(entries):
-        return entries
-    if limit < 1:
-        raise InputError(f"limit must be at least 1, but is {limit}.")
-    return [entries[k * len(entries) // limit] for k in range(limit)]
 
 
 def labels(roots: Sequence[Path]) -> list[str]:

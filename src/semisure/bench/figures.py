@@ -19,7 +19,7 @@ from semisure.bench.outcome import (
     Panel,
     Radar,
 )
-from semisure.report.plots import draw_ellipses, draw_matches
+from semisure.report.plots import draw_ellipses, draw_matches, plain_text
 
 FEW = 30  # points of a line that are marked
 MAX_TICKS = 8
@@ -59,7 +59,7 @@ def _draw(figure: Figure, axes: Any, panel: AnyPanel) -> None:
     elif isinstance(panel, MatchPanel):
         images = panel.image0, panel.image1
         draw_matches(figure, axes, *images, panel.matches, panel.expected)
-        axes.set_title(panel.title, fontsize=9)
+        axes.set_title(plain_text(panel.title), fontsize=9)
     else:
         _draw_ellipses(figure, axes, panel)
 
@@ -74,11 +74,12 @@ def _draw_ellipses(figure: Figure, axes: Any, panel: EllipsePanel) -> None:
         panel.expected,
         panel.magnified,
     )
-    axes.set_title(panel.title, fontsize=9)
+    axes.set_title(plain_text(panel.title), fontsize=9)
 
 
 def _draw_axes(axes: Any, panel: Panel) -> None:
-    axes.set(title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel)
+    axes.set_title(plain_text(panel.title))
+    axes.set(xlabel=plain_text(panel.xlabel), ylabel=plain_text(panel.ylabel))
     axes.set_yscale(panel.yscale)
     first = next(iter(panel.lines.values()))[0]
     if len(first) and isinstance(first[0], str):
@@ -93,14 +94,15 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
     width = 0.8 / len(panel.lines)
     for k, (label, (x, y)) in enumerate(panel.lines.items()):
         places = np.arange(len(x)) + (k - (len(panel.lines) - 1) / 2) * width
-        axes.bar(places, y, width, label=label)
-        axes.set_xticks(np.arange(len(x)), labels=list(x))
+        axes.bar(places, y, width, label=plain_text(label))
+        axes.set_xticks(np.arange(len(x)), labels=[plain_text(v) for v in x])
 
 
 def _draw_lines(axes: Any, panel: Panel) -> None:
     axes.set_xscale(panel.xscale)
     for label, (x, y) in panel.lines.items():
-        axes.plot(x, y, marker="o" if len(x) < FEW else "", ms=3, label=label)
+        marker = "o" if len(x) < FEW else ""
+        axes.plot(x, y, marker=marker, ms=3, label=plain_text(label))
     places = sorted({float(v) for x, _ in panel.lines.values() for v in x})
     if panel.xscale == "log" and len(places) <= MAX_TICKS:
         axes.set_xticks(places, labels=[f"{v:g}" for v in places])
@@ -121,18 +123,20 @@ def _draw_radar(axes: Any, panel: Radar) -> None:
     round_ = np.append(angles, angles[:1])
     for label, values in panel.lines.items():
         closed = np.append(values, values[:1])
-        axes.plot(round_, closed, marker="o", ms=3, label=label)
+        axes.plot(round_, closed, marker="o", ms=3, label=plain_text(label))
         axes.fill(round_, closed, alpha=0.08)
     axes.set_theta_offset(np.pi / 2)  # the first spoke points up
     axes.set_theta_direction(-1)
-    axes.set_xticks(angles, labels=list(panel.spokes), fontsize=8)
+    axes.set_xticks(
+        angles, labels=[plain_text(spoke) for spoke in panel.spokes], fontsize=8
+    )
     axes.set_rlabel_position(180 / len(panel.spokes))
     axes.set_ylim(bottom=0)
     axes.tick_params(axis="y", labelsize=7)
     for angle, label in zip(angles, axes.get_xticklabels(), strict=True):
         side = np.sin(angle)
         label.set_ha("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
-    axes.set_title(panel.title, fontsize=10)
+    axes.set_title(plain_text(panel.title), fontsize=10)
     axes.legend(
         frameon=False, fontsize=7, loc="lower left", bbox_to_anchor=(-0.2, -0.1)
     )

@@ -17,6 +17,7 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from semisure.errors import InputError, SemisureError
+from semisure.io.processes import exit_with_parent
 from semisure.types import Tick, silent
 
 Item = TypeVar("Item")
@@ -67,7 +68,7 @@ def workers(count: int) -> Iterator[Workers]:
     # Libraries read these when they are loaded, so before a child's first import.
     with _environment(dict.fromkeys(_THREADS, "1")):
         pool = ProcessPoolExecutor(
-            count, mp_context=get_context("spawn"), initializer=_one_thread
+            count, mp_context=get_context("spawn"), initializer=_prepare
         )
         try:
             yield Workers(pool)
@@ -89,9 +90,11 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _one_thread() -> None:
+def _prepare() -> None:
+    """One thread, no ear for Ctrl-C, and no life without the parent."""
     import cv2
 
+    exit_with_parent()
     # An interrupt is the parent's to handle: it lets the pairs under way finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cv2.setNumThreads(1)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from semisure.bench.data import evenly
 from semisure.bench.exported import Exported
 from semisure.bench.query_poses import Task
 from semisure.bench.study import Study
@@ -17,6 +16,7 @@ from semisure.datasets.localisation import (
     read_map,
 )
 from semisure.datasets.query_maps import Query, is_located
+from semisure.datasets.subsets import evenly
 from semisure.errors import InputError
 from semisure.estimators.settings import RansacSettings
 from semisure.types import Pair

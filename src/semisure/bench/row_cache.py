@@ -86,7 +86,7 @@ def _load(file: Path) -> Row | None:
         stored = json.loads(file.read_bytes())
         text = stored["row"]
         return json.loads(text) if stored["digest"] == _sha(text) else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -2,11 +2,12 @@
 
 ==================  ================================================================
 ``planar``          shipped, made from random views of flat photos
-``shipped``         the matcher's default as it is
-``scenes``          shipped, made from scenes in depth too, this one perhaps among them
+``shipped``         the matcher's default, which may know the scene
 ``given``           that of ``--calibration``
 ``left out``        fitted to the other scenes of the data, and to views of photos
 ``adapted``         that one after it has seen the geometry estimated from the pair
+``without truth``   fitted to the scene's own pairs by what their lines can tell; how
+                    errors along lines exceed those is ``left out``'s
 ``with truth``      fitted to the truth of the scene itself, for comparison
 ==================  ================================================================
 
@@ -19,21 +20,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from semisure.bench.calibrations import law_fitted_to
 from semisure.bench.exported import Exported
 from semisure.bench.interval_scores import NUMBERS, Scores, joined
 from semisure.bench.scenes import scene_pair
-from semisure.errors import FitError
+from semisure.bench.true_errors import with_truth
+from semisure.errors import FitError, InputError
 from semisure.pipeline import refit_matches
 from semisure.pipeline.models import Kind
 from semisure.refit.pair_law import predictive_law
+from semisure.selfcal.found_pairs import FoundPair, find_pair
 from semisure.selfcal.scenes import fit_scenes
-from semisure.types import Calibration
+from semisure.selfcal.without_truth import fit_without_truth
+from semisure.types import Calibration, PairSpread
+from semisure.types.checks import within_px
 
-PLANAR, SHIPPED, SCENES, GIVEN = "planar", "shipped", "scenes", "given"
+PLANAR, SHIPPED, GIVEN = "planar", "shipped", "given"
 LEFT_OUT, ADAPTED, WITH_TRUTH = "left out", "adapted", "with truth"
+WITHOUT_TRUTH = "without truth"
 _EFFECTS = ("fine", "gate", "coarse", "background")
 
 
@@ -52,6 +56,29 @@ def learn(lesson: Lesson) -> Calibration:
         for name, pairs in lesson.scenes.items()
     }
     return fit_scenes(scenes, location=lesson.location)[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Untold:
+    """A scene to fit a law to without its truth, and what is known beside it."""
+
+    pairs: Sequence[Exported]
+    views: Sequence[Exported]  # random views of photos, with their truth
+    start: Calibration
+    along: PairSpread
+
+
+def learn_without_truth(lesson: Untold) -> Calibration | None:
+    """The law of a scene by its own pairs; None where none can be trusted."""
+    found = [find_pair(pair.matches(), lesson.start) for pair in lesson.pairs]
+    trusted = [pair for pair in found if isinstance(pair, FoundPair)]
+    views = [with_truth(pair) for pair in lesson.views]
+    try:
+        return fit_without_truth(
+            {"": trusted}, lesson.start, lesson.along, views=views
+        )[0]
+    except InputError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -108,7 +135,7 @@ def _judge(
         if adapted is not None:  # else the law stays as it was before
             law = adapted.law
             effects = dict(zip(_EFFECTS, adapted.effects, strict=True))
-    finite = np.asarray(np.isfinite(pair.residual).all(axis=1))
-    scores = Scores.of(law.take(finite), pair.residual[finite])
+    known = within_px(pair.residual)
+    scores = Scores.of(law.take(known), pair.residual[known])
     row = {"pair": exported.name, "matches": len(scores), **scores.numbers()}
     return scores, {**row, **effects}

@@ -10,16 +10,19 @@ from semisure.bench.scene_laws import (
     GIVEN,
     LEFT_OUT,
     PLANAR,
-    SCENES,
     SHIPPED,
     WITH_TRUTH,
+    WITHOUT_TRUTH,
     Lesson,
     Task,
+    Untold,
     learn,
+    learn_without_truth,
 )
 from semisure.bench.scenes import Scene, lessons, scenes_of
 from semisure.bench.study import Study
 from semisure.io.files import load_calibration
+from semisure.selfcal.without_truth import along_for, start_for
 from semisure.types import Calibration
 
 Laws = dict[str, tuple[Calibration | None, bool]]  # by name; and whether it adapts
@@ -32,6 +35,7 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
     shipped = ready.get(SHIPPED)
     location = shipped is None or shipped.location is not None
     learnt = _left_out_laws(study, matcher, scenes, location)
+    untold = _laws_without_truth(study, matcher, scenes, learnt, ready)
     return [
         Task(
             matcher=matcher,
@@ -44,7 +48,9 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
             adapts=adapts,
         )
         for scene in scenes
-        for name, (calibration, adapts) in _laws(ready, learnt[scene.name]).items()
+        for name, (calibration, adapts) in _laws(
+            ready, learnt[scene.name], untold[scene.name]
+        ).items()
     ]
 
 
@@ -55,14 +61,16 @@ def _ready_laws(matcher: str, given: str | None) -> dict[str, Calibration]:
         planar = f"{matcher}-{PLANAR}"
         laws[PLANAR] = load_calibration(planar if is_shipped(planar) else matcher)
         laws[SHIPPED] = load_calibration(matcher)
-    if is_shipped(f"{matcher}-{SCENES}"):
-        laws[SCENES] = load_calibration(f"{matcher}-{SCENES}")
     if given is not None:
         laws[GIVEN] = load_calibration(given)
     return laws
 
 
-def _laws(ready: dict[str, Calibration], left_out: Calibration | None) -> Laws:
+def _laws(
+    ready: dict[str, Calibration],
+    left_out: Calibration | None,
+    untold: Calibration | None,
+) -> Laws:
     """All laws to be judged on a scene, in the order of the table."""
     laws: Laws = {}
     for name, calibration in ready.items():
@@ -71,6 +79,11 @@ def _laws(ready: dict[str, Calibration], left_out: Calibration | None) -> Laws:
             laws[f"{name}, {ADAPTED}"] = calibration, True
     if left_out is not None:
         laws |= {LEFT_OUT: (left_out, False), ADAPTED: (left_out, True)}
+    if untold is not None:
+        laws |= {
+            WITHOUT_TRUTH: (untold, False),
+            f"{WITHOUT_TRUTH}, {ADAPTED}": (untold, True),
+        }
     return laws | {WITH_TRUTH: (None, False)}
 
 
@@ -88,3 +101,29 @@ def _left_out_laws(
     if alone:
         study.note(f"No other scene to learn from: {', '.join(alone)}.")
     return {scene: laws.get(name) for scene, name in left.items()}
+
+
+def _laws_without_truth(
+    study: Study,
+    matcher: str,
+    scenes: Sequence[Scene],
+    left_out: dict[str, Calibration | None],
+    ready: dict[str, Calibration],
+) -> dict[str, Calibration | None]:
+    """For each scene the law by its own pairs, their truth unseen."""
+    start = ready.get(PLANAR, start_for(matcher))
+    views = [
+        pair
+        for scene in scenes
+        if not scene.in_depth
+        for pairs in scene.learnt.values()
+        for pair in pairs
+    ]
+    tasks = []
+    for scene in scenes:
+        other = left_out[scene.name]
+        shipped = along_for(matcher)[0]
+        along = shipped if other is None or other.pairs is None else other.pairs
+        tasks.append(Untold(scene.judged, views, start, along))
+    answers = study.map(learn_without_truth, tasks, f"Without truth, {matcher}")
+    return {scene.name: law for scene, law in zip(scenes, answers, strict=True)}

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from semisure.bench.data import evenly, labels, pairs_of
+from semisure.bench.data import labels, pairs_of
 from semisure.bench.exported import Exported
 from semisure.bench.study import Study
 from semisure.bench.true_errors import residual_of
 from semisure.datasets.layouts import is_photos
 from semisure.datasets.posed import PosedPair
+from semisure.datasets.subsets import evenly
 from semisure.geometry.epipolar import fundamental
 from semisure.geometry.fundamental import of_rank_2
 from semisure.selfcal.scenes import ScenePair

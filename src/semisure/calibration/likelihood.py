@@ -27,6 +27,7 @@ from semisure.types import (
     PerMatch,
     Vector,
 )
+from semisure.types.checks import MAX_PX, as_reals, within_px
 
 # Rows per block: about ten temporaries of this length stay in a core's cache.
 BLOCK_ROWS = 16_384
@@ -76,18 +77,18 @@ def observe(pairs: Iterable[tuple[Matches, PerAxis]]) -> Observations:
 
 
 def _observe_one(index: int, matches: Matches, residual: PerAxis) -> Observations:
-    residual = np.asarray(residual, dtype=np.float64)
+    residual = as_reals(f"residual of pair {index}", residual)
     if residual.shape != matches.target.shape:
         raise InputError(
             f"residual of pair {index} must have shape {matches.target.shape}, "
             f"one row per match, but has {residual.shape}."
         )
-    bad = np.asarray(~np.isfinite(residual).all(axis=1))
+    bad = ~within_px(residual)
     if bad.any():
         raise InputError(
-            f"residual of pair {index} must be finite, but {int(bad.sum())} of "
-            f"{len(bad)} rows are not; first: match {int(np.flatnonzero(bad)[0])}. "
-            "Leave out matches without ground truth."
+            f"residual of pair {index} must be finite and within ±{MAX_PX:g} px, but "
+            f"{int(bad.sum())} of {len(bad)} rows are not; first: match "
+            f"{int(np.flatnonzero(bad)[0])}. Leave out matches without ground truth."
         )
     return Observations(
         capped(residual, matches),

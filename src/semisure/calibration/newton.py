@@ -16,6 +16,7 @@ from semisure.types import BoolArray, Matrix, Vector
 
 Objective = Callable[[Vector], tuple[float, Vector, Matrix]]
 
+DECREMENT = 1e-12  # a decrease that is not worth another step
 _SUFFICIENT_DECREASE = 1e-4
 _MAX_HALVINGS = 40
 # Curvatures below this share of the largest count as flat.
@@ -42,7 +43,7 @@ def minimise(
     lower: Vector,
     upper: Vector,
     *,
-    decrement: float = 1e-12,
+    decrement: float = DECREMENT,
     max_iterations: int = 100,
 ) -> Minimum:
     """The minimum of `objective` (value, gradient, Hessian) in [lower, upper].

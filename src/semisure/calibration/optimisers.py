@@ -9,7 +9,7 @@ import numpy as np
 from semisure import mixture
 from semisure.calibration import hard_gate
 from semisure.calibration.likelihood import Likelihood, Observations
-from semisure.calibration.newton import Minimum, minimise
+from semisure.calibration.newton import DECREMENT, Minimum, Objective, minimise
 from semisure.calibration.parameters import (
     COARSE,
     DOUBT_SLOPE,
@@ -25,7 +25,15 @@ from semisure.calibration.parameters import (
 )
 from semisure.errors import FitError
 from semisure.mixture import STD_FLOOR_PX
-from semisure.types import Calibration, FloatArray, LawName, Matrix, PerMatch, Vector
+from semisure.types import (
+    Calibration,
+    FloatArray,
+    LawName,
+    Matrix,
+    PerAxis,
+    PerMatch,
+    Vector,
+)
 
 # The paper's Powell settings (supplement, "Calibration optimization").
 POWELL_ITERATIONS = 120
@@ -89,7 +97,7 @@ def median_location(obs: Observations) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _OrderedBox:
+class OrderedBox:
     """Newton's variables: log a is replaced by ρ = log a − log b − c ≥ 0.
 
     At ρ = 0 the median coarse scale equals the median fine scale; below it the
@@ -101,9 +109,11 @@ class _OrderedBox:
     upper: Vector
 
     @classmethod
-    def around(cls, obs: Observations, law: LawName) -> _OrderedBox:
-        fine = np.median(np.maximum(obs.fine_std, STD_FLOOR_PX), axis=0)
-        coarse = np.median(np.maximum(obs.coarse_std, STD_FLOOR_PX), axis=0)
+    def around(
+        cls, fine_std: PerAxis, coarse_std: PerAxis, law: LawName = "mixture"
+    ) -> OrderedBox:
+        fine = np.median(np.maximum(fine_std, STD_FLOOR_PX), axis=0)
+        coarse = np.median(np.maximum(coarse_std, STD_FLOOR_PX), axis=0)
         gain, slope, intercept = np.log(GAIN_BOUNDS), SLOPE_BOUNDS, INTERCEPT_BOUNDS
         doubt = (0.0, 0.0) if law == "no_confidence_gate" else slope
         order = (0.0, ORDER_SPAN)
@@ -120,7 +130,9 @@ class _OrderedBox:
         inner[COARSE] -= parameters[FINE] + self.equal
         return np.clip(inner, self.lower, self.upper)
 
-    def minimise(self, likelihood: Likelihood, start: Vector) -> Minimum:
+    def minimise(
+        self, likelihood: Objective, start: Vector, *, decrement: float = DECREMENT
+    ) -> Minimum:
         mix = np.eye(SIZE)  # d outer / d inner
         mix[COARSE, FINE] = np.eye(2)
 
@@ -128,7 +140,8 @@ class _OrderedBox:
             value, gradient, hessian = likelihood(self.outer(x))
             return value, mix.T @ gradient, mix.T @ hessian @ mix
 
-        return minimise(objective, self.inner(start), self.lower, self.upper)
+        first = self.inner(start)
+        return minimise(objective, first, self.lower, self.upper, decrement=decrement)
 
     def at_bounds(self, inner: Vector) -> tuple[str, ...]:
         names = (*NAMES[FINE], "a_x = b_x", "a_y = b_y", *NAMES[COARSE.stop :])
@@ -145,7 +158,7 @@ def fit_newton(
     shift: tuple[float, float] | None,
 ) -> Outcome:
     power = 2 if law == "gaussian" else 1
-    box = _OrderedBox.around(obs, law)
+    box = OrderedBox.around(obs.fine_std, obs.coarse_std, law)
     starts = [_moment_start(obs, shift or (0.0, 0.0))]
     if start is not None:
         starts.append(pack(start))
@@ -172,7 +185,7 @@ def fit_newton(
 
 
 def _descend(
-    box: _OrderedBox,
+    box: OrderedBox,
     obs: Observations,
     start: Vector,
     shift: tuple[float, float] | None,

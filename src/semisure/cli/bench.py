@@ -144,8 +144,10 @@ def bench(
         raise typer.BadParameter("say where the data are: --data FOLDER")
     from semisure.bench.options import PROTOCOLS, Options
     from semisure.datasets.layouts import find_sets
+    from semisure.io.atomic import check_output_folder
     from semisure.types import as_choice
 
+    check_output_folder(output)
     options = Options(
         data=[folder for root in data for folder in find_sets(root)],
         matchers=tuple(matcher or ["daisy"]),

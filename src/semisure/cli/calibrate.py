@@ -1,15 +1,16 @@
-"""`semisure calibrate`: a calibration from photos, without ground truth."""
+"""`semisure calibrate`: a calibration from photos, scenes or maps."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from semisure.cli import options
 from semisure.cli.app import app
 from semisure.cli.fit_law import print_fit
+from semisure.cli.intrinsics import FieldOfView, parse
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -17,19 +18,55 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog="Example: `semisure calibrate --photos ~/Pictures/street -o theta.json`; a "
-    "network: `semisure calibrate --matcher loftr --photos ~/Pictures -o loftr.json`"
+    epilog="Example: `semisure calibrate --photos ~/Pictures/street -o theta.json`; "
+    "your own scenes: `semisure calibrate --scene ~/Pictures/church --scene walk.mp4 "
+    "--photos ~/Pictures -o theta.json`; a reconstruction: `semisure calibrate "
+    "--map sparse/0 --images images -o theta.json`"
 )
 def calibrate(
-    photos: Annotated[Path, typer.Option(help="Folder of photos, of anything.")],
     output: options.Output,
+    photos: Annotated[
+        Path | None, typer.Option(help="Folder of photos, of anything.")
+    ] = None,
+    scene: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Folder of overlapping photos, a video, or a text file with two image "
+            "names a line; repeatable. No truth is needed.",
+            metavar="FOLDER|VIDEO|LIST",
+        ),
+    ] = None,
+    map_folder: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--map",
+            help="COLMAP model, or folder of posed images with depth: its truth is "
+            "used; repeatable.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Folder of the COLMAP model's images.")
+    ] = None,
     matcher: options.MatcherName = "daisy",
     pairs: Annotated[
         int, typer.Option(help="Number of pairs of views; the paper has 200.")
     ] = 200,
+    scene_pairs: Annotated[
+        int, typer.Option(help="Pairs of each scene or map, at most.")
+    ] = 40,
     max_side: Annotated[
-        int, typer.Option(help="Reduce larger photos to this, px.")
+        int, typer.Option(help="Reduce larger images to this, px.")
     ] = 640,
+    intrinsics: Annotated[
+        str | None,
+        typer.Option(
+            help="Camera of all scenes: fx,fy,cx,cy in px of the files, or a 3 × 3 "
+            "text file.",
+            metavar="VALUES|FILE",
+        ),
+    ] = None,
+    fov: FieldOfView = None,
     location: options.Location = False,
     device: options.Device = None,
     weights: options.WeightsFile = None,
@@ -38,33 +75,61 @@ def calibrate(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Calibrate a matcher on your photos: no ground-truth data needed.
+    """Calibrate a matcher on your photos, scenes or maps.
 
-    Matches random views of each photo, whose geometry is known. A quarter of the photos
-    is held out to test the result, and a reliability plot is written beside it. If the
-    command is interrupted, running it again continues where it stopped.
+    Photos need not show anything in common: random views of each are matched, whose
+    geometry is known. Of scenes nothing is known but that their images overlap: the
+    geometry of each pair is found, and the law is fitted to errors across its epipolar
+    lines. Of maps the truth is used. All three can be combined. A quarter is held out
+    to test the result, and a reliability plot is written beside it. If the command is
+    interrupted, running it again continues where it stopped.
     """
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images
     from semisure.matchers import load_matcher
-    from semisure.selfcal import SelfCalSettings, self_calibrate
+    from semisure.selfcal import (
+        MapSource,
+        SceneSettings,
+        SelfCalSettings,
+        calibrate_scenes,
+        self_calibrate,
+    )
 
-    settings = SelfCalSettings(
+    if not (photos or scene or map_folder):
+        raise typer.BadParameter("give --photos, --scene or --map, or several of them")
+    views = SelfCalSettings(
         pairs=pairs, max_side=max_side, location=location, seed=seed
     )
     parts = output.with_name(output.name + ".parts")
+    picture = output.with_name(output.stem + "_reliability.png")
+    files = [] if photos is None else find_images(photos)
+    inputs = files if weights is None else [*files, weights]
+    options.check_calibration_output(output, inputs, report, picture)
     loaded = load_matcher(matcher, device=device, weights=weights)
     with stages(quiet or as_json) as begin:
-        result = self_calibrate(
-            loaded,
-            find_images(photos),
-            settings,
-            name=matcher,
-            cache=parts,
-            begin=begin,
-        )
+        shared: dict[str, Any] = {"name": matcher, "cache": parts, "begin": begin}
+        if scene or map_folder:
+            settings = SceneSettings(
+                pairs=scene_pairs,
+                max_side=max_side,
+                intrinsics=_intrinsics(intrinsics, fov),
+                fov_deg=fov,
+                views=views,
+            )
+            maps = [
+                MapSource(folder=folder, images=images) for folder in map_folder or ()
+            ]
+            result = calibrate_scenes(
+                loaded,
+                scene or (),
+                maps=maps,
+                photos=files,
+                settings=settings,
+                **shared,
+            )
+        else:
+            result = self_calibrate(loaded, files, views, **shared)
     save_calibration(result.calibration, output, result.report)
-    picture = output.with_name(output.stem + "_reliability.png")
     _draw(picture, result)
     if report is not None:
         from semisure.report.calibration import write_calibration_page
@@ -72,8 +137,14 @@ def calibrate(
         flags = {
             "--matcher": matcher,
             "--photos": photos,
+            "--scene": scene,
+            "--map": map_folder,
+            "--images": images,
             "--pairs": pairs,
+            "--scene-pairs": scene_pairs if scene or map_folder else None,
             "--max-side": max_side,
+            "--intrinsics": intrinsics,
+            "--fov": fov,
             "--location": location,
             "--device": device,
             "--weights": weights,
@@ -87,6 +158,17 @@ def calibrate(
     elif not quiet:
         _print(result)
         typer.echo(f"Wrote {output} and {picture}.")
+
+
+def _intrinsics(
+    text: str | None, fov: float | None
+) -> tuple[float, float, float, float] | None:
+    if text is None:
+        return None
+    if fov is not None:
+        raise typer.BadParameter("--intrinsics and --fov exclude each other; give one")
+    K = parse(text)
+    return float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])
 
 
 def _draw(path: Path, result: SelfCalibration) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from semisure.cli.app import app
-from semisure.cli.options import AsJson, Quiet, Seed
+from semisure.cli.options import AsJson, Quiet, Seed, check_pages
 from semisure.cli.progress import progress
 
 
@@ -28,6 +28,8 @@ def demo(
     downloaded.
     """
     from semisure.demo import run
+
+    check_pages(output, None)
 
     with progress("Matching photos", quiet or as_json) as tick:
         result = run(output, seed, tick)

@@ -66,6 +66,7 @@ def fit(
     from semisure.io.files import save_calibration
     from semisure.types import LAW_NAMES, as_choice
 
+    options.check_calibration_output(output, files)
     chosen_law = as_choice("law", law, LAW_NAMES)
     chosen_optimiser = as_choice("optimiser", optimiser, OPTIMISERS)
 
@@ -103,9 +104,9 @@ app.command(
 
 def _with_truth(path: Path, size: str | None) -> tuple[Matches, PerAxis]:
     from semisure.geometry.homography import checked, true_residual
-    from semisure.io.files import load_arrays, matches_from
+    from semisure.io.files import MATCH_ARRAYS, load_arrays, matches_from
 
-    arrays = load_arrays(path)
+    arrays = load_arrays(path, (*MATCH_ARRAYS, "residual", TRUTH, "H_01"))
     matches = matches_from(arrays, path, options.parse_size(size))
     if "residual" in arrays:
         return matches, arrays["residual"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import radians, tan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,6 +64,8 @@ def cameras(
         return parse(values[0]), parse(values[-1])
     if fov is None and not exif:
         return None, None
+    from semisure.geometry.camera import centred
+
     first, second = (
         centred(_focal(fov, file, size), size)
         for file, size in zip(files, sizes, strict=True)
@@ -73,31 +74,26 @@ def cameras(
 
 
 def _focal(fov: float | None, file: Path, size: tuple[int, int]) -> float:
+    from semisure.geometry.camera import focal_of
     from semisure.io.exif import focal_px
 
     if fov is None:
         return focal_px(file, size)
-    return 0.5 * max(size) / tan(radians(fov) / 2)
-
-
-def centred(focal_px: float, size: tuple[int, int]) -> Matrix3:
-    """The camera of that focal length whose axis meets the image's centre."""
-    import numpy as np
-
-    cx, cy = 0.5 * (size[0] - 1), 0.5 * (size[1] - 1)
-    return np.array([[focal_px, 0, cx], [0, focal_px, cy], [0, 0, 1]])
+    return focal_of(fov, size)
 
 
 def parse(text: str) -> Matrix3:
     """K of "fx,fy,cx,cy", or of a file of 3 × 3 numbers."""
     import numpy as np
 
+    from semisure.types.checks import require_file
+
     parts = text.split(",")
     try:
         if len(parts) == 4:
             fx, fy, cx, cy = map(float, parts)
             return np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
-        K = np.loadtxt(text)
+        K = np.loadtxt(require_file(Path(text)))
     except (ValueError, OSError) as error:
         raise typer.BadParameter(
             f"{text!r} is neither fx,fy,cx,cy nor a file of 3 × 3 numbers: {error}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from itertools import accumulate
 from pathlib import Path
@@ -69,6 +70,7 @@ def localize(
     and a file for each query; run it again to continue where it stopped. Exit code 3:
     some queries have no pose; the report gives the reasons.
     """
+    from semisure.io.atomic import check_output_folder
     from semisure.io.files import load_calibration
     from semisure.localize import LocalizeSettings
     from semisure.localize import localize as run
@@ -78,6 +80,7 @@ def localize(
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
 
+    check_output_folder(output)
     cameras = {k: v for path in queries for k, v in read_queries(path).items()}
     settings = LocalizeSettings(
         estimator=estimator,
@@ -95,7 +98,7 @@ def localize(
             matcher, max_side=max_side, device=device, weights=weights
         )
     source = _source(images, query_images, matches, run_matcher)
-    made_of = _made_of(model, matcher, max_side, weights, images, query_images, matches)
+    made_of = _made_of(model, _identity(run_matcher), images, query_images, matches)
     with stages(quiet or as_json) as begin:
         begin("Reading the map")
         retrieved, mapped = read_retrieval(pairs), read_model(model)
@@ -157,7 +160,17 @@ def _source(
             raise InputError("Give --images to match, or --matches to read matches.")
         return from_store(matches)
     source = from_images(images, query_images or images, matcher)
-    return source if matches is None else stored(source, matches)
+    return source if matches is None else stored(source, matches, _identity(matcher))
+
+
+def _identity(matcher: Matcher | None) -> str:
+    """A digest of what decides the matches; empty where they are read from a file."""
+    from semisure.matchers import identity
+
+    if matcher is None:
+        return ""
+    text = json.dumps(identity(matcher), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _made_of(model: Path, *others: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 from semisure.cli import intrinsics as given
 from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.pair_output import Outputs, print_result
+from semisure.cli.pair_output import Outputs, check_outputs, print_result
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -62,6 +62,12 @@ def match(
     from semisure.report import documents
     from semisure.types import as_choice
 
+    check_outputs(
+        output,
+        inputs=(image0, image1, calibration, weights),
+        report=report,
+        picture=picture,
+    )
     wanted = as_choice("model", model, MODELS)
     given.check_given(model, intrinsics, fov, focal_from_exif)
     images = read_image(image0), read_image(image1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -157,6 +157,30 @@ Quiet = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON.", callback=_silence_downloads)
 ]
+
+
+def check_pages(report: Path | None, picture: Path | None) -> list[Path]:
+    """The page and the picture that were asked for, if they can be written."""
+    from semisure.io.atomic import check_output
+
+    if report is not None:
+        check_output(report, (".html", ".htm"))
+    if picture is not None:
+        check_output(picture, (".png",))
+    return [path for path in (report, picture) if path is not None]
+
+
+def check_calibration_output(
+    output: Path, inputs: Sequence[Path], report: Path | None = None, *beside: Path
+) -> None:
+    """Raise before the work starts if a calibration could not be written."""
+    from semisure.io.atomic import check_not_inputs, check_output
+
+    check_output(output, (".json",))
+    for path in beside:
+        check_output(path)
+    pages = check_pages(report, None)
+    check_not_inputs([output, *pages, *beside], inputs)
 
 
 def parse_size(text: str | None) -> tuple[int, int] | None:

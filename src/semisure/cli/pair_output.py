@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from semisure.cli import options
 
 if TYPE_CHECKING:
     from semisure.pipeline import PairResult
@@ -20,6 +23,23 @@ Outputs = Annotated[
         "-o", "--output", help="JSON, NPZ or CSV, by its suffix; may be repeated."
     ),
 ]
+
+
+def check_outputs(
+    outputs: list[Path] | None,
+    *,
+    inputs: Sequence[str | Path | None],
+    report: Path | None = None,
+    picture: Path | None = None,
+) -> None:
+    """Raise before the work starts if what it makes could not be written."""
+    from semisure.io.atomic import check_not_inputs, check_output
+    from semisure.report.documents import RESULT_SUFFIXES
+
+    for path in outputs or []:
+        check_output(path, RESULT_SUFFIXES)
+    asked = [*(outputs or []), *options.check_pages(report, picture)]
+    check_not_inputs(asked, [Path(path) for path in inputs if path is not None])
 
 
 def print_result(result: PairResult, as_json: bool, quiet: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from semisure.cli import intrinsics as given
 from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.pair_output import Outputs, print_result
+from semisure.cli.pair_output import Outputs, check_outputs, print_result
 
 if TYPE_CHECKING:
     from semisure.types import Matrix3
@@ -56,6 +56,7 @@ def refit(
     from semisure.report import documents
     from semisure.types import as_choice
 
+    check_outputs(output, inputs=(file, calibration, initial))
     given.check_given(model, intrinsics, None, exif=False)
     cameras = [given.parse(text) for text in intrinsics or []]
     result = refit_matches(

@@ -2,77 +2,35 @@
 
 The layout expected is ``ROOT/scene_info/*.npz`` (or the files in ``ROOT`` itself) and
 the images where the index says, below ``ROOT``; depths, where there are any, beside
-them. The files hold pickled objects. A pickle can run anything, so these are read by
-an unpickler that knows NumPy's arrays and scalars and nothing else.
+them. The files hold pickled objects, which `numpy_pickles` reads without running them.
 """
 
 from __future__ import annotations
 
-import pickle
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from semisure.datasets import numpy_pickles
 from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
-from semisure.errors import FileError
+from semisure.errors import FileError, in_short
+from semisure.io.npz import UNREADABLE, read_npz
+from semisure.types.checks import require_file
 
 _KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
-_NUMPY = frozenset(
-    (f"{package}.{module}", name)
-    for package in ("numpy.core", "numpy._core")
-    for module, name in (
-        ("multiarray", "_reconstruct"),
-        ("multiarray", "scalar"),
-        ("numeric", "_frombuffer"),
-    )
-) | {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
-
-
-class _OnlyNumpy(pickle.Unpickler):
-    """Reads lists, numbers, strings and arrays; any other name is refused."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _NUMPY:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        return super().find_class(module, name)
+_DEPTHS = "depth_paths"
 
 
 def read_index(path: str | Path) -> dict[str, Any]:
     """The arrays of an index file, pickled ones included, nothing executed."""
-    path = Path(path)
+    path = require_file(Path(path), "index")
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = [n for n in archive.namelist() if n.endswith(".npy")]
-            return {n.removesuffix(".npy"): _array(archive, n) for n in names}
-    except FileNotFoundError:
-        raise FileError(f"There is no index {path}.") from None
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        zipfile.BadZipFile,
-        pickle.UnpicklingError,
-    ) as error:
-        raise FileError(f"{path} is not an index that can be read: {error}.") from None
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> Any:
-    with archive.open(name) as file:
-        version = np.lib.format.read_magic(file)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        _, _, dtype = read(file)
-        if dtype.hasobject:
-            return _OnlyNumpy(file).load()
-    with archive.open(name) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
+        return read_npz(path, (*_KEYS, _DEPTHS), unpickle=numpy_pickles.load)
+    except UNREADABLE as error:
+        raise FileError(
+            f"{path} is not an index that can be read: {in_short(error)}."
+        ) from None
 
 
 def read_megadepth(root: str | Path) -> list[PosedPair]:
@@ -113,7 +71,7 @@ def _camera(root: Path, index: dict[str, Any], k: int) -> PosedCamera:
     pose = np.asarray(index["poses"][k], dtype=np.float64)
     if pose.shape != (4, 4):
         raise ValueError(f"the pose of image {k} has shape {pose.shape}, not (4, 4)")
-    depths = index.get("depth_paths")
+    depths = index.get(_DEPTHS)
     depth = None if depths is None or depths[k] is None else root / str(depths[k])
     # COLMAP's frame: the first pixel's centre is at (0.5, 0.5).
     return PosedCamera(

@@ -15,6 +15,7 @@ import numpy as np
 from semisure.datasets.sequences import read_homography, read_sequences
 from semisure.errors import FileError
 from semisure.types import Matrix3, Pair
+from semisure.types.checks import require_file
 
 LIST_NAME = "pairs.txt"
 
@@ -33,6 +34,7 @@ def read_list(root: str | Path) -> list[Pair]:
     """The pairs that ``pairs.txt`` names, in its order."""
     root = Path(root)
     path = root / LIST_NAME
+    require_file(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

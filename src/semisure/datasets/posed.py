@@ -18,7 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.errors import FileError, MissingExtraError
+from semisure.errors import FileError, MissingExtraError, in_short
+from semisure.io.images import read_channel
+from semisure.io.npz import UNREADABLE, read_npz
 from semisure.types import (
     Array,
     FloatArray,
@@ -98,10 +100,10 @@ def _read_list(root: Path, min_overlap: float, min_angle: float) -> list[PosedPa
 
 
 def _text(path: Path, what: str) -> str:
+    if not path.is_file():
+        raise FileError(f"There is no {path}, {what}.")
     try:
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FileError(f"There is no {path}, {what}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read: {error}.") from None
 
@@ -146,10 +148,10 @@ def _depth(root: Path, image: Path) -> Path | None:
 
 def _read_phototourism(root: Path) -> list[PosedPair]:
     path = root / "new-vis-pairs" / "keys-th-0.1.npy"
+    if not path.is_file():
+        raise FileError(f"There is no {path}, the co-visible pairs.")
     try:
         keys = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise FileError(f"There is no {path}, the co-visible pairs.") from None
     except (OSError, EOFError, ValueError) as error:
         raise FileError(f"{path} is not a list of pairs: {error}.") from None
     cameras: dict[str, PosedCamera] = {}
@@ -232,12 +234,12 @@ def _read_depth(path: Path) -> Array:
     if path.suffix == ".h5":
         return _read_h5(path)
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as stored:
-            return np.asarray(stored["depth"], dtype=np.float64)
-    import cv2
-
-    raw = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
-    if raw is None or raw.ndim != 2:
+        try:
+            return np.asarray(read_npz(path, ("depth",))["depth"], dtype=np.float64)
+        except UNREADABLE as error:
+            raise FileError(f"{path} is not a depth map: {in_short(error)}.") from None
+    raw = read_channel(path)
+    if raw.ndim != 2:
         raise FileError(f"{path} is not a depth map of one 16-bit channel.")
     return raw.astype(np.float64) / 1000.0
 

@@ -17,6 +17,7 @@ import numpy as np
 from semisure.errors import FileError
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import Matrix3, Pair
+from semisure.types.checks import require_file
 
 # Too large for the networks of 2018; evaluations have left them out since.
 HPATCHES_EXCLUDED = frozenset(
@@ -67,6 +68,7 @@ def _image(folder: Path, stem: str) -> Path:
 
 def read_homography(path: Path) -> Matrix3:
     """The 3 × 3 numbers of a text file."""
+    require_file(path)
     try:
         H = np.loadtxt(path)
     except (OSError, ValueError) as error:

@@ -9,6 +9,7 @@ import numpy as np
 from semisure.errors import InputError
 from semisure.geometry.homography import normalised, project
 from semisure.types import Estimate, Matrix3, Points
+from semisure.types.checks import as_integer, as_number
 
 MINIMAL_SAMPLE = 4
 
@@ -27,13 +28,17 @@ class RansacSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("threshold_px", "confidence"):
+            object.__setattr__(self, name, as_number(name, getattr(self, name)))
+        for name in ("max_iterations", "seed"):
+            object.__setattr__(self, name, as_integer(name, getattr(self, name)))
         if not self.threshold_px > 0:
             raise InputError(
                 f"threshold_px must be positive, but is {self.threshold_px}."
             )
-        if self.max_iterations < 1:
+        if not 1 <= self.max_iterations < 2**31:
             raise InputError(
-                f"max_iterations must be at least 1, but is {self.max_iterations}."
+                f"max_iterations must lie in [1, 2³¹), but is {self.max_iterations}."
             )
         if not 0 < self.confidence < 1:
             raise InputError(

@@ -18,12 +18,15 @@ the two is taken off here and nowhere else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import radians, tan
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
+from semisure.geometry.epipolar import checked_intrinsics
 from semisure.types import Jacobian, Matrix3, PerMatch, Points, Points3
+from semisure.types.checks import MAX_PX, as_reals, as_size
 
 # Where fx, fy, cx, cy, k1, k2, p1, p2 stand among a model's parameters; −1 is zero.
 _PLACES: dict[str, tuple[int, ...]] = {
@@ -60,27 +63,25 @@ class Camera:
                 f"Camera model must be one of {', '.join(CAMERA_MODELS)}, but is "
                 f"{self.model!r}. Undistort the images to PINHOLE first."
             )
-        params = tuple(float(value) for value in self.params)
+        given = as_reals("params", self.params)
         wanted = PARAMETER_COUNTS[self.model]
-        if len(params) != wanted or not np.isfinite(params).all():
+        if given.shape != (wanted,) or not (np.abs(given) <= MAX_PX).all():
             raise InputError(
                 f"A {self.model} camera has {wanted} finite parameters, "
                 f"but was given {self.params}."
             )
-        object.__setattr__(self, "params", params)
+        object.__setattr__(self, "params", tuple(float(value) for value in given))
         fx, fy = self.coefficients[:2]
-        if not (fx > 0 and fy > 0):
+        if not min(fx, fy) >= 1.0 / MAX_PX:
             raise InputError(f"A focal length must be positive, but is {min(fx, fy)}.")
-        if not (self.width >= 1 and self.height >= 1):
-            raise InputError(
-                f"A camera's image must have a size, but is {self.width} × "
-                f"{self.height} px."
-            )
+        width, height = as_size("A camera's image", (self.width, self.height))
+        object.__setattr__(self, "width", width)
+        object.__setattr__(self, "height", height)
 
     @classmethod
     def from_matrix(cls, K: ArrayLike, size: tuple[int, int]) -> Camera:
         """A PINHOLE camera from a 3 × 3 matrix for our pixels (centres at integers)."""
-        K = np.asarray(K, dtype=np.float64)
+        K = checked_intrinsics(K, "K")
         params = K[0, 0], K[1, 1], K[0, 2] + CORNER_TO_CENTRE_PX
         return cls("PINHOLE", *size, (*params, K[1, 2] + CORNER_TO_CENTRE_PX))
 
@@ -122,6 +123,21 @@ params=(250.0, 500.0, 160.0, 240.0, 0.1, 0.0, 0.0, 0.0))
         fx, fy, cx, cy = self.coefficients[:4]
         half = CORNER_TO_CENTRE_PX
         return np.array([[fx, 0.0, cx - half], [0.0, fy, cy - half], [0.0, 0.0, 1.0]])
+
+
+def focal_of(fov_deg: float, size: tuple[int, int]) -> float:
+    """Focal length in px of a field of view along the longer side.
+
+    >>> round(focal_of(90.0, (640, 480)), 6)
+    320.0
+    """
+    return 0.5 * max(size) / tan(radians(fov_deg) / 2)
+
+
+def centred(focal_px: float, size: tuple[int, int]) -> Matrix3:
+    """The matrix of that focal length whose axis meets the image's centre."""
+    cx, cy = 0.5 * (size[0] - 1), 0.5 * (size[1] - 1)
+    return np.array([[focal_px, 0.0, cx], [0.0, focal_px, cy], [0.0, 0.0, 1.0]])
 
 
 def project(camera: Camera, points: Points3) -> Points:

@@ -28,6 +28,7 @@ from semisure.types import (
     Vector,
     Vector3,
 )
+from semisure.types.checks import MAX_PX, MAX_WORLD, as_reals, in_line
 
 MINIMAL_SAMPLE = 5  # matches that determine an essential matrix
 LINEAR_SAMPLE = 8  # that determine it linearly
@@ -45,8 +46,8 @@ def fundamental(P_01: Pose, K0: Matrix3, K1: Matrix3) -> Matrix3:
 
 def checked_pose(values: ArrayLike, name: str = "initial") -> Pose:
     """`values` as [R | t] with ‖t‖ = 1, or a sentence that calls them by `name`."""
-    P = np.array(values, dtype=np.float64)
-    good = P.shape == (3, 4) and bool(np.isfinite(P).all())
+    P = as_reals(name, values).copy()
+    good = P.shape == (3, 4) and bool((np.abs(P) <= MAX_WORLD).all())
     if good:
         R, length = P[:, :3], float(np.linalg.norm(P[:, 3]))
         off = np.abs(R @ R.T - np.eye(3)).max()
@@ -54,7 +55,7 @@ def checked_pose(values: ArrayLike, name: str = "initial") -> Pose:
     if not good:
         raise InputError(
             f"{name} must be [R | t], 3 × 4, with a rotation R and t ≠ 0 such that "
-            f"X₁ = R X₀ + t, but is {np.array2string(P, precision=4)}."
+            f"X₁ = R X₀ + t, but is {in_line(P)}."
         )
     P[:, 3] /= length
     return P
@@ -62,14 +63,15 @@ def checked_pose(values: ArrayLike, name: str = "initial") -> Pose:
 
 def checked_intrinsics(values: ArrayLike, name: str) -> Matrix3:
     """`values` as a pinhole's K, or a sentence that calls them by `name`."""
-    K = np.asarray(values, dtype=np.float64)
-    good = K.shape == (3, 3) and bool(np.isfinite(K).all())
+    K = as_reals(name, values)
+    good = K.shape == (3, 3) and bool((np.abs(K) <= MAX_PX).all())
     if good:
-        good = K[0, 0] > 0 and K[1, 1] > 0 and bool((K[2] == [0, 0, 1]).all())
+        least = min(K[0, 0], K[1, 1])
+        good = least >= 1.0 / MAX_PX and bool((K[2] == [0, 0, 1]).all())
     if not good:
         raise InputError(
             f"{name} must be 3 × 3 intrinsics in px with positive focal lengths and "
-            f"last row 0 0 1, but is {np.array2string(K, precision=4)}."
+            f"last row 0 0 1, but is {in_line(K)}."
         )
     return K
 

@@ -19,6 +19,7 @@ from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
 from semisure.geometry.rotations import rotation, skew
 from semisure.types import FloatArray, Matches, Matrix3, Vector
+from semisure.types.checks import as_reals, in_line
 
 SIZE = 7  # parameters
 MINIMAL_SAMPLE = 7
@@ -29,14 +30,14 @@ def checked(values: ArrayLike, name: str = "initial") -> Matrix3:
 
     Its smallest singular value is set to 0, where libraries leave a rounding error.
     """
-    F = np.asarray(values, dtype=np.float64)
+    F = as_reals(name, values)
     sound = F.shape == (3, 3) and bool(np.isfinite(F).all()) and bool(np.any(F))
     if not sound:
         raise InputError(
             f"{name} must be a finite 3 × 3 fundamental matrix with y F x = 0, y in "
-            f"image 1, but is {np.array2string(F, precision=4)}."
+            f"image 1, but is {in_line(F)}."
         )
-    return of_rank_2(F)
+    return of_rank_2(F / np.abs(F).max())
 
 
 def of_rank_2(F: Matrix3) -> Matrix3:

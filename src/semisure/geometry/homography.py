@@ -16,6 +16,7 @@ from semisure.types import (
     Points,
     Vector,
 )
+from semisure.types.checks import as_reals, in_line
 
 # Below this share of the largest singular value, a second null direction exists:
 # the weighted points do not determine one homography.
@@ -41,20 +42,45 @@ def depth(H: Matrix3, points: Points) -> PerMatch:
 def inverse(H: Matrix3) -> Matrix3 | None:
     """H_10 from H_01 with the same normalisation, or None if H is singular."""
     try:
-        return normalised(np.linalg.inv(H))
+        with np.errstate(all="ignore"):
+            back = np.linalg.inv(H)
+            back = back / np.abs(back).max()
     except np.linalg.LinAlgError:
         return None
+    return normalised(back) if np.isfinite(back).all() else None
+
+
+def inverses_2x2(A: FloatArray) -> FloatArray:
+    """A⁻¹ of each matrix of (n, 2, 2); infinite or NaN where there is none."""
+    with np.errstate(all="ignore"):
+        adjugate = np.stack([A[:, 1, 1], -A[:, 0, 1], -A[:, 1, 0], A[:, 0, 0]], axis=1)
+        det = A[:, 0, 0] * A[:, 1, 1] - A[:, 0, 1] * A[:, 1, 0]
+        return (adjugate / det[:, None]).reshape(-1, 2, 2)
 
 
 def checked(values: ArrayLike, name: str) -> Matrix3:
     """`values` as a homography, or a sentence that calls them by `name`."""
-    H = np.asarray(values, dtype=np.float64)
-    if H.shape != (3, 3) or not np.isfinite(H).all() or np.linalg.matrix_rank(H) < 3:
-        raise InputError(
-            f"{name} must be an invertible, finite 3 × 3 homography from image 0 to "
-            f"image 1, but is {np.array2string(H, precision=4)}."
-        )
-    return normalised(H)
+    H = checked_matrix(values, name)
+    if np.linalg.matrix_rank(H) < 3:
+        raise _no_homography(H, name)
+    return H
+
+
+def checked_matrix(values: ArrayLike, name: str) -> Matrix3:
+    """The same for what an estimator found, which may be singular."""
+    H = as_reals(name, values)
+    if H.shape != (3, 3) or not np.isfinite(H).all() or not np.any(H):
+        raise _no_homography(H, name)
+    peak = float(np.abs(H).max())
+    # Squares of its entries must neither overflow nor vanish.
+    return normalised(H if 1e-100 < peak < 1e100 else H / peak)
+
+
+def _no_homography(H: FloatArray, name: str) -> InputError:
+    return InputError(
+        f"{name} must be an invertible, finite 3 × 3 homography from image 0 to "
+        f"image 1, but is {in_line(H)}."
+    )
 
 
 def normalised(H: Matrix3) -> Matrix3:
@@ -265,7 +291,7 @@ def _linearised(
     at[on_source] -= residual[on_source]
     J = jacobian(H, at[on_source])
     ahead[on_source] = -np.einsum("nij,nj->ni", J, residual[on_source])
-    back = np.linalg.inv(J)
+    back = inverses_2x2(J)
     W = np.einsum("nki,nk,nkj->nij", back, weight[on_source], back)
     w_xx[on_source], w_xy[on_source], w_yy[on_source] = (
         W[:, 0, 0],

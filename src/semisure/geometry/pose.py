@@ -33,6 +33,7 @@ from semisure.types import (
     Vector,
     Vector3,
 )
+from semisure.types.checks import MAX_WORLD, as_reals
 
 RANK_TOLERANCE = 1e-12  # of the scaled normal matrix's eigenvalues: squared
 _ORTHONORMAL_TOLERANCE = 1e-6
@@ -40,10 +41,10 @@ _ORTHONORMAL_TOLERANCE = 1e-6
 
 def checked(values: ArrayLike, name: str) -> Pose:
     """`values` as a pose, or a sentence that calls them by `name`."""
-    pose = np.asarray(values, dtype=np.float64)
+    pose = as_reals(name, values)
     if pose.shape == (4, 4):
         pose = pose[:3]
-    if pose.shape != (3, 4) or not np.isfinite(pose).all():
+    if pose.shape != (3, 4) or not (np.abs(pose) <= MAX_WORLD).all():
         raise InputError(
             f"{name} must be a finite 3 × 4 pose [R | t] from world to camera, "
             f"but has shape {pose.shape}."

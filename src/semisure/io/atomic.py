@@ -4,31 +4,97 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Callable
+import secrets
+import stat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from semisure.errors import FileError
+
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then rename it to `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Let `write` fill a temporary file beside `path`, then rename it to `path`.
+
+    A symbolic link is followed. Where the file cannot be written, the old one stays.
+    """
+    target = _followed(path)
+    # A short name: with the target's whole name it could be too long.
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        # mkstemp makes private files; give results the user's usual permissions.
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                write(file)
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def check_output(path: Path, suffixes: Sequence[str] = ()) -> None:
+    """Raise now if `path` could not be written after hours of work.
+
+    >>> check_output(Path("a.png"), (".json",))
+    Traceback (most recent call last):
+    semisure.errors.FileError: a.png cannot be written: its name must end in .json.
+    """
+    if suffixes and path.suffix not in suffixes:
+        raise _unwritable(path, f"its name must end in {' or '.join(suffixes)}")
+    _check_parent(path, _followed(path).parent)
+
+
+def check_output_folder(folder: Path) -> None:
+    """The same for a folder that files will be written into."""
+    _check_parent(folder, folder)
+
+
+def check_not_inputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """Raise if an output is also an input, or another output."""
+    taken = {os.path.realpath(path): "read, too" for path in inputs}
+    for path in outputs:
+        place = os.path.realpath(path)
+        if place in taken:
+            raise FileError(
+                f"{path} would be overwritten: it is {taken[place]}. Choose another "
+                "name for the output."
+            )
+        taken[place] = "written twice"
+
+
+def _check_parent(path: Path, folder: Path) -> None:
+    """Raise unless the nearest folder that exists can get new entries."""
+    try:
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
+    if not folder.is_dir():
+        raise _unwritable(path, f"{folder} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _unwritable(path, f"the folder {folder} is write-protected")
+
+
+def _followed(path: Path) -> Path:
+    """Where a link leads to; folders, devices and pipes are refused."""
+    target = Path(os.path.realpath(path))
+    try:
+        mode = target.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):  # the latter has its own sentence
+        return target
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
+    if stat.S_ISDIR(mode):
+        raise _unwritable(path, "it is a folder")
+    if not stat.S_ISREG(mode):
+        raise _unwritable(path, "it is not a plain file")
+    return target
+
+
+def _unwritable(path: Path, reason: str) -> FileError:
+    return FileError(f"{path} cannot be written: {reason}.")
 
 
 def write_json(path: str | Path, document: Any) -> None:

@@ -11,6 +11,7 @@ import struct
 from pathlib import Path
 
 from semisure.errors import FileError
+from semisure.types.checks import require_file
 
 _FILM_DIAGONAL_MM = (36.0**2 + 24.0**2) ** 0.5
 _EXIF_IFD, _FOCAL, _FOCAL_35, _WIDTH, _HEIGHT = 0x8769, 0x920A, 0xA405, 0xA002, 0xA003
@@ -24,9 +25,7 @@ Tags = dict[int, float]
 def focal_px(path: str | Path, size: tuple[int, int]) -> float:
     """Focal length in px of an image of `size`, width and height, by its EXIF."""
     try:
-        tags = _tags(Path(path).read_bytes())
-    except FileNotFoundError:
-        raise FileError(f"There is no image {path}.") from None
+        tags = _tags(require_file(Path(path), "image").read_bytes())
     except (OSError, struct.error) as error:
         raise FileError(f"The EXIF of {path} cannot be read: {error}.") from None
     focal = _from_film(tags, size) or _from_plane(tags, size)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
-import zlib
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,12 @@ import numpy as np
 
 from semisure import __about__
 from semisure.calibration import FitReport
-from semisure.errors import FileError, InputError
+from semisure.errors import FileError, InputError, in_short
 from semisure.io.atomic import write_atomically, write_json
+from semisure.io.npz import UNREADABLE, read_npz
 from semisure.mixture import STD_FLOOR_PX
 from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
+from semisure.types.checks import require_file
 
 FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1
@@ -26,6 +27,9 @@ SCHEMA_VERSION = 1
 _SCALARS = ("side", "fine_window")
 _REQUIRED = ("source", "target", "confidence", "fine_std", "coarse_std")
 _SIZES = ("source_size", "target_size")
+MATCH_ARRAYS = (*_REQUIRED, *_SCALARS, *_SIZES)  # in a file of matches
+_MAX_CSV_BYTES = 128 << 20
+_MAX_JSON_BYTES = 16 << 20
 # One CSV column per number; image sizes may be columns, or be given separately.
 _CSV_COLUMNS = {
     "source": ("x0", "y0"),
@@ -108,7 +112,7 @@ def load_calibration(path: str | Path) -> Calibration:
         path = shipped
     document = _read_document(path)
     version = document.get("schema_version")
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
+    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
         raise FileError(
             f"{path} has schema version {version}, but this semisure "
             f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
@@ -117,13 +121,16 @@ def load_calibration(path: str | Path) -> Calibration:
 
 
 def _read_document(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise FileError(_no_calibration(path))
+    require_file(path, "calibration")
     try:
+        if path.stat().st_size > _MAX_JSON_BYTES:
+            raise ValueError(f"it is larger than {_MAX_JSON_BYTES >> 20} MB")
         document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileError(_no_calibration(path)) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(
-            f"{path} is not a readable calibration: {error}. Fit it again."
+            f"{path} is not a readable calibration: {in_short(error)}. Fit it again."
         ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileError(
@@ -156,14 +163,16 @@ def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
             law=document["law"],
             matcher=str(document["matcher"]),
             resolution=None if resolution is None else tuple(resolution),
-            provenance=document.get("provenance") or {},
+            provenance=dict(document.get("provenance") or {}),
         )
     except KeyError as error:
         raise FileError(
             f"{path} is damaged: the entry {error} is missing. Fit it again."
         ) from None
-    except (InputError, TypeError) as error:
-        raise FileError(f"{path} is damaged: {error} Fit it again.") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FileError(
+            f"{path} is damaged: {in_short(error)}. Fit it again."
+        ) from None
 
 
 def arrays_of(matches: Matches) -> dict[str, Array]:
@@ -211,39 +220,28 @@ def csv_bytes(matches: Matches, **extra: FloatArray) -> bytes:
     return file.getvalue()
 
 
-# What NumPy and zipfile raise on damaged files.
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
-def load_arrays(path: str | Path) -> dict[str, Array]:
-    """All arrays of an NPZ or CSV file of matches by their names."""
+def load_arrays(
+    path: str | Path, names: Collection[str] | None = None
+) -> dict[str, Array]:
+    """The arrays of an NPZ or CSV file of matches: all, or those of `names`."""
     path = Path(path)
     if path.suffix not in (".npz", ".csv"):
         raise FileError(f"Matches are read from .npz or .csv, not from {path}.")
+    require_file(path)
     try:
-        return _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
-    except FileNotFoundError:
-        raise FileError(f"There is no file {path}.") from None
-    except _UNREADABLE as error:
+        return read_npz(path, names) if path.suffix == ".npz" else _read_csv(path)
+    except (*UNREADABLE, csv.Error) as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{path} cannot be read: {error}") from None
-
-
-def _read_npz(path: Path) -> dict[str, Array]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+        raise FileError(f"{path} cannot be read: {in_short(error)}.") from None
 
 
 def _read_csv(path: Path) -> dict[str, Array]:
+    if path.stat().st_size > _MAX_CSV_BYTES:
+        raise FileError(
+            f"{path} is larger than the {_MAX_CSV_BYTES >> 20} MB that are read as "
+            "CSV. Write it as NPZ."
+        )
     with path.open(newline="", encoding="utf-8") as file:
         header = [name.strip() for name in next(csv.reader(file), [])]
         lines = [line for line in file if line.strip()]
@@ -277,7 +275,7 @@ def load_matches(path: str | Path, *, size: tuple[int, int] | None = None) -> Ma
     >>> load_matches(file, size=(640, 480)).target.tolist()
     [[11.0, 21.0]]
     """
-    return matches_from(load_arrays(path), path, size)
+    return matches_from(load_arrays(path, MATCH_ARRAYS), path, size)
 
 
 def matches_from(

@@ -11,13 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import FileError
+from semisure.io.image_headers import (
+    MAX_SCANS,
+    has_16_bits,
+    image_size,
+    may_state_size_later,
+    too_many_scans,
+)
+from semisure.types.checks import require_file
 
 Image = NDArray[np.uint8]
 
 IMAGE_SUFFIXES = frozenset(
     (".bmp", ".jpeg", ".jpg", ".jp2", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 )
-MAX_PIXELS = 200_000_000  # 0.6 GB as RGB
+MAX_PIXELS = 200_000_000  # 0.6 GB as RGB; with 16 bits a quarter of it
+MAX_BYTES = 400_000_000  # of a file
+_HEADER = 1 << 20  # bytes that nearly always hold the size
 # 16-bit images seldom fill their range; this share at either end is cut off.
 _CLIPPED_SHARE = 0.001
 
@@ -33,38 +43,76 @@ def read_image(path: str | Path) -> Image:
     >>> read_image(file).shape
     (48, 64, 3)
     """
-    path = Path(path)
+    return decode_image(_file_bytes(Path(path)), str(path))
+
+
+def _file_bytes(path: Path) -> bytes:
+    """All of a file, but no more than its beginning if that is no image."""
+    require_file(path, "image")
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise FileError(f"There is no image {path}.") from None
+        with path.open("rb") as file:
+            start = file.read(_HEADER)
+            if len(start) < _HEADER:
+                return start
+            size = path.stat().st_size
+            if size > MAX_BYTES:
+                raise FileError(
+                    f"{path} has {size / 1e6:,.0f} MB, more than the "
+                    f"{MAX_BYTES / 1e6:.0f} MB that are read. Reduce it first."
+                )
+            if image_size(start) is None and not may_state_size_later(start):
+                return start
+            return start + file.read(MAX_BYTES)
     except OSError as error:
         raise FileError(f"The image {path} cannot be read: {error.strerror}.") from None
-    return decode_image(data, str(path))
 
 
 def decode_image(data: bytes, name: str = "the image") -> Image:
     """The image in a file's bytes; messages call it `name`."""
+    image = _to_8_bits(_decoded(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH))
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))
+
+
+def read_channel(path: Path) -> NDArray[Any]:
+    """The numbers of a file as they are stored, such as a depth map's 16 bits."""
+    return _decoded(_file_bytes(path), str(path), cv2.IMREAD_UNCHANGED)
+
+
+def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
     if not data:
         raise FileError(f"{name} is empty.")
     if _is_truncated(data):
         raise FileError(f"{name} is truncated: its end is missing. Copy it again.")
-    flags = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
+    _check_header(data, name)
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     except cv2.error as error:
         raise FileError(f"{name} cannot be decoded: {error.err}.") from None
     if pixels is None:
+        raise _unknown(name)
+    return np.asarray(pixels)
+
+
+def _check_header(data: bytes, name: str) -> None:
+    """Raise unless the header states a size that can be decoded."""
+    size = image_size(data)
+    if size is None:
+        raise _unknown(name)
+    width, height = size
+    if width * height * (4 if has_16_bits(data) else 1) > MAX_PIXELS:
         raise FileError(
-            f"{name} is not an image that OpenCV can read (JPEG, PNG, TIFF, WebP, BMP, "
-            "PPM and others)."
-        )
-    if pixels.shape[0] * pixels.shape[1] > MAX_PIXELS:
-        raise FileError(
-            f"{name} has {pixels.shape[1]} × {pixels.shape[0]} pixels, more than the "
+            f"{name} has {width} × {height} pixels, more than the "
             f"{MAX_PIXELS:,} that are read. Reduce it first."
         )
-    return np.ascontiguousarray(_to_8_bits(pixels)[:, :, ::-1])
+    if too_many_scans(data):
+        raise FileError(f"{name} has more than {MAX_SCANS} scans. Save it again.")
+
+
+def _unknown(name: str) -> FileError:
+    return FileError(
+        f"{name} is not an image that OpenCV can read (JPEG, PNG, TIFF, WebP, BMP, "
+        "PPM and others)."
+    )
 
 
 def _is_truncated(data: bytes) -> bool:

@@ -6,13 +6,15 @@ cameras keep COLMAP's parameters, as :mod:`semisure.geometry.camera` takes them.
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX, Camera
@@ -118,6 +120,7 @@ def read_model(folder: str | Path) -> MapModel:
     images = _guarded(_images_bin if binary else _images_txt, paths[1])
     ids, world, error_px = _guarded(_points_bin if binary else _points_txt, paths[2])
     order = np.argsort(ids, kind="stable")
+    _check_references(folder, cameras, images, ids)
     by_name = {image.name: image for image in images}
     error_px = np.maximum(error_px, 0.0)  # COLMAP writes −1 where it has none
     return MapModel(cameras, by_name, ids[order], world[order], error_px[order])
@@ -126,10 +129,35 @@ def read_model(folder: str | Path) -> MapModel:
 def _guarded(read: Callable[[Path], T], path: Path) -> T:
     try:
         return read(path)
-    except (struct.error, ValueError, IndexError) as error:
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from None
+    except (struct.error, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, InputError):
             raise FileError(f"{path}: {error}") from None
         raise FileError(f"{path} is damaged or truncated: {error}.") from None
+
+
+def _check_references(
+    folder: Path, cameras: dict[int, RawCamera], images: list[MapImage], ids: Labels
+) -> None:
+    """Raise where images name what the other files lack: one of them was cut short."""
+    for image in images:
+        if image.camera_id not in cameras:
+            raise FileError(
+                f"{folder} is damaged or truncated: {image.name} is by camera "
+                f"{image.camera_id}, which the model lacks."
+            )
+        lost = np.setdiff1d(image.point_ids, ids)
+        if (lost >= 0).any():
+            raise FileError(
+                f"{folder} is damaged or truncated: {image.name} sees point "
+                f"{lost.max()}, which the model lacks."
+            )
+
+
+def _finite(what: str, *arrays: ArrayLike) -> None:
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError(f"{what} that are not finite")
 
 
 class _Bytes:
@@ -154,6 +182,10 @@ class _Bytes:
         self.at = end + 1
         return value
 
+    def finish(self) -> None:
+        if self.at != len(self.data):
+            raise ValueError(f"{len(self.data) - self.at} bytes are left over")
+
 
 def _cameras_bin(path: Path) -> dict[int, RawCamera]:
     data, cameras = _Bytes(path), {}
@@ -162,8 +194,16 @@ def _cameras_bin(path: Path) -> dict[int, RawCamera]:
         if model not in _MODELS:
             raise FileError(f"{path} has a camera of the unknown model {model}.")
         name, count = _MODELS[model]
-        cameras[key] = RawCamera(name, width, height, data.take(f"{count}d"))
+        cameras[key] = _camera(name, width, height, data.take(f"{count}d"))
+    data.finish()
     return cameras
+
+
+def _camera(
+    model: str, width: int, height: int, params: tuple[float, ...]
+) -> RawCamera:
+    _finite("it has camera parameters", params)
+    return RawCamera(model, width, height, params)
 
 
 def _images_bin(path: Path) -> list[MapImage]:
@@ -176,6 +216,7 @@ def _images_bin(path: Path) -> list[MapImage]:
         keypoints = np.frombuffer(data.data, _OBSERVATION, count, start)
         xy, ids = keypoints["xy"], keypoints["point"]
         images.append(_image(name, int(camera), pose, xy, ids))
+    data.finish()
     return images
 
 
@@ -189,12 +230,15 @@ def _points_bin(path: Path) -> tuple[Labels, Points3, PerMatch]:
         ids[i], x, y, z, _, _, _, error, track = data.take("Q3d3BdQ")
         numbers[i] = x, y, z, error
         data.skip(8 * int(track))
+    data.finish()
+    _finite("it has points", numbers)
     return ids, numbers[:, :3], numbers[:, 3]
 
 
 def _image(
     name: str, camera: int, pose: list[float], xy: Points, ids: Labels
 ) -> MapImage:
+    _finite(f"{name} has keypoints", xy)
     return MapImage(
         name=name,
         camera_id=camera,
@@ -204,11 +248,19 @@ def _image(
     )
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path) -> list[str]:
     """Lines without comments; empty ones stay: an image may have no keypoints."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            yield line.strip()
+    text = path.read_text(encoding="utf-8")
+    if not text.endswith("\n"):
+        raise ValueError("its last line lacks its end")
+    return [line.strip() for line in text.splitlines() if not line.startswith("#")]
+
+
+def _check_count(path: Path, count: int) -> None:
+    """Raise unless there are as many as COLMAP's comment says, where there is one."""
+    stated = re.search(r"^# Number of \w+: (\d+)", path.read_text("utf-8"), re.M)
+    if stated is not None and int(stated[1]) != count:
+        raise ValueError(f"it has {count} entries, but announces {stated[1]}")
 
 
 def _cameras_txt(path: Path) -> dict[int, RawCamera]:
@@ -216,6 +268,7 @@ def _cameras_txt(path: Path) -> dict[int, RawCamera]:
     for line in filter(None, _lines(path)):
         key, *rest = line.split()
         cameras[int(key)] = parse_camera(rest, f"{path}, camera {key}")
+    _check_count(path, len(cameras))
     return cameras
 
 
@@ -225,6 +278,7 @@ def parse_camera(fields: list[str], where: str) -> RawCamera:
     try:
         model, width, height = fields[0], int(fields[1]), int(fields[2])
         params = tuple(float(value) for value in fields[3:])
+        camera = _camera(model, width, height, params)
     except (IndexError, ValueError):
         raise FileError(
             f"{where}: expected MODEL WIDTH HEIGHT PARAMS…, but found "
@@ -235,25 +289,41 @@ def parse_camera(fields: list[str], where: str) -> RawCamera:
             f"{where}: a {model} camera has {counts[model]} parameters, but "
             f"{len(params)} are given."
         )
-    return RawCamera(model, width, height, params)
+    return camera
 
 
 def _images_txt(path: Path) -> list[MapImage]:
-    lines, images = _lines(path), []
+    lines, images = iter(_lines(path)), []
     for line in lines:
         if not line:
             continue
         _, *pose, camera, name = line.split(maxsplit=9)
-        rows = np.array(next(lines, "").split(), dtype=np.float64).reshape(-1, 3)
+        keypoints = next(lines, None)
+        if keypoints is None:
+            raise ValueError(f"the line of keypoints of {name} is missing")
+        words = np.array(keypoints.split()).reshape(-1, 3)
         numbers = [float(value) for value in pose]
-        ids = rows[:, 2].astype(np.int64)
-        images.append(_image(name, int(camera), numbers, rows[:, :2], ids))
+        ids = np.array([_point_id(word) for word in words[:, 2]], dtype=np.int64)
+        xy = words[:, :2].astype(np.float64)
+        images.append(_image(name, int(camera), numbers, xy, ids))
+    _check_count(path, len(images))
     return images
+
+
+def _point_id(word: str) -> int:
+    """COLMAP writes −1, or 2⁶⁴ − 1, where nothing was triangulated."""
+    number = int(word)
+    return -1 if number == 2**64 - 1 else number
 
 
 def _points_txt(path: Path) -> tuple[Labels, Points3, PerMatch]:
     # POINT3D_ID X Y Z R G B ERROR TRACK…
-    rows = [line.split(maxsplit=8) for line in filter(None, _lines(path))]
+    rows = [line.split() for line in filter(None, _lines(path))]
+    if any(len(row) % 2 for row in rows):  # a track is pairs of image and keypoint
+        raise ValueError("a point's track is cut off")
+    _check_count(path, len(rows))
     ids = np.array([int(row[0]) for row in rows], dtype=np.int64)
     world = np.array([row[1:4] for row in rows], dtype=np.float64).reshape(-1, 3)
-    return ids, world, np.array([float(row[7]) for row in rows])
+    error = np.array([float(row[7]) for row in rows])
+    _finite("it has points", world, error)
+    return ids, world, error

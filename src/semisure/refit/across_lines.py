@@ -15,9 +15,7 @@ from semisure import mixture
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
 from semisure.refit import covariance, line_law
-from semisure.refit.climbing import climb
-from semisure.refit.pair_law import adapted_across
-from semisure.types import Matches, Matrix, PairSpread, PerMatch, Points, Vector
+from semisure.types import Matches, Matrix, PerMatch, Points, Vector
 
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
 # How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
@@ -93,19 +91,3 @@ class AcrossLines(Generic[G]):
         return covariance.of_lines(
             self.lines, self.matches, self.law, shared_error=shared_error
         )
-
-
-def climb_lines(
-    first: AcrossLines[G], spread: PairSpread | None
-) -> tuple[AcrossLines[G], AcrossLines[G], int]:
-    """The most likely geometry near `first`, which is seen by the same law; and steps.
-
-    With a `spread`, the law adapts to the pair once a geometry is found, and the climb
-    goes on by it.
-    """
-    last, count = climb(first)
-    if spread is None:
-        return first, last, count
-    law = adapted_across(first.match_law, last.lines, spread)
-    last, more = climb(AcrossLines.at(last.geometry, first.matches, law))
-    return AcrossLines.at(first.geometry, first.matches, law), last, count + more

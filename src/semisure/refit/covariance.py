@@ -82,9 +82,10 @@ def of_homography(
     J = corner_jacobian(H_01, matches)
     if J is None:
         return None
-    good = np.isfinite(J.sum(axis=(0, 1)) + residual.sum(axis=1))
     points = matches.refined
-    terms = _terms(residual, law, weight)
+    with np.errstate(all="ignore"):  # what is undefined is not good
+        good = np.isfinite(J.sum(axis=(0, 1)) + residual.sum(axis=1))
+        terms = _terms(residual, law, weight)
     shared = Shared(
         factor=shared_error,
         field=bilinear_field(points, matches.refined_size),
@@ -105,9 +106,10 @@ def of_pose(
 ) -> Matrix | None:
     """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
     residual = matches.points - se3.project(pose, camera, matches.world)
-    good = np.isfinite(residual.sum(axis=1))
-    J = se3.jacobian(pose, camera, matches.world)
-    terms = _terms(residual, law, weight)
+    with np.errstate(all="ignore"):
+        good = np.isfinite(residual.sum(axis=1))
+        J = se3.jacobian(pose, camera, matches.world)
+        terms = _terms(residual, law, weight)
     shared = Shared(
         factor=shared_error,
         field=bilinear_field(matches.points, matches.refined_size),
@@ -201,16 +203,30 @@ def sandwich(
 
     `score` and `weight` are (n, axes), `slope` is (axes, axes, n).
     """
+    with np.errstate(all="ignore"):
+        C = _sandwich(J, score, slope, weight, points, good, shared)
+    return C if C is not None and np.isfinite(C).all() else None
+
+
+def _sandwich(
+    J: FloatArray,
+    score: FloatArray,
+    slope: FloatArray,
+    weight: FloatArray,
+    points: Points,
+    good: Mask,
+    shared: Shared,
+) -> Matrix | None:
     used = good & (weight > 0).any(axis=1)
     J, slope, score = J[:, :, used], slope[:, :, used], score[used]
     turned = np.einsum("akn,abn->bkn", J, slope)
     bread = np.einsum("bkn,bln->kl", turned, J)
     bread = 0.5 * (bread + bread.T)
-    if not (np.isfinite(bread).all() and _positive(bread)):
+    if not _positive(bread):
         # A slope that falls too often: the Gauss–Newton matrix is always positive.
         turned = J * weight[used].T[:, None]
         bread = np.einsum("bkn,bln->kl", turned, J)
-        if not (np.isfinite(bread).all() and _positive(bread)):
+        if not _positive(bread):
             return None
     scores = np.einsum("akn,na->nk", J, score)
     meat = scores.T @ scores
@@ -223,8 +239,12 @@ def sandwich(
         squares = np.divide(score * score, w, out=np.zeros_like(w), where=w > 0)
         variance = shared.factor**2 * float(squares.sum() / w.sum())
         meat = meat + variance * _moved(turned, shared, used)
-    C = np.linalg.solve(bread, np.linalg.solve(bread, meat).T)
-    return 0.5 * (C + C.T)
+    if not np.isfinite(meat).all():
+        return None
+    # By a root of the meat: a product with its own transpose has no negative variance.
+    values, vectors = np.linalg.eigh(meat)
+    root = np.linalg.solve(bread, vectors * np.sqrt(np.maximum(values, 0.0)))
+    return root @ root.T
 
 
 def _moved(turned: FloatArray, shared: Shared, used: Mask) -> Matrix:
@@ -239,7 +259,8 @@ def _moved(turned: FloatArray, shared: Shared, used: Mask) -> Matrix:
         of = group == one
         moved = np.einsum("bkn,fn->kbf", turned[:, :, of], field[:, of])
         columns = moved.reshape(len(total), -1)
-        seen = max(float(np.nanmedian(change[of])), MIN_VIEW_CHANGE)
+        known = change[of][np.isfinite(change[of])]
+        seen = max(float(np.median(known)), MIN_VIEW_CHANGE) if len(known) else 1.0
         total += seen * (columns @ columns.T)
     return total
 
@@ -259,8 +280,8 @@ def _positive(matrix: Matrix) -> bool:
     if not (diagonal > 0).all():
         return False
     scale = 1.0 / np.sqrt(diagonal)
-    values = np.linalg.eigvalsh(matrix * np.outer(scale, scale))
-    return bool(values[0] > 1e-12)
+    scaled = matrix * scale * scale[:, None]
+    return bool(np.isfinite(scaled).all() and np.linalg.eigvalsh(scaled)[0] > 1e-12)
 
 
 def block_ids(points: Points, side_px: float) -> Labels:
@@ -283,17 +304,15 @@ def view_change(H_01: Matrix3, matches: Matches) -> PerMatch:
         A = plane.jacobian(H_01, matches.source)
         on_source = matches.side == 0
         if on_source.any():
-            regular = on_source & np.isfinite(A).all(axis=(1, 2))
-            regular[regular] = np.abs(np.linalg.det(A[regular])) > 1e-12
-            A[on_source & ~regular] = np.nan
-            A[regular] = np.linalg.inv(A[regular])
+            A[on_source] = plane.inverses_2x2(A[on_source])
         return np.linalg.norm(A - np.eye(2), axis=(1, 2))
 
 
 def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
     """∂ prediction / ∂ corner images, (2, 8, n), on each match's refined side.
 
-    None where a match lives in image 0 and `H_01` has no inverse.
+    None where a match lives in image 0 and `H_01` has no inverse, or a corner of image
+    0 has no image.
     """
     frame = plane.corners(matches.source_size)
     unit = np.diag([*(1.0 / np.maximum(frame.max(axis=0), 1.0)), 1.0])
@@ -306,15 +325,17 @@ def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
         if back is None:
             return None
         at = np.where(on_source[:, None], plane.project(back, matches.target), at)
-    corners = _by_entry(G, frame @ unit[:2, :2]).transpose(2, 0, 1).reshape(8, 9)
     with np.errstate(all="ignore"):
+        corners = _by_entry(G, frame @ unit[:2, :2]).transpose(2, 0, 1).reshape(8, 9)
+        if not np.isfinite(corners).all():  # a corner lies on the horizon
+            return None
         # The null direction of nine entries is their scale, which pinv leaves alone.
         J = np.einsum(
             "den,ek->dkn", _by_entry(G, at @ unit[:2, :2]), np.linalg.pinv(corners)
         )
         if on_source.any():
             # x₀ = Π⁻¹(y) moves by −(∂Π/∂x)⁻¹ dΠ(x₀).
-            local = np.linalg.inv(plane.jacobian(H_01, at[on_source]))
+            local = plane.inverses_2x2(plane.jacobian(H_01, at[on_source]))
             J[:, :, on_source] = -np.einsum("nab,bkn->akn", local, J[:, :, on_source])
     return J
 

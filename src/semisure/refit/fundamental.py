@@ -15,6 +15,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.error_laws import error_law
@@ -23,7 +24,8 @@ from semisure.geometry import fundamental as fm
 from semisure.geometry import homography as plane
 from semisure.mixture import ErrorLaw
 from semisure.refit import weights
-from semisure.refit.across_lines import AcrossLines, climb_lines
+from semisure.refit.across_lines import AcrossLines
+from semisure.refit.climbing import climb
 from semisure.refit.homography import refit_homography
 from semisure.refit.initial import kept, made, no_start, start_of, without_bias
 from semisure.refit.model_choice import weigh_depth
@@ -86,7 +88,7 @@ def refit_fundamental(
     if len(matches) <= fm.MINIMAL_SAMPLE:
         reason = f"only {len(matches)} matches, a fundamental matrix needs 8"
     else:
-        first, last, iterations = climb_lines(first, calibration.pairs)
+        last, iterations = climb(first)
         if not shows_depth(last, calibration):
             reason = (
                 "the matches lie on one plane or the camera only turned, so that the "
@@ -98,7 +100,7 @@ def refit_fundamental(
     F = last.geometry.matrix
     # The tangent of the form that F itself has, whichever way the climb went.
     form = fm.Seven.of(F, matches.source_size, matches.target_size)
-    final = AcrossLines.at(form, matches, last.match_law)
+    final = AcrossLines.at(form, matches, law)
     return made(
         F,
         start,
@@ -116,7 +118,8 @@ def shows_depth(view: AcrossLines[fm.Seven], calibration: Calibration) -> bool:
     H = plane.weighted_dlt(matches.source, matches.target, view.weight())
     if H is None:
         return False
-    refitted = refit_homography(matches, calibration, H).model
+    regular = np.linalg.matrix_rank(H) == 3
+    refitted = refit_homography(matches, calibration, H).model if regular else None
     return weigh_depth(view, H if refitted is None else refitted).depth
 
 

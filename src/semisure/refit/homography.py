@@ -33,7 +33,6 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
-from semisure.refit.pair_law import adapted_at
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
@@ -46,6 +45,7 @@ from semisure.types import (
     Refit,
     as_choice,
 )
+from semisure.types.checks import as_reals
 
 CORNER_TOLERANCE_PX = 1e-3
 
@@ -82,7 +82,10 @@ def refit_homography(
     as_choice("method", method, REFIT_METHODS)
     matches, calibration = without_bias(matches, calibration)
     start, inliers = start_of(
-        initial, len(matches), partial(plane.checked, name="initial"), trusted=True
+        initial,
+        len(matches),
+        partial(plane.checked, name="initial"),
+        partial(plane.checked_matrix, name="initial"),
     )
     if start is None:
         return no_start(initial, len(matches), method)
@@ -135,11 +138,11 @@ def refit_points(
     ((3, 3), (500,))
     """
     matches = Matches(
-        source=np.asarray(source),
-        target=np.asarray(target),
-        confidence=np.asarray(confidence),
-        fine_std=np.asarray(fine_std),
-        coarse_std=np.asarray(coarse_std),
+        source=as_reals("source", source),
+        target=as_reals("target", target),
+        confidence=as_reals("confidence", confidence),
+        fine_std=as_reals("fine_std", fine_std),
+        coarse_std=as_reals("coarse_std", coarse_std),
         source_size=source_size,
         target_size=target_size,
         side=np.asarray(side),
@@ -164,10 +167,6 @@ def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
 def _core_plus(matches: Matches, calibration: Calibration, start: Matrix3) -> Refit:
     law = error_law(matches, calibration)
     H, iterations = _iterate(start, matches, floored(law, matches))
-    if H is not None and calibration.pairs is not None:
-        law = adapted_at(law, _residual(H, matches), calibration.pairs)
-        H, more = _iterate(H, matches, floored(law, matches))
-        iterations += more
     return more_likely(
         H,
         start,
@@ -184,9 +183,7 @@ def _covariance(
     H: Matrix3, matches: Matches, calibration: Calibration
 ) -> Matrix | None:
     # The law is made again: a refit that nobody asks for its covariance holds none.
-    law = error_law(matches, calibration)
-    law = adapted_at(law, _residual(H, matches), calibration.pairs)
-    law = floored(law, matches)
+    law = floored(error_law(matches, calibration), matches)
     share = calibration.shared_error
     return covariance.of_homography(H, matches, law=law, shared_error=share)
 

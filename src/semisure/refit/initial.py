@@ -31,6 +31,7 @@ from semisure.types import (
     Refit,
     WorldMatches,
 )
+from semisure.types.checks import as_reals
 
 FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
 
@@ -64,24 +65,24 @@ def start_of(
     initial: Estimate | ArrayLike,
     count: int,
     checked: Callable[[ArrayLike], FloatArray],
-    *,
-    trusted: bool = False,
+    estimated: Callable[[ArrayLike], FloatArray] | None = None,
 ) -> tuple[FloatArray | None, Mask | None]:
     """The initial model and its inliers where the estimator gave them.
 
-    An estimate must come from `count` matches. `checked` raises unless it is given a
-    model; with `trusted`, an estimator's model is not checked.
+    `count` matches must have made it; `checked` raises unless it is a model, and
+    `estimated`, if given, unless what an estimator found is one.
     """
     if not isinstance(initial, Estimate):
         return checked(initial), None
-    if len(initial.inliers) != count:
+    flags = as_reals("inliers", initial.inliers).shape
+    if flags != (count,):
         raise InputError(
             f"initial must come from these {count} matches, but has "
-            f"{len(initial.inliers)} inlier flags."
+            f"{flags[0] if len(flags) == 1 else flags} inlier flags."
         )
-    if initial.model is None or trusted:
-        return initial.model, initial.inliers
-    return checked(initial.model), initial.inliers
+    if initial.model is None:
+        return None, initial.inliers
+    return (estimated or checked)(initial.model), initial.inliers
 
 
 def no_start(initial: Estimate | ArrayLike, count: int, method: str) -> Refit:

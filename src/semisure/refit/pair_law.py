@@ -35,6 +35,7 @@ from semisure.refit.covariance import of_distances
 from semisure.refit.line_law import two_laplace
 from semisure.types import (
     Calibration,
+    Cues,
     FloatArray,
     Matches,
     Matrix,
@@ -62,7 +63,7 @@ class PairLaw:
     effects: tuple[float, float, float, float]
 
 
-def predictive_law(matches: Matches, calibration: Calibration) -> ErrorLaw:
+def predictive_law(matches: Cues, calibration: Calibration) -> ErrorLaw:
     """The law of raw `matches` before their pair's geometry is known: wider.
 
     It is the calibration's own law where that does not say how pairs differ.
@@ -126,30 +127,6 @@ def _with_model_error(law: ErrorLaw, variance: PerAxis) -> ErrorLaw:
     )
 
 
-def adapted_across(law: ErrorLaw, lines: Lines, spread: PairSpread | None) -> ErrorLaw:
-    """`law` for a refit by lines; as it is without a `spread`."""
-    if spread is None:
-        return law
-    return _for_refit(law, _effects_by_lines(law, lines, spread), spread)
-
-
-def adapted_at(law: ErrorLaw, residual: PerAxis, spread: PairSpread | None) -> ErrorLaw:
-    """`law` for a refit by residuals; as it is without a `spread`."""
-    if spread is None:
-        return law
-    return _for_refit(law, _effects_by_residuals(law, residual, spread), spread)
-
-
-def _for_refit(law: ErrorLaw, effects: Vector, spread: PairSpread) -> ErrorLaw:
-    """The law under the effects on its tail alone, and no wider along lines.
-
-    A wider fine component lets in matches that a refit is better without: with its
-    effect, fundamental matrices of the embedded matcher were 5 % farther off.
-    """
-    _, *tail = effects
-    return with_effects(law, np.array([0.0, *tail]), spread)
-
-
 def _effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
     rows = _evenly(len(law))
     density = partial(
@@ -206,12 +183,13 @@ def with_effects(
         fine = np.sqrt((1.0 - along) * fine**2 + along * fine_along**2)
         coarse = coarse + along * (coarse_along - coarse)
         failing = failing + along * (failing_along - failing)
+    # Logits beyond ±30 are 0 or 1 to rounding.
+    failing = np.clip(failing, expit(np.array(-30.0)), expit(np.array(30.0)))
     return replace(
         law,
         fine_scale=fine,
         coarse_scale=np.maximum(coarse, fine),
-        # Logits beyond ±30 are 0 or 1 to rounding.
-        tail_logit=np.clip(np.log(failing) - np.log1p(-failing), -30.0, 30.0),
+        tail_logit=np.log(failing) - np.log1p(-failing),
     )
 
 

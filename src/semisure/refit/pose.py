@@ -33,7 +33,6 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
-from semisure.refit.pair_law import adapted_at
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
@@ -190,10 +189,6 @@ def _core_plus(
     if objection is None:
         pose, iterations = _iterate(start, matches, camera, floored(law, matches))
         objection = _UNDETERMINED if pose is None else None
-    if pose is not None and calibration.pairs is not None:
-        law = adapted_at(law, residuals(pose, camera, matches), calibration.pairs)
-        pose, more = _iterate(pose, matches, camera, floored(law, matches))
-        iterations += more
     return more_likely(
         pose,
         start,
@@ -211,9 +206,7 @@ def _core_plus(
 def _covariance(
     pose: Pose, matches: WorldMatches, camera: Camera, calibration: Calibration
 ) -> Matrix | None:
-    law = _with_map(error_law(matches, calibration), matches)
-    law = adapted_at(law, residuals(pose, camera, matches), calibration.pairs)
-    law = floored(law, matches)
+    law = floored(_with_map(error_law(matches, calibration), matches), matches)
     share = calibration.shared_error
     return covariance.of_pose(pose, matches, camera, law=law, shared_error=share)
 

@@ -31,7 +31,7 @@ from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.mixture import ErrorLaw
 from semisure.refit import weights
-from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines, climb_lines
+from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines
 from semisure.refit.climbing import climb
 from semisure.refit.initial import (
     FAR_PX,
@@ -108,7 +108,8 @@ def refit_relative(
         return no_start(initial, len(matches), method)
     law = error_law(matches, calibration)
     if method == "core+":
-        return _core_plus(matches, law, start, *cameras, calibration)
+        share = calibration.shared_error
+        return _core_plus(matches, law, start, *cameras, share)
     if method in ("depth-core", "depth-huber"):
         metric = _checked_depth(matches, depth, baseline)
         return _depth_assisted(method, matches, law, start, *cameras, *metric)
@@ -138,14 +139,14 @@ def _core_plus(
     start: Pose,
     K0: Matrix3,
     K1: Matrix3,
-    calibration: Calibration,
+    shared_error: float | None,
 ) -> Refit:
     first = AcrossLines.at(epipolar.CalibratedViews(start, K0, K1), matches, law)
     last, iterations, reason = first, 0, None
     if len(matches) < epipolar.MINIMAL_SAMPLE:
         reason = f"only {len(matches)} matches, a relative pose needs 5"
     else:
-        first, last, iterations = climb_lines(first, calibration.pairs)
+        last, iterations = climb(first)
         if not _has_parallax(last):
             reason = (
                 "the matches lie where a pure rotation puts them, so that the "
@@ -161,7 +162,7 @@ def _core_plus(
         last.weight(),
         iterations,
         (first.score, last.score),
-        partial(last.covariance, calibration.shared_error),
+        partial(last.covariance, shared_error),
     )
 
 

@@ -20,11 +20,11 @@ def write_calibration_page(
     trust = result.trust
     light, dark = light_and_dark(plot_reliability(trust.expected, trust.observed))
     caption = (
-        "Expected against observed error on held-out photos, in bins of equal count."
+        "Expected against observed error of what was held out, in bins of equal count."
     )
     sections = [
         Section(
-            heading="Test on held-out photos",
+            heading="Test on what was held out",
             table=_trial(trust),
             pictures=[Picture(light, caption, dark=dark)],
         ),
@@ -50,11 +50,13 @@ def write_calibration_page(
 
 
 def _trial(trust: Trust) -> list[list[str]]:
-    beyond = f"axes off by more than {TAIL_PX:.0f} px"
+    beyond = f"off by more than {TAIL_PX:.0f} px"
     return [
         ["", "predicted", "observed"],
         ["mean error", f"{trust.expected_px:.2f} px", f"{trust.observed_px:.2f} px"],
         [beyond, f"{trust.expected_beyond:.1%}", f"{trust.observed_beyond:.1%}"],
+        ["inside the 50 % interval", "50.0%", f"{trust.inside_50:.1%}"],
+        ["inside the 90 % interval", "90.0%", f"{trust.inside_90:.1%}"],
         ["rank correlation of the two", "", f"{trust.spearman:.2f}"],
         ["calibration error (ECE)", "", f"{trust.ece_px:.2f} px"],
         ["held-out pairs, matches", "", f"{trust.pairs:,}, {trust.matches:,}"],
@@ -76,7 +78,7 @@ def _parameters(result: SelfCalibration) -> list[list[str]]:
 def _skipped(skipped: tuple[str, ...]) -> list[Section]:
     if not skipped:
         return []
-    return [Section(heading="Photos left out", code="\n".join(skipped))]
+    return [Section(heading="Left out", code="\n".join(skipped))]
 
 
 def _provenance(calibration: Calibration) -> list[list[str]]:

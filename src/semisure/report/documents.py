@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from semisure.io.atomic import write_json
+from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
 from semisure.pipeline import PairResult
 from semisure.refit import expected_corner_error
 from semisure.types import FloatArray, PerMatch, Refit
+
+RESULT_SUFFIXES = (".json", ".npz", ".csv")
 
 
 def document(result: PairResult) -> dict[str, Any]:
@@ -91,7 +93,8 @@ def full_document(result: PairResult) -> dict[str, Any]:
 
 def write_result(path: Path, result: PairResult) -> None:
     """The result as JSON, or the raw matches and their errors as NPZ or CSV."""
-    if path.suffix not in (".npz", ".csv"):
+    check_output(path, RESULT_SUFFIXES)
+    if path.suffix == ".json":
         write_json(path, full_document(result))
         return
     extra: dict[str, FloatArray] = dict(columns(result))

@@ -26,6 +26,11 @@ ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
 _LIGHT_INK = "#d5dbe0"
 
 
+def plain_text(text: str) -> str:
+    """A name as it is: matplotlib reads $…$ as TeX and hides labels after a _."""
+    return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
 def _figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
@@ -71,7 +76,7 @@ def plot_pair(
     figure = _figure(12.0, 12.0 * sum(heights) + 0.5 * (len(heights) + 1))
     panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)
     draw_matches(figure, panels[0, 0], image0, image1, matches, expected_px)
-    panels[0, 0].set_title("\n".join(wrap(title, 130)), fontsize=11)
+    panels[0, 0].set_title(plain_text("\n".join(wrap(title, 130))), fontsize=11)
     if overlaid is not None:
         panels[1, 0].imshow(overlaid)
         panels[1, 0].set_title("image 0 laid over image 1, in tiles", fontsize=11)
@@ -243,7 +248,7 @@ def plot_reliability(
     )  # fmt: skip
     axes.plot(x, y, marker="o", color="#2c6fbb", label="observed")
     axes.set(
-        xscale="log", yscale="log", xlim=ends, ylim=ends, title=title,
+        xscale="log", yscale="log", xlim=ends, ylim=ends, title=plain_text(title),
         xlabel="expected error, px", ylabel="observed error, px",
     )  # fmt: skip
     axes.legend(frameon=False)

@@ -7,10 +7,8 @@ law.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +19,23 @@ from semisure.__about__ import __version__
 from semisure.calibration import FitReport, fit, observe
 from semisure.errors import FileError, InputError
 from semisure.geometry.homography import true_residual
-from semisure.io.atomic import write_json
-from semisure.io.files import load_arrays, matches_from, save_matches
 from semisure.io.images import read_image, reduced
+from semisure.io.sources import digest
 from semisure.selfcal.held_out import Trust, trial
+from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
-from semisure.types import Calibration, Matcher, Matches, PerAxis, Tick, silent
+from semisure.types import Calibration, Matcher, Matches, Tick, silent
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
 
-Residuals = tuple[Matches, PerAxis]
+Begin = Callable[[str], Tick]  # called with the name of each stage
+
+
+def quietly(stage: str) -> Tick:
+    """Begins a stage that tells nobody."""
+    return silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +58,12 @@ class SelfCalSettings:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SelfCalibration:
-    """The calibration of a matcher, its fit, and its trial on held-out photos."""
+    """The calibration of a matcher, its fit, and its trial on what was held out."""
 
     calibration: Calibration
     report: FitReport
     trust: Trust
-    skipped: tuple[str, ...]  # photos that could not be used, with the reason
+    skipped: tuple[str, ...]  # photos and pairs that were left out, with the reason
 
 
 def self_calibrate(
@@ -70,13 +73,14 @@ def self_calibrate(
     *,
     name: str = "unknown",
     cache: Path | None = None,
-    begin: Callable[[str], Tick] = lambda stage: silent,
+    begin: Begin = quietly,
 ) -> SelfCalibration:
     """Fit the error law of `matcher` on random views of `photos`.
 
     With a `cache` folder, finished pairs are kept there: an interrupted run continues
-    where it stopped. `begin` is called with the name of each stage and returns the
-    stage's tick.
+    where it stopped. A callable of your own must then have an attribute
+    ``fingerprint``, a text that changes whenever its answers do. `begin` is called with
+    the name of each stage and returns the stage's tick.
 
     >>> import tempfile
     >>> from semisure.io.images import write_png
@@ -92,34 +96,72 @@ def self_calibrate(
     ('daisy', 1)
     """
     settings = settings or SelfCalSettings()
-    usable, skipped = _usable(photos, settings.max_side, begin("Reading photos"))
-    store = _Store(cache, name, settings, usable)
-    fitted, held_out = _matched(
-        matcher, usable, settings, store, begin("Matching views")
-    )
+    views = match_views(matcher, photos, settings, cache=cache, begin=begin)
     begin("Fitting")
-    calibration, report = fit(
-        fitted,
-        location=settings.location,
-        matcher=name,
-        resolution=_usual_size([matches for matches, _ in fitted]),
-        provenance=_provenance(matcher, len(usable), settings),
-    )
-    shared_error = fit_shared_error(fitted, calibration)
-    calibration = replace(calibration, shared_error=shared_error)
+    calibration, report = law_of_views(views, matcher, settings, name)
     return SelfCalibration(
         calibration=calibration,
         report=report,
-        trust=trial(observe(held_out), calibration),
-        skipped=tuple(skipped),
+        trust=trial(observe(views.held_out), calibration),
+        skipped=views.skipped,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Views:
+    """Random views of photos, matched, with their exact residuals."""
+
+    fitted: list[Residuals]
+    held_out: list[Residuals]
+    photos: int
+    skipped: tuple[str, ...]  # photos that could not be used, with the reason
+
+
+def match_views(
+    matcher: Matcher,
+    photos: Sequence[Path],
+    settings: SelfCalSettings,
+    *,
+    cache: Path | None = None,
+    begin: Begin = quietly,
+) -> Views:
+    """Random views of `photos`, matched; finished pairs are kept in `cache`."""
+    decided_by = None if cache is None else identified(matcher)
+    usable, skipped = _usable(photos, settings.max_side, begin("Reading photos"))
+    made_of = {
+        "matcher": decided_by,
+        "settings": asdict(settings),
+        "photos": [[path.name, digest([path])] for path in usable if cache is not None],
+    }
+    store = PairStore(cache, made_of)
+    fitted, held_out = _matched(
+        matcher, usable, settings, store, begin("Matching views")
+    )
+    return Views(
+        fitted=fitted, held_out=held_out, photos=len(usable), skipped=tuple(skipped)
+    )
+
+
+def law_of_views(
+    views: Views, matcher: Matcher, settings: SelfCalSettings, name: str
+) -> tuple[Calibration, FitReport]:
+    """The law that fits the views, with the error that all matches of a pair share."""
+    calibration, report = fit(
+        views.fitted,
+        location=settings.location,
+        matcher=name,
+        resolution=usual_size([matches for matches, _ in views.fitted]),
+        provenance=_provenance(matcher, views.photos, settings),
+    )
+    shared_error = fit_shared_error(views.fitted, calibration)
+    return replace(calibration, shared_error=shared_error), report
 
 
 def _matched(
     matcher: Matcher,
     photos: Sequence[Path],
     settings: SelfCalSettings,
-    store: _Store,
+    store: PairStore,
     tick: Tick,
 ) -> tuple[list[Residuals], list[Residuals]]:
     """Pairs of views to fit to, and pairs of the held-out photos.
@@ -150,26 +192,26 @@ def _provenance(
 ) -> dict[str, Any]:
     return {
         "method": "random views of photos",
-        "matcher": _described(matcher),
+        "matcher": described(matcher),
         "photos": photos,
         "settings": asdict(settings),
+        **versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of what decides a calibration, for its provenance."""
+    return {
         "semisure": __version__,
         "numpy": np.__version__,
         "opencv": cv2.__version__,
     }
 
 
-def _usual_size(matched: list[Matches]) -> tuple[int, int]:
+def usual_size(matched: Sequence[Matches]) -> tuple[int, int]:
     """Median width and height of the matched images."""
     width, height = np.median([m.target_size for m in matched], axis=0)
     return int(width), int(height)
-
-
-def _described(matcher: Matcher) -> str:
-    """The matcher with its settings if it is a dataclass, else its name."""
-    if is_dataclass(matcher):
-        return repr(matcher)
-    return str(getattr(matcher, "__qualname__", type(matcher).__name__))
 
 
 def _usable(
@@ -208,47 +250,3 @@ def _pair(
     image0, image1, H_01 = random_pair(photo, rng, settings.warps)
     matches = matcher(image0, image1)
     return matches, true_residual(H_01, matches)
-
-
-class _Store:
-    """Finished pairs on disk, in a folder named after everything that decides them."""
-
-    def __init__(
-        self,
-        folder: Path | None,
-        name: str,
-        settings: SelfCalSettings,
-        photos: Sequence[Path],
-    ) -> None:
-        self.folder = None
-        if folder is None:
-            return
-        made_of = {
-            "matcher": name,
-            "settings": asdict(settings),
-            "photos": [[path.name, path.stat().st_size] for path in photos],
-            "semisure": __version__,
-        }
-        text = json.dumps(made_of, sort_keys=True)
-        self.folder = folder / hashlib.sha256(text.encode()).hexdigest()[:16]
-        write_json(self.folder / "made_of.json", made_of)
-
-    def _path(self, index: int) -> Path:
-        assert self.folder is not None
-        return self.folder / f"pair_{index:05d}.npz"
-
-    def load(self, index: int) -> Residuals | None:
-        """A stored pair, or None if there is none or its file is damaged."""
-        if self.folder is None or not self._path(index).exists():
-            return None
-        try:
-            arrays = load_arrays(self._path(index))
-            return matches_from(arrays, self._path(index)), arrays["residual"]
-        except (FileError, KeyError):
-            return None
-
-    def save(self, index: int, pair: Residuals) -> Residuals:
-        """Store a pair, and return it."""
-        if self.folder is not None:
-            save_matches(pair[0], self._path(index), residual=pair[1])
-        return pair

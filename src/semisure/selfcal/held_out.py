@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure import metrics, mixture
-from semisure.calibration import Observations, nll_per_match
-from semisure.error_laws import error_law
+from semisure.calibration import Observations
+from semisure.refit.pair_law import predictive_law
 from semisure.types import Calibration, PerMatch
 
 TAIL_PX = 8.0  # an error beyond one coarse cell
@@ -27,6 +27,8 @@ class Trust:
     nll: float
     ece_px: float
     spearman: float
+    inside_50: float  # share of axes in the central interval of 50 %
+    inside_90: float
     expected: PerMatch  # px, for a reliability plot
     observed: PerMatch  # px
 
@@ -42,10 +44,11 @@ class Trust:
 
 def trial(observations: Observations, calibration: Calibration) -> Trust:
     """How well `calibration` predicts the errors of `observations`."""
-    law = error_law(observations, calibration)
+    law = predictive_law(observations, calibration)
     expected = mixture.expected_abs_error(law)
     errors = np.abs(observations.residual)
     observed = errors.mean(axis=1)
+    off = np.abs(2.0 * mixture.cdf(law, observations.residual) - 1.0)
     return Trust(
         matches=len(observations),
         pairs=len(np.unique(observations.pair)),
@@ -53,7 +56,9 @@ def trial(observations: Observations, calibration: Calibration) -> Trust:
         observed_px=float(observed.mean()),
         expected_beyond=float(mixture.prob_beyond(law, TAIL_PX).mean()),
         observed_beyond=float((errors > TAIL_PX).mean()),
-        nll=float(nll_per_match(observations, calibration).mean()),
+        nll=-float(mixture.log_density(law, observations.residual).mean()),
+        inside_50=float((off < 0.5).mean()),
+        inside_90=float((off < 0.9).mean()),
         ece_px=metrics.expected_calibration_error(expected, observed),
         spearman=metrics.spearman(expected, observed),
         expected=expected,

@@ -34,6 +34,7 @@ from semisure.refit.pair_law import (
 )
 from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import Calibration, Matches, Matrix3, PairSpread, PerAxis, Vector
+from semisure.types.checks import within_px
 
 MATCHES_A_SCENE = 6000  # at most, evenly: a video must not outvote a photograph
 MIN_MATCHES = 30  # of a pair, to learn from it
@@ -58,7 +59,7 @@ class ScenePair:
 
     def known(self) -> tuple[Matches, PerAxis]:
         """The matches whose residual is known, and it."""
-        good = np.asarray(np.isfinite(self.residual).all(axis=1))
+        good = within_px(self.residual)
         return self.matches.take(good), self.residual[good]
 
 

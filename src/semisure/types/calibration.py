@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from semisure.errors import InputError
-from semisure.types.checks import as_choice, as_numbers, as_size
+from semisure.types.checks import as_choice, as_number, as_numbers, as_size
 
 LawName = Literal[
     "mixture",
@@ -119,10 +117,11 @@ class Calibration:
                 raise InputError(
                     f"{name} must be positive, but is {getattr(self, name)}."
                 )
-        if self.shared_error is not None and not 0 <= self.shared_error < np.inf:
-            raise InputError(
-                f"shared_error must not be negative, but is {self.shared_error}."
-            )
+        if self.shared_error is not None:
+            factor = as_number("shared_error", self.shared_error)
+            if factor < 0:
+                raise InputError(f"shared_error must not be negative, but is {factor}.")
+            object.__setattr__(self, "shared_error", factor)
         as_choice("law", self.law, LAW_NAMES)
         if self.resolution is not None:
             size = as_size("resolution", self.resolution)

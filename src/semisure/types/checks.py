@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.errors import InputError
-from semisure.types.arrays import Array, BoolArray, FloatArray
+from semisure.errors import FileError, InputError, in_short
+from semisure.types.arrays import Array, BoolArray, FloatArray, Mask
 
 Choice = TypeVar("Choice", bound=str)
+
+# Beyond any image, and small enough that its fourth power is far from overflow.
+MAX_PX = 1e9
+MAX_WORLD = 1e12  # the same for lengths in a map's unit, whatever that is
 
 
 def as_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
@@ -20,20 +25,50 @@ def as_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
     >>> as_choice("colour", "red", ("red", "blue"))
     'red'
     """
-    for choice in choices:
+    for choice in choices if isinstance(value, str) else ():
         if choice == value:
             return choice
     raise InputError(f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
 
 
-def as_floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """`values` as finite float64 of `shape`, or a sentence naming the offender."""
+def require_file(path: Path, what: str = "file") -> Path:
+    """`path` if it is a file: a folder cannot be read, and a pipe might never end.
+
+    >>> require_file(Path("nowhere"), "image")
+    Traceback (most recent call last):
+    semisure.errors.FileError: There is no image nowhere.
+    """
     try:
-        # One axis after the other in memory: arithmetic on (n, 2) arrays then runs
-        # along n, which is several times faster than in pairs.
-        array = np.asfortranarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers, but {error}.") from None
+        if path.is_file():
+            return path
+        exists = path.exists()
+    except (OSError, ValueError):  # names that no file can have
+        exists = False
+    if exists:
+        raise FileError(f"The {what} {path} cannot be read: it is no plain file.")
+    raise FileError(f"There is no {what} {path}.")
+
+
+def as_reals(name: str, values: ArrayLike) -> FloatArray:
+    """`values` as float64 of any shape, or a sentence: text and i are no numbers."""
+    try:
+        if np.iscomplexobj(values):
+            raise InputError(f"{name} must be real numbers, but some are complex.")
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name} must be numbers, but {in_short(error)}.") from None
+
+
+def as_floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """`values` as finite float64 of `shape`, or a sentence naming the offender.
+
+    The array is a copy: what the caller does to theirs later changes nothing.
+    """
+    # One axis after the other in memory: arithmetic on (n, 2) arrays then runs
+    # along n, which is several times faster than in pairs.
+    array = np.array(as_reals(name, values), order="F")
     if array.shape != shape:
         raise InputError(
             f"{name} must have shape {shape} to go with the other arrays, "
@@ -41,6 +76,22 @@ def as_floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArra
         )
     require(name, array, np.isfinite(array), "be finite", "Drop such matches first.")
     return array
+
+
+def require_px(name: str, array: FloatArray) -> None:
+    """Raise unless lengths in px are such as an image can have."""
+    rule = f"lie within ±{MAX_PX:g} px"
+    require(name, array, np.abs(array) <= MAX_PX, rule, "No image is that large.")
+
+
+def within_px(array: FloatArray) -> Mask:
+    """Which rows are lengths in px that an image can have: finite and not absurd.
+
+    >>> within_px(np.array([[3.0, -4.0], [np.inf, 0.0], [1e24, 0.0]])).tolist()
+    [True, False, False]
+    """
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.abs(array) <= MAX_PX).all(axis=1))
 
 
 def require(name: str, array: Array, good: BoolArray, rule: str, advice: str) -> None:
@@ -56,14 +107,41 @@ def require(name: str, array: Array, good: BoolArray, rule: str, advice: str) ->
     )
 
 
+def in_line(array: Array) -> str:
+    """An array's numbers for a sentence.
+
+    >>> in_line(np.eye(2))
+    '[[1. 0.] [0. 1.]]'
+    """
+    return " ".join(np.array2string(array, precision=4).split("\n")).replace("  ", " ")
+
+
 def as_size(name: str, size: ArrayLike) -> tuple[int, int]:
-    shown = np.asarray(size)
-    numeric = shown.shape == (2,) and np.issubdtype(shown.dtype, np.number)
-    if not numeric or not (np.isfinite(shown).all() and (shown >= 1).all()):
+    try:
+        shown = as_reals(name, size)
+    except InputError:
+        shown = np.zeros(0)  # no size either
+    if shown.shape != (2,) or not ((shown >= 1) & (shown <= MAX_PX)).all():
         raise InputError(f"{name} must be (width, height) in pixels, but is {size!r}.")
     return int(shown[0]), int(shown[1])
 
 
+def as_number(name: str, value: ArrayLike) -> float:
+    """`value` as one finite number, or a sentence."""
+    array = as_reals(name, value)
+    if array.shape != () or not np.isfinite(array):
+        raise InputError(f"{name} must be one finite number, but is {value!r}.")
+    return float(array)
+
+
+def as_integer(name: str, value: ArrayLike) -> int:
+    """`value` as one whole number, or a sentence."""
+    number = as_number(name, value)
+    if number != round(number) or abs(number) > 2**53:
+        raise InputError(f"{name} must be a whole number, but is {value!r}.")
+    return int(number)
+
+
 def as_numbers(name: str, values: ArrayLike, count: int) -> tuple[float, ...]:
-    array = as_floats(name, np.atleast_1d(values), (count,))
+    array = as_floats(name, np.atleast_1d(as_reals(name, values)), (count,))
     return tuple(float(v) for v in array)

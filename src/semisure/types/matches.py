@@ -16,7 +16,13 @@ from semisure.types.arrays import (
     PerMatch,
     Points,
 )
-from semisure.types.checks import as_floats, as_size, require
+from semisure.types.checks import (
+    as_floats,
+    as_reals,
+    as_size,
+    require,
+    require_px,
+)
 
 DEFAULT_FINE_WINDOW_PX = 8.0  # the coarse cell of every matcher of the paper
 
@@ -58,9 +64,9 @@ class Matches:
     doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
 
     def __post_init__(self) -> None:
-        n = len(np.atleast_1d(np.asarray(self.source)))
+        n = len(np.atleast_1d(as_reals("source", self.source)))
         for name, shape in _ARRAY_SHAPES.items():
-            values = getattr(self, name)
+            values = as_reals(name, getattr(self, name))
             if name in ("side", "fine_window") and np.ndim(values) == 0:
                 values = np.full(n, values)
             array = as_floats(name, values, (n, *shape))
@@ -72,6 +78,8 @@ class Matches:
         object.__setattr__(self, "doubt", -np.log(self.confidence))
 
     def _check_ranges(self) -> None:
+        for name in ("source", "target", "fine_std", "coarse_std", "fine_window"):
+            require_px(name, getattr(self, name))
         m = self.confidence
         advice = "Raw scores need a softmax first; give an underflow to 0 a tiny value."
         require("confidence", m, (m > 0) & (m <= 1), "lie in (0, 1]", advice)

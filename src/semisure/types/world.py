@@ -17,7 +17,7 @@ from semisure.types.arrays import (
     Points,
     Points3,
 )
-from semisure.types.checks import as_floats, as_size
+from semisure.types.checks import MAX_WORLD, as_floats, as_size, require
 from semisure.types.matches import Matches, default_window
 
 # Where none is given: the median of the views that calibrations are made on.
@@ -72,6 +72,8 @@ class WorldMatches:
             fine_window=self.fine_window,
         )
         world = as_floats("world", self.world, (len(image), 3))
+        near = np.abs(world) <= MAX_WORLD
+        require("world", world, near, f"lie within ±{MAX_WORLD:g}", "Use other units.")
         n = len(image)
         meanings = {"map_error": "a scale in px", "view_change": "a norm"}
         for name, meaning in meanings.items():

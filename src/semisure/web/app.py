@@ -18,7 +18,6 @@ from starlette.requests import ClientDisconnect
 
 from semisure.errors import FileError, InputError
 from semisure.types import Calibration
-from semisure.web.image_headers import check_upload
 from semisure.web.limits import Limits
 from semisure.web.middleware import LOOPBACK, Guard
 from semisure.web.orders import (
@@ -30,6 +29,7 @@ from semisure.web.orders import (
     shipped_calibrations,
 )
 from semisure.web.queue import FullError, Job, Queue
+from semisure.web.uploads import check_upload
 from semisure.web.workers import Worker
 
 STATIC = Path(__file__).with_name("static")
@@ -183,7 +183,7 @@ async def _order(form: FormData, limits: Limits) -> Order:
             raise HTTPException(422, f"{name} is missing: choose two images.")
         data = await file.read(limits.file_bytes + 1)
         try:
-            check_upload(data, name, limits)
+            await run_in_threadpool(check_upload, data, name, limits)
         except FileError as error:
             status = 413 if len(data) > limits.file_bytes else 422
             raise HTTPException(status, str(error)) from None

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any
 
 from semisure.errors import SemisureError
+from semisure.io.processes import exit_with_parent
 from semisure.types import Calibration
 from semisure.web.limits import Limits
 from semisure.web.orders import Order
@@ -156,7 +156,7 @@ def worker_main(
     """Run orders until the server is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
     _disable_core_dumps()
-    threading.Thread(target=_exit_with_server, daemon=True).start()
+    exit_with_parent()
     from semisure.web import results
 
     results.warm_up()
@@ -196,14 +196,6 @@ def _receive(pipe: Connection) -> Order:
     message = json.loads(pipe.recv_bytes())
     parts = [pipe.recv_bytes() for _ in range(message.pop("parts"))]
     return Order(files=(parts[0], parts[1]) if parts else None, **message)
-
-
-def _exit_with_server() -> None:
-    """A server that was killed cannot kill its workers, so they watch it."""
-    server = parent_process()
-    if server is not None:
-        wait([server.sentinel])
-        os._exit(1)
 
 
 def _disable_core_dumps() -> None:

@@ -1,0 +1,245 @@
+"""Small files that would take gigabytes, hours, or for ever: refused by their head."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from semisure.errors import FileError
+from semisure.io.files import load_calibration, load_matches, save_matches
+from semisure.io.images import read_image
+from semisure.synthetic import SyntheticMatcher
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
+
+# Reads a file, then says what came of it, how long that took, and the peak in MB.
+READ = """
+import importlib, json, resource, sys, time
+from pathlib import Path
+from semisure.errors import SemisureError
+module, name = sys.argv[1].rsplit(".", 1)
+read = getattr(importlib.import_module(module), name)
+start = time.perf_counter()
+try:
+    told = f"read {type(read(Path(sys.argv[2]))).__name__}"
+except SemisureError as error:
+    told = str(error)
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps([told, seconds, peak]))
+"""
+
+
+def outcome(reader: str, path: Path) -> str:
+    """What a reader says of a bomb, within a second and 500 MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ, f"semisure.{reader}", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    told, seconds, peak = json.loads(done.stdout)
+    assert seconds < 1, seconds
+    assert peak < 500, peak
+    return told
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    checksum = struct.pack(">I", zlib.crc32(kind + data))
+    return struct.pack(">I", len(data)) + kind + data + checksum
+
+
+def png(width: int, height: int, bits: int = 8) -> bytes:
+    head = struct.pack(">IIBBBBB", width, height, bits, 2, 0, 0, 0)
+    packer = zlib.compressobj(9)
+    row = bytes(1 + width * 3 * bits // 8)
+    body = b"".join(packer.compress(row) for _ in range(200)) + packer.flush()
+    parts = chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + parts
+
+
+def tiff(width: int, height: int, tile: int | None = None) -> bytes:
+    tags = {256: width, 257: height, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 1}
+    if tile is not None:
+        tags |= {322: tile, 323: tile}
+    entries = [struct.pack("<HHII", t, 4, 1, v) for t, v in sorted(tags.items())]
+    count = struct.pack("<H", len(entries))
+    return b"II*\0" + struct.pack("<I", 8) + count + b"".join(entries) + bytes(400)
+
+
+def jpeg(width: int, height: int) -> bytes:
+    encoded = cv2.imencode(".jpg", np.zeros((16, 16, 3), np.uint8))[1].tobytes()
+    at = encoded.index(b"\xff\xc0")
+    return encoded[: at + 5] + struct.pack(">HH", height, width) + encoded[at + 9 :]
+
+
+def bmp(width: int, height: int) -> bytes:
+    info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 8, 1, 0, 1, 1, 256, 0)
+    return b"BM" + struct.pack("<IHHI", 9999, 0, 0, 1078) + info + bytes(1024) + b"\0\1"
+
+
+def jp2(width: int, height: int) -> bytes:
+    pixels = np.zeros((64, 64, 3), np.uint8)
+    encoded = cv2.imencode(".jp2", pixels)[1].tobytes()
+    at = encoded.index(b"\xff\x4f\xff\x51") + 8
+    return encoded[:at] + struct.pack(">II", width, height) + encoded[at + 8 :]
+
+
+IMAGES = {
+    "a.png": png(32_000, 32_000),
+    "deep.png": png(9_000, 9_000, bits=16),
+    "a.tif": tiff(40_000, 40_000),
+    "tiled.tif": tiff(64, 64, tile=1 << 15),
+    "a.jpg": jpeg(65_000, 65_000),
+    "a.bmp": bmp(30_000, -30_000),
+    "a.ppm": b"P6 # comment\n60000\n60000 255\n" + bytes(99),
+    "a.pgm": b"P5\n" + b"9" * 4000 + b" 1 255\n",
+    "a.jp2": jp2(50_000, 50_000),
+    "a.gif": b"GIF89a\xff\xff\xff\xff" + bytes(99),
+    "padded.jpg": b"\xff\xd8" + b"\xff" * 20_000_000 + b"\xff\xd9",
+    "marked.jpg": b"\xff\xd8" + b"\xff\xd0" * 10_000_000 + b"\xff\xd9",
+    "scans.jpg": jpeg(8_000, 8_000)[:-2] + b"\xff\xda" * 100_000 + b"\xff\xd9",
+}
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_that_would_take_gigabytes_is_refused(tmp_path, name: str) -> None:
+    (tmp_path / name).write_bytes(IMAGES[name])
+    told = outcome("io.images.read_image", tmp_path / name)
+    assert name in told
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".png", ".npz", ".csv", ".json"])
+def test_a_file_with_a_hole_of_gigabytes_is_refused(tmp_path, suffix: str) -> None:
+    path = tmp_path / f"hole{suffix}"
+    with path.open("wb") as file:
+        file.truncate(8 << 30)
+    reader = {
+        ".png": "io.images.read_image",
+        ".json": "io.files.load_calibration",
+    }.get(suffix, "io.files.load_matches")
+    assert "hole" in outcome(reader, path)
+
+
+@pytest.mark.parametrize(
+    "suffix", [".png", ".jpg", ".webp", ".bmp", ".tif", ".ppm", ".jp2"]
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_sound_images_of_every_kind_are_still_read(tmp_path, suffix, channels) -> None:
+    shape = (37, 53) if channels == 1 else (37, 53, 3)
+    pixels = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    if suffix == ".ppm" and channels == 1:
+        pytest.skip("a grey PPM is a PGM")
+    assert cv2.imwrite(str(tmp_path / f"a{suffix}"), pixels)
+    assert read_image(tmp_path / f"a{suffix}").shape == (37, 53, 3)
+
+
+# ---- archives ------------------------------------------------------------------------
+
+
+def add_zeros(path: Path, name: str, count: int) -> None:
+    """An array of zeros that NumPy can read, deflated a thousandfold."""
+    head = io.BytesIO()
+    shape = {"descr": "<f8", "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(head, shape)
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(f"{name}.npy", "w", force_zip64=True) as member,
+    ):
+        member.write(head.getvalue())
+        for _ in range(count * 8 >> 20):
+            member.write(bytes(1 << 20))
+
+
+@pytest.fixture
+def matches_file(tmp_path: Path) -> Path:
+    matches, residual = SyntheticMatcher().match(np.eye(3), count=50)
+    save_matches(matches, tmp_path / "pair.npz", residual=residual)
+    return tmp_path / "pair.npz"
+
+
+@posix
+@pytest.mark.slow
+def test_an_array_that_nobody_needs_is_not_unpacked(matches_file: Path) -> None:
+    add_zeros(matches_file, "nobody_needs_this", 1 << 27)  # 1 GB in 1 MB
+    assert outcome("io.files.load_matches", matches_file) == "read Matches"
+
+
+@posix
+@pytest.mark.slow
+def test_a_needed_array_of_gigabytes_is_refused(tmp_path: Path) -> None:
+    add_zeros(tmp_path / "a.npz", "source", 1 << 27)
+    told = outcome("io.files.load_matches", tmp_path / "a.npz")
+    assert "more than 384 MB once unpacked" in told
+
+
+def test_a_shape_without_its_numbers_allocates_nothing(tmp_path: Path) -> None:
+    head = io.BytesIO()
+    shape = {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
+    np.lib.format.write_array_header_1_0(head, shape)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("source.npy", head.getvalue() + bytes(80))
+    with pytest.raises(FileError, match="lacks its end"):
+        load_matches(tmp_path / "a.npz")
+
+
+# ---- what never ends -----------------------------------------------------------------
+
+
+@posix
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "io.images.read_image",
+        "io.files.load_calibration",
+        "datasets.sequences.read_homography",
+        "datasets.megadepth.read_index",
+        "maps.hloc.read_queries",
+        "io.exif.focal_px",
+    ],
+)
+def test_a_pipe_does_not_block(tmp_path: Path, reader: str) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    script = READ.replace("read(Path(sys.argv[2]))", "read(Path(sys.argv[2]), *rest)")
+    script = (
+        "rest = ((640, 480),) if 'focal' in __import__('sys').argv[1] else ()" + script
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, f"semisure.{reader}", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    assert "it is no plain file" in done.stdout
+
+
+@posix
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+def test_a_pipe_of_matches_does_not_block(tmp_path: Path, suffix: str) -> None:
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    assert "plain file" in outcome("io.files.load_matches", tmp_path / f"pipe{suffix}")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    for read in (read_image, load_calibration):
+        with pytest.raises(FileError, match="it is no plain file"):
+            read(tmp_path)
