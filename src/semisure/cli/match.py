@@ -27,6 +27,7 @@ def match(
     image1: Annotated[Path, typer.Argument(help="Second image.")],
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
+    force: options.Force = False,
     model: options.ModelName = "auto",
     intrinsics: given.Intrinsics = None,
     fov: given.FieldOfView = None,
@@ -54,7 +55,6 @@ def match(
     applied. Exit code 3: no model, or one that chance explains.
     """
     from semisure.estimators import RansacSettings
-    from semisure.io.files import load_calibration
     from semisure.io.images import read_image
     from semisure.matchers import check_name, load_matcher
     from semisure.pipeline import MODELS, match_pair
@@ -74,7 +74,9 @@ def match(
     sizes = _size(images[0]), _size(images[1])
     K0, K1 = given.cameras(intrinsics, fov, focal_from_exif, (image0, image1), sizes)
     check_name(matcher)
-    loaded_calibration = load_calibration(calibration or matcher)
+    loaded_calibration = options.calibration_of(
+        calibration or matcher, matcher, force=force, quiet=quiet
+    )
     run_matcher = load_matcher(
         matcher, max_side=max_side, device=device, weights=weights
     )
@@ -104,6 +106,7 @@ def match(
             settings = {
                 "matcher": matcher,
                 "calibration": calibration or matcher,
+                "force": force or None,
                 "model": model,
                 "intrinsics": intrinsics,
                 "fov": fov,

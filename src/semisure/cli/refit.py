@@ -50,7 +50,7 @@ def refit(
     Exit code 3: no model, or one that chance explains.
     """
     from semisure.estimators import RansacSettings
-    from semisure.io.files import load_calibration, load_matches
+    from semisure.io.files import load_matches
     from semisure.pipeline import MODELS, refit_matches
     from semisure.refit import REFIT_METHODS
     from semisure.report import documents
@@ -61,7 +61,7 @@ def refit(
     cameras = [given.parse(text) for text in intrinsics or []]
     result = refit_matches(
         load_matches(file, size=options.parse_size(size)),
-        load_calibration(calibration),
+        options.calibration_of(calibration, quiet=quiet),
         model=as_choice("model", model, MODELS),
         estimator=estimator,
         method=as_choice("method", method, REFIT_METHODS),

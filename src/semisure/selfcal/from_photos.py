@@ -21,7 +21,7 @@ from semisure.errors import FileError, InputError
 from semisure.geometry.homography import true_residual
 from semisure.io.images import read_image, reduced
 from semisure.io.sources import digest
-from semisure.selfcal.held_out import Trust, trial
+from semisure.selfcal.held_out import Trust, trial, tried
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
@@ -99,10 +99,11 @@ def self_calibrate(
     views = match_views(matcher, photos, settings, cache=cache, begin=begin)
     begin("Fitting")
     calibration, report = law_of_views(views, matcher, settings, name)
+    trust = trial(observe(views.held_out), calibration)
     return SelfCalibration(
-        calibration=calibration,
+        calibration=tried(calibration, trust),
         report=report,
-        trust=trial(observe(views.held_out), calibration),
+        trust=trust,
         skipped=views.skipped,
     )
 

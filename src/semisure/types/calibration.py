@@ -152,6 +152,29 @@ class Calibration:
             **named,
         )
 
+    @property
+    def caution(self) -> str | None:
+        """Why its errors are not to be trusted, if its own trial says so.
+
+        >>> trial = {"expected_px": 0.97, "observed_px": 2.4, "trusted": False}
+        >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
+        >>> tried = Calibration.from_paper(**nine, provenance={"trial": trial})
+        >>> tried.caution.split(":")[0]
+        'This calibration is not to be trusted'
+        """
+        trial = self.provenance.get("trial")
+        if not isinstance(trial, Mapping) or trial.get("trusted", True):
+            return None
+        expected, observed = (
+            f"{trial[name]:.2f} px" if isinstance(trial.get(name), float) else "?"
+            for name in ("expected_px", "observed_px")
+        )
+        return (
+            "This calibration is not to be trusted: on what was held out of its fit it "
+            f"predicted {expected}, but {observed} were observed. Calibrate with more "
+            "images."
+        )
+
     def paper_symbols(self) -> dict[str, float | None]:
         """The paper's nine with t_m = 0; the knees are None where k_s = 0."""
         k_s = self.spread_slope
