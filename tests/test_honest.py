@@ -11,10 +11,23 @@ from typer.testing import CliRunner
 
 from semisure.calibration import observe
 from semisure.cli import app
+from semisure.geometry import homography as plane
 from semisure.io.files import load_calibration, save_calibration
 from semisure.io.images import write_png
+from semisure.refit import (
+    expected_corner_error,
+    refit_homography,
+    refit_pose,
+    refit_relative,
+)
 from semisure.selfcal.held_out import trial, tried
-from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+from semisure.synthetic import (
+    EXAMPLE_CALIBRATION,
+    EXAMPLE_CAMERA,
+    SyntheticMatcher,
+    random_pose,
+)
+from semisure.types import Matches, Refit
 
 
 @pytest.fixture
@@ -73,3 +86,71 @@ def test_a_calibration_of_another_matcher_needs_force(blocks: list[str]) -> None
     forced = CliRunner().invoke(app, [*foreign, "--force"])
     assert forced.exit_code == 0, forced.output
     assert "Warning: The calibration xfeat-star is of xfeat-star" in forced.stderr
+
+
+def _through_a_lens(count: int, strength: float, seed: int = 0) -> Matches:
+    """Matches between a plane and itself, the second through a lens; noise 0.3 px."""
+    rng = np.random.default_rng(seed)
+    source = rng.uniform(0, [640, 480], (count, 2))
+    off = source - [319.5, 239.5]
+    bent = source + strength * ((off / 400) ** 2).sum(axis=1, keepdims=True) * off
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=count)
+    target = bent + rng.laplace(0, 0.3, source.shape)
+    scales = np.full((count, 2), 0.3)
+    return replace(matches, source=source, target=target, fine_std=scales)
+
+
+def _corner_error_in_a_lens(refit: Refit, strength: float) -> float:
+    frame = plane.corners((640, 480))
+    off = frame - [319.5, 239.5]
+    there = frame + strength * ((off / 400) ** 2).sum(axis=1, keepdims=True) * off
+    found = plane.project(refit.model, frame)
+    return float(np.linalg.norm(found - there, axis=1).mean())
+
+
+def test_more_matches_do_not_average_a_lens_away() -> None:
+    for count in (1000, 16_000):
+        matches = _through_a_lens(count, 0.01)
+        refit = refit_homography(matches, EXAMPLE_CALIBRATION, np.eye(3))
+        assert refit.covariance is not None
+        expected = expected_corner_error(refit.covariance)
+        # 0.01 at half a diagonal moves a corner by 4 px; a homography follows most.
+        actual = _corner_error_in_a_lens(refit, 0.01)
+        assert actual > 0.5
+        assert 1 / 3 < actual / expected < 3
+
+
+def test_without_a_lens_nothing_of_the_kind_is_found() -> None:
+    refit = refit_homography(_through_a_lens(4000, 0.0), EXAMPLE_CALIBRATION, np.eye(3))
+    assert refit.covariance is not None
+    assert expected_corner_error(refit.covariance) < 0.1
+
+
+def test_a_photograph_has_a_least_model_error_and_a_rendered_image_has_none() -> None:
+    matches = _through_a_lens(16_000, 0.0)
+    # 5e-4 of 800 px at the corners.
+    for share, low, high in ((0.0, 0.0, 0.05), (None, 0.3, 0.5)):
+        law = replace(EXAMPLE_CALIBRATION, model_error=share)
+        C = refit_homography(matches, law, np.eye(3)).covariance
+        assert C is not None
+        assert low < expected_corner_error(C) < high
+
+
+def test_poses_and_lines_have_a_least_model_error_too() -> None:
+    K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
+    P_01 = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])
+    views, _ = SyntheticMatcher().match_views(P_01, K, count=3000)
+    truth = random_pose(np.random.default_rng(0))
+    world, _ = SyntheticMatcher().match_world(truth, EXAMPLE_CAMERA, count=3000)
+    for share in (1e-3, 1e-2):
+        law = replace(EXAMPLE_CALIBRATION, model_error=share)
+        exact = refit_relative(views, EXAMPLE_CALIBRATION, P_01, K, K).covariance
+        real = refit_relative(views, law, P_01, K, K).covariance
+        assert exact is not None
+        assert real is not None
+        assert np.trace(real) > 2 * np.trace(exact)
+        exact = refit_pose(world, EXAMPLE_CAMERA, EXAMPLE_CALIBRATION, truth).covariance
+        real = refit_pose(world, EXAMPLE_CAMERA, law, truth).covariance
+        assert exact is not None
+        assert real is not None
+        assert np.trace(real) > 2 * np.trace(exact)

@@ -46,6 +46,7 @@ def localize(
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
     force: options.Force = False,
+    model_error: options.ModelError = None,
     estimator: options.EstimatorName = "lo-ransac",
     method: options.MethodName = "core+",
     threshold_px: options.Threshold = 12.0,
@@ -92,7 +93,11 @@ def localize(
     )
     check_name(matcher)
     loaded_calibration = options.calibration_of(
-        calibration or matcher, matcher, force=force, quiet=quiet
+        calibration or matcher,
+        matcher,
+        force=force,
+        model_error=model_error,
+        quiet=quiet,
     )
     run_matcher = None
     if images is not None:

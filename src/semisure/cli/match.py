@@ -28,6 +28,7 @@ def match(
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
     force: options.Force = False,
+    model_error: options.ModelError = None,
     model: options.ModelName = "auto",
     intrinsics: given.Intrinsics = None,
     fov: given.FieldOfView = None,
@@ -75,7 +76,11 @@ def match(
     K0, K1 = given.cameras(intrinsics, fov, focal_from_exif, (image0, image1), sizes)
     check_name(matcher)
     loaded_calibration = options.calibration_of(
-        calibration or matcher, matcher, force=force, quiet=quiet
+        calibration or matcher,
+        matcher,
+        force=force,
+        model_error=model_error,
+        quiet=quiet,
     )
     run_matcher = load_matcher(
         matcher, max_side=max_side, device=device, weights=weights
@@ -107,6 +112,7 @@ def match(
                 "matcher": matcher,
                 "calibration": calibration or matcher,
                 "force": force or None,
+                "model_error": model_error,
                 "model": model,
                 "intrinsics": intrinsics,
                 "fov": fov,

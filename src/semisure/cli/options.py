@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -162,13 +163,26 @@ AsJson = Annotated[
 ]
 
 
+ModelError = Annotated[
+    float | None,
+    typer.Option(
+        help="Least error of the model itself, by lens or relief, as a share of the "
+        "image's diagonal; 0 for rendered images. Default: that of photographs.",
+        metavar="SHARE",
+    ),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Accept the calibration of another matcher.")
 ]
 
 
 def calibration_of(
-    name: str, matcher: str | None = None, *, force: bool = False, quiet: bool = False
+    name: str,
+    matcher: str | None = None,
+    *,
+    force: bool = False,
+    model_error: float | None = None,
+    quiet: bool = False,
 ) -> Calibration:
     """The calibration called `name`; refused where it is of another matcher.
 
@@ -191,7 +205,9 @@ def calibration_of(
         caution = foreign
     if not quiet:
         warn(caution)
-    return calibration
+    if model_error is None:
+        return calibration
+    return replace(calibration, model_error=model_error)
 
 
 def warn(sentence: str | None) -> None:

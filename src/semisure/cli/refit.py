@@ -27,6 +27,7 @@ def refit(
             autocompletion=options.complete_calibrations,
         ),
     ],
+    model_error: options.ModelError = None,
     model: options.ModelName = "auto",
     intrinsics: given.Intrinsics = None,
     estimator: options.EstimatorName = "magsac++",
@@ -61,7 +62,7 @@ def refit(
     cameras = [given.parse(text) for text in intrinsics or []]
     result = refit_matches(
         load_matches(file, size=options.parse_size(size)),
-        options.calibration_of(calibration, quiet=quiet),
+        options.calibration_of(calibration, model_error=model_error, quiet=quiet),
         model=as_choice("model", model, MODELS),
         estimator=estimator,
         method=as_choice("method", method, REFIT_METHODS),

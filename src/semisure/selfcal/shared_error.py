@@ -72,8 +72,10 @@ def _trial(
     if truth is None:
         return None
     start = estimate_homography(matches, estimator)
+    # Views that were made have no lens.
+    exact_law = replace(calibration, model_error=0.0)
     alone, shared = (
-        refit_homography(matches, replace(calibration, shared_error=share), start)
+        refit_homography(matches, replace(exact_law, shared_error=share), start)
         for share in (0.0, 1.0)
     )
     C_0, C_1 = alone.covariance, shared.covariance

@@ -97,6 +97,9 @@ class Calibration:
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
     shared_error: float | None = None  # factor of the error that a pair's matches share
+    # Least error of a model that no match averages away, in image diagonals: 0 where
+    # images have no lens and planes no relief, None for photographs.
+    model_error: float | None = None
     pairs: PairSpread | None = None  # how pairs differ; None as in the paper
     law: LawName = "mixture"
     matcher: str = "unknown"
@@ -122,6 +125,14 @@ class Calibration:
             if factor < 0:
                 raise InputError(f"shared_error must not be negative, but is {factor}.")
             object.__setattr__(self, "shared_error", factor)
+        if self.model_error is not None:
+            share = as_number("model_error", self.model_error)
+            if not 0 <= share < 1:
+                raise InputError(
+                    "model_error must be a share of the image's diagonal from 0 to 1, "
+                    f"but is {share}."
+                )
+            object.__setattr__(self, "model_error", share)
         as_choice("law", self.law, LAW_NAMES)
         if self.resolution is not None:
             size = as_size("resolution", self.resolution)
