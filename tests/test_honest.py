@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 from semisure.calibration import observe
 from semisure.cli import app
 from semisure.geometry import homography as plane
-from semisure.io.files import load_calibration, save_calibration
+from semisure.geometry.support import spread
+from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
+from semisure.pipeline import refit_matches
 from semisure.refit import (
     expected_corner_error,
     refit_homography,
@@ -154,3 +157,59 @@ def test_poses_and_lines_have_a_least_model_error_too() -> None:
         assert exact is not None
         assert real is not None
         assert np.trace(real) > 2 * np.trace(exact)
+
+
+def _repeated(period: float) -> Matches:
+    """A tenth of 600 matches agree, a tenth is a period off, the rest is anywhere."""
+    rng = np.random.default_rng(4)
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=600)
+    target = rng.uniform(0, [640, 480], (600, 2))
+    target[:120] = matches.source[:120] + rng.laplace(0, 0.3, (120, 2))
+    target[60:120, 0] += period
+    return replace(matches, target=target, fine_std=np.full((600, 2), 0.3))
+
+
+def test_a_model_that_few_matches_share_with_a_rival_is_weak() -> None:
+    result = refit_matches(_repeated(50.0), EXAMPLE_CALIBRATION, model="homography")
+    assert result.model_failure < 1e-20  # no accident, and yet
+    assert result.verdict.name == "weak"
+    assert result.verdict.probability < 0.5
+    few, rival = result.verdict.reasons
+    assert "of the matches in view of both images agree" in few
+    assert rival == "another shift of the image has support too"
+    assert result.summary().endswith(f"Weak: {few}; {rival}.")
+
+
+def test_a_sound_pair_says_nothing_and_an_unrelated_one_is_not_weak() -> None:
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=600)
+    sound = refit_matches(matches, EXAMPLE_CALIBRATION)
+    assert sound.verdict.name == "sound"
+    assert sound.verdict.probability > 0.95
+    assert "Weak" not in sound.summary()
+    rng = np.random.default_rng(0)
+    strangers = replace(matches, target=rng.uniform(0, [640, 480], (600, 2)))
+    verdict = refit_matches(strangers, EXAMPLE_CALIBRATION, model="homography").verdict
+    assert (verdict.name, verdict.probability) == ("unrelated", 0.0)
+
+
+def test_a_weak_model_exits_with_4_where_that_is_asked_for(tmp_path: Path) -> None:
+    save_matches(_repeated(50.0), tmp_path / "pair.npz")
+    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
+    arguments = ["refit", str(tmp_path / "pair.npz")]
+    arguments += ["-c", str(tmp_path / "theta.json"), "--model", "homography", "--json"]
+    usual = CliRunner().invoke(app, arguments)
+    assert usual.exit_code == 0, usual.output
+    document = json.loads(usual.stdout)
+    assert document["verdict"] == "weak"
+    assert document["weak_because"]
+    assert document["probability_right"] < 0.5
+    assert CliRunner().invoke(app, [*arguments, "--strict"]).exit_code == 4
+
+
+def test_support_in_one_corner_is_narrow() -> None:
+    # Points in a tenth of either side span a hundredth of the area: √0.01 = 0.1.
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=2000)
+    corner = (matches.source < [64, 48]).all(axis=1)
+    everywhere = spread(matches, np.ones(2000))
+    assert everywhere == pytest.approx(1.0, abs=0.05)
+    assert spread(matches, corner.astype(float)) == pytest.approx(0.1, abs=0.03)

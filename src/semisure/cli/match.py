@@ -10,7 +10,7 @@ import typer
 from semisure.cli import intrinsics as given
 from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.pair_output import Outputs, check_outputs, print_result
+from semisure.cli.pair_output import Outputs, Strict, check_outputs, print_result
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def match(
         Path | None, typer.Option(help="Draw matches and overlay (PNG).")
     ] = None,
     report: options.Report = None,
+    strict: Strict = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -53,7 +54,8 @@ def match(
     The matches decide on the model: a homography where one plane, or a camera that only
     turned, explains them, otherwise a fundamental matrix, or with intrinsics the
     camera's motion. Images may have any size and be colour or grey; EXIF rotation is
-    applied. Exit code 3: no model, or one that chance explains.
+    applied. Exit code 3: no model, or one that chance explains; 4, with --strict: a
+    weak model; the sentence says why.
     """
     from semisure.estimators import RansacSettings
     from semisure.io.images import read_image
@@ -128,7 +130,7 @@ def match(
             write_pair_page(
                 report, images, result, files=(image0, image1), settings=settings
             )
-    print_result(result, as_json, quiet)
+    print_result(result, as_json, quiet, strict=strict)
 
 
 def _size(image: Image) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import typer
 from semisure.cli import intrinsics as given
 from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.pair_output import Outputs, check_outputs, print_result
+from semisure.cli.pair_output import Outputs, Strict, check_outputs, print_result
 
 if TYPE_CHECKING:
     from semisure.types import Matrix3
@@ -43,12 +43,13 @@ def refit(
     seed: options.Seed = 0,
     output: Outputs = None,
     size: options.Size = None,
+    strict: Strict = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Estimate a model from matches, then refit it with calibrated weights.
 
-    Exit code 3: no model, or one that chance explains.
+    Exit code 3: no model, or one that chance explains; 4, with --strict: a weak one.
     """
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_matches
@@ -73,7 +74,7 @@ def refit(
     )
     for path in output or []:
         documents.write_result(path, result)
-    print_result(result, as_json, quiet)
+    print_result(result, as_json, quiet, strict=strict)
 
 
 refit.__doc__ = f"{refit.__doc__}{options.FILES_HELP}"

@@ -88,6 +88,7 @@ def of_homography(
     )
     misfit = Misfit(
         waves=field_at(H_01, matches, matches.source),
+        lenses=2,
         own=field_at_corners(H_01, matches),
         points=points,
         residual=residual,
@@ -122,6 +123,7 @@ def of_pose(
     )
     misfit = Misfit(
         waves=model_error.camera_field(matches.points, matches.refined_size),
+        lenses=1,
         own=0.0,
         points=matches.points,
         residual=residual,
@@ -159,6 +161,7 @@ def of_lines(
     points = matches.refined
     misfit = Misfit(
         waves=model_error.across_lines(points, matches.refined_size, lines.normal),
+        lenses=1,
         own=0.0,
         points=points,
         residual=distance[:, None],
@@ -275,12 +278,12 @@ def _sandwich(
     J_all = J
     J, slope, score = J[:, :, used], slope[:, :, used], score[used]
     turned = np.einsum("akn,abn->bkn", J, slope)
-    bread = np.einsum("bkn,bln->kl", turned, J)
+    bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
     bread = 0.5 * (bread + bread.T)
     if not _positive(bread):
         # A slope that falls too often: the Gauss–Newton matrix is always positive.
         turned = J * weight[used].T[:, None]
-        bread = np.einsum("bkn,bln->kl", turned, J)
+        bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
         if not _positive(bread):
             return None
     scores = np.einsum("akn,na->nk", J, score)
@@ -299,7 +302,8 @@ def _sandwich(
     # By a root of the meat: a product with its own transpose has no negative variance.
     values, vectors = np.linalg.eigh(meat)
     root = np.linalg.solve(bread, vectors * np.sqrt(np.maximum(values, 0.0)))
-    moved = np.einsum("bkn,qbn->kq", turned, misfit.waves[:, :, used], optimize=True)
+    waves = misfit.waves[:, :, used].transpose(1, 2, 0)
+    moved = (turned @ waves).sum(axis=0)
     response = np.linalg.solve(bread, moved)
     return root @ root.T + model_error.added_covariance(J_all, good, response, misfit)
 
