@@ -71,8 +71,8 @@ def _rival(residual: PerAxis, weight: PerMatch, sure: PerMatch) -> float:
     Repeated structure leaves the residuals of its other matches in heaps, a period
     apart from each other; failures scatter.
     """
-    far = np.isfinite(residual).all(axis=1)
-    far[far] = np.abs(residual[far]).max(axis=1) > NEAR_PX
+    largest = np.abs(residual).max(axis=1)
+    far = np.asarray((largest > NEAR_PX) & np.isfinite(largest))
     if not far.any():
         return 0.0
     heaps = []

@@ -35,16 +35,16 @@ LEAST_OF_PLANES, LEAST_OF_CAMERAS = 2e-4, 5e-5
 MAX_FREQUENCY = 2  # half periods over the image
 FALLOFF = 4.0  # of a cosine's variance with its frequency
 LENS = 4.0  # size of a lens' distortion at half a diagonal, at τ = 1
-LENSES = np.geomspace(0.05, 80.0, 5)  # how many times larger or smaller it may be
-ROWS = 500  # matches looked at, taken evenly
+LENSES = np.geomspace(0.05, 80.0, 7)  # how many times larger or smaller it may be
+ROWS = 1000  # matches looked at, taken evenly
 BLOCK_PX = 32.0  # matches in one block err together
-BEYOND_BLOCKS = 4.0  # how much more sums vary, on exact views, than blocks tell
+BEYOND_BLOCKS = 3.0  # how much more sums vary, on exact views, than blocks tell
 STEPS = 3  # of the fit
 # These numbers were chosen on random views of photos, with and without a simulated lens
 # or relief, by actual against expected corner errors (benchmarks/honest.py).
 # The prior of τ in diagonals: its median, the standard deviation of its logarithm, and
 # the sizes that are tried.
-USUAL, SPREAD = 3e-5, 1.2
+USUAL, SPREAD = 5e-5, 1.2
 SIZES = np.geomspace(1e-5, 0.03, 24)
 MIN_SLOPE = 0.2  # least mean of ψ′ against ψ/r
 
