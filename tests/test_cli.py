@@ -30,7 +30,7 @@ def pair_files(tmp_path: Path) -> list[Path]:
         H = random_homography(np.random.default_rng(i))
         matches, residual = SyntheticMatcher().match(H, count=500, seed=i)
         path = tmp_path / f"pair{i}.npz"
-        truth = {"H_01": H} if i else {"residual": residual}
+        truth = {"true_H_01": H} if i else {"residual": residual}
         save_matches(matches, path, **truth)
         paths.append(path)
     return paths
@@ -53,6 +53,19 @@ def test_fit_then_refit(pair_files: list[Path], tmp_path: Path) -> None:
     assert len(stored["weight"]) == 500
     truth = random_homography(np.random.default_rng(1))
     assert corner_error(np.array(printed["H_01"]), truth, (640, 480)) < 0.5
+
+
+def test_what_was_estimated_is_not_taken_for_truth(
+    pair_files: list[Path], tmp_path: Path
+) -> None:
+    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
+    saved = tmp_path / "saved.npz"
+    done = semisure("refit", pair_files[1], "-c", tmp_path / "theta.json", "-o", saved)
+    assert done.returncode == 0, done.stderr
+    done = semisure("fit", saved, "-o", tmp_path / "own.json")
+    assert done.returncode == 1
+    assert "Its H_01 is an estimate from these matches." in done.stderr
+    assert not (tmp_path / "own.json").exists()
 
 
 def test_refit_from_a_text_file_into_csv(

@@ -16,8 +16,15 @@ from semisure.geometry import pose as se3
 from semisure.io.files import load_calibration, save_calibration
 from semisure.metrics import corner_error
 from semisure.mixture import log_density
-from semisure.refit import covariance, refit_homography, refit_pose
+from semisure.refit import (
+    covariance,
+    expected_corner_error,
+    model_error,
+    refit_homography,
+    refit_pose,
+)
 from semisure.refit.core_plus import floored
+from semisure.refit.shared_field import bilinear_field
 from semisure.selfcal.shared_error import fit_shared_error
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
@@ -71,12 +78,13 @@ def test_the_score_has_the_slope_it_claims() -> None:
         assert np.allclose(difference, slope[:, axis], atol=1e-4)
 
 
-def test_independent_errors_give_the_textbook_covariance() -> None:
+def test_independent_errors_give_the_textbook_covariance(monkeypatch) -> None:
     """Least squares, weight 1, unit noise: σ² (JᵀJ)⁻¹ up to a few percent."""
+    monkeypatch.setattr(model_error, "added_covariance", lambda *arguments: 0.0)
     H, rng = np.eye(3), np.random.default_rng(0)
     source = rng.uniform(0, [640, 480], (20_000, 2))
     matches = _plain(source, source + rng.normal(size=source.shape))
-    C = covariance.of_homography(H, matches, weight=np.ones(20_000))
+    C = covariance.of_homography(H, matches, weight=np.ones(20_000), least=0.0)
     J = covariance.corner_jacobian(H, matches)
     textbook = np.linalg.inv(np.einsum("akn,aln->kl", J, J))
     assert C is not None
@@ -85,16 +93,17 @@ def test_independent_errors_give_the_textbook_covariance() -> None:
     assert ratio.max() < 1.7  # some fifty blocks estimate the clustering
 
 
-def test_doubled_matches_do_not_halve_the_variance() -> None:
+def test_doubled_matches_do_not_halve_the_variance(monkeypatch) -> None:
     """Copies of a match tell nothing new, which independence would not see."""
+    monkeypatch.setattr(model_error, "added_covariance", lambda *arguments: 0.0)
     rng = np.random.default_rng(1)
     source = rng.uniform(0, [640, 480], (1500, 2))
     target = source + rng.laplace(0, 0.5, source.shape)
     once = _plain(source, target)
     often = _plain(np.tile(source, (4, 1)), np.tile(target, (4, 1)))
     sizes = [
-        covariance.expected_corner_error(
-            covariance.of_homography(np.eye(3), m, weight=np.ones(len(m)))
+        expected_corner_error(
+            covariance.of_homography(np.eye(3), m, weight=np.ones(len(m)), least=0.0)
         )
         for m in (once, often)
     ]
@@ -123,7 +132,7 @@ def test_homographies_cover_independent_truths(method) -> None:
         offset = plane.project(refit.model, frame) - plane.project(truth, frame)
         distances.append(covariance.mahalanobis2(C, offset.ravel()))
         error = corner_error(refit.model, truth, matches.source_size)
-        ratios.append(error / covariance.expected_corner_error(C))
+        ratios.append(error / expected_corner_error(C))
     _covers(np.array(distances), 8)
     assert 0.6 < np.median(ratios) < 1.4
 
@@ -155,7 +164,7 @@ def planted_shares(share: float, count: int = 24):
         rng = np.random.default_rng([seed, 1])
         truth = random_homography(rng)
         matches, r = SyntheticMatcher().match(truth, count=800, seed=seed)
-        field = covariance.bilinear_field(matches.target, matches.refined_size)
+        field = bilinear_field(matches.target, matches.refined_size)
         common = (share * rng.normal(size=(2, 4)) @ field).T
         pairs.append((matches.shifted(common), r + common))
     return pairs
@@ -227,7 +236,7 @@ def test_a_kept_homography_keeps_its_likelihood_and_covariance() -> None:
     law = error_law(near, EXAMPLE_CALIBRATION)
     at_truth = log_density(law, 0.001 * residual).sum()
     assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
-    C = covariance.of_homography(truth, near, law=floored(law, near))
+    C = covariance.of_homography(truth, near, law=floored(law, near), least=0.0)
     assert C is not None
     assert np.allclose(refit.covariance, C, rtol=1e-6)
 
@@ -241,7 +250,7 @@ def test_a_kept_pose_keeps_its_likelihood_and_covariance() -> None:
     law = error_law(near, EXAMPLE_CALIBRATION)
     at_truth = log_density(law, 0.001 * residual).sum()
     assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
-    C = covariance.of_pose(truth, near, CAMERA, law=floored(law, near))
+    C = covariance.of_pose(truth, near, CAMERA, law=floored(law, near), least=0.0)
     assert C is not None
     assert np.allclose(refit.covariance, C, rtol=1e-6)
 

@@ -19,6 +19,7 @@ from semisure.geometry.homography import (
     normalised,
     project,
     residual,
+    true_residual,
     weighted_dlt,
 )
 from semisure.synthetic import SyntheticMatcher, random_homography
@@ -164,6 +165,22 @@ def test_gauss_newton_step_is_newtons_on_the_geometric_error(side: str) -> None:
     moved = np.abs(project(expected, frame) - project(start, frame)).max()
     gap = np.abs(project(fitted, frame) - project(expected, frame)).max()
     assert gap < 1e-3 * moved
+
+
+def test_no_true_residual_is_longer_than_the_diagonal() -> None:
+    # x = 0 stays, x = 310 at the depth 1/32 is sent to x = 9920, x = 320 is on the
+    # horizon, and x = 400 behind it, at the depth −1/4, is sent to x = −1600.
+    H = np.array([[1.0, 0, 0], [0, 1, 0], [-1 / 320, 0, 1]])
+    source = np.array([[0.0, 0], [310, 0], [320, 0], [400, 0]])
+    ones = np.ones((4, 2))
+    matches = Matches(
+        source=source, target=source, confidence=np.ones(4), fine_std=ones,
+        coarse_std=ones, source_size=(640, 480), target_size=(640, 480),
+    )  # fmt: skip
+    diagonal = 800.0
+    r = true_residual(H, matches)
+    assert np.allclose(r[[0, 1, 3]], [[0, 0], [-diagonal, 0], [diagonal, 0]])
+    assert np.allclose(r[2], diagonal / np.sqrt(2))
 
 
 def test_gauss_newton_stands_still_at_the_truth() -> None:

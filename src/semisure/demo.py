@@ -16,7 +16,7 @@ import numpy as np
 
 from semisure.datasets.samples import PHOTOS, STEREO, sample_folder
 from semisure.estimators import estimate_homography
-from semisure.geometry.homography import residual
+from semisure.geometry.homography import true_residual
 from semisure.io.files import load_calibration
 from semisure.io.images import Image, read_image
 from semisure.matchers import load_matcher
@@ -92,7 +92,7 @@ def _try_view(
     pair = match_pair(image0, image1, matcher, calibration, model="homography")
     matches = pair.matches
     result.expected.append(pair.expected_px)
-    result.observed.append(np.abs(residual(truth, matches)).mean(axis=1))
+    result.observed.append(np.abs(true_residual(truth, matches)).mean(axis=1))
     for estimator in ESTIMATORS:
         start = estimate_homography(matches, estimator)
         core = refit_homography(matches, calibration, start, method="core")

@@ -38,6 +38,7 @@ EXAMPLE_CALIBRATION = Calibration(
     spread_slope=0.25,
     doubt_slope=1.2,
     intercept=(-4.6, -4.4),
+    model_error=0.0,  # its homographies are exact
     matcher="synthetic",
 )
 

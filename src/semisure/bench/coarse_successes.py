@@ -18,7 +18,7 @@ import numpy as np
 
 from semisure.bench.corner_errors import PairTask, start_of
 from semisure.error_laws import error_law
-from semisure.geometry.homography import residual
+from semisure.geometry.homography import residual, true_residual
 from semisure.refit import weights
 from semisure.types import Mask, Matches, PerAxis
 
@@ -36,9 +36,8 @@ def evaluate(task: PairTask) -> dict[str, Any]:
         known = SUCCESSES if matches.cell is not None else ("window",)
         return {**row, "omega": np.zeros(0), **dict.fromkeys(known, none)}
     at_start = residual(start.model, matches)
-    true = residual(task.exported.H_01, matches)
-    both = np.isfinite(at_start) & np.isfinite(true)
-    finite = np.asarray(both.all(axis=1))
+    true = true_residual(task.exported.H_01, matches)
+    finite = np.asarray(np.isfinite(at_start).all(axis=1))
     omega = weights.core(error_law(matches, task.calibrations.paper), at_start)
     successes = coarse_successes(matches.take(finite), true[finite])
     return {**row, "omega": omega[finite], **successes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from semisure.bench.exported import Exported
 from semisure.datasets.depth_truth import depth_residual
 from semisure.datasets.posed import PosedPair
-from semisure.geometry.homography import residual
+from semisure.geometry.homography import true_residual
 from semisure.types import Matches, PerAxis
 from semisure.types.checks import within_px
 
@@ -22,4 +22,4 @@ def residual_of(exported: Exported, matches: Matches) -> PerAxis:
     """True residuals, px, of any matches of the pair; NaN where unknown."""
     if isinstance(exported.truth, PosedPair):
         return depth_residual(exported.truth, matches)
-    return residual(exported.H_01, matches)
+    return true_residual(exported.H_01, matches)

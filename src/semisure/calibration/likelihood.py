@@ -16,6 +16,7 @@ import numpy as np
 
 from semisure.calibration.parameters import SIZE, of_axis
 from semisure.errors import InputError
+from semisure.geometry.homography import capped
 from semisure.mixture import STD_FLOOR_PX, expit, softplus
 from semisure.types import (
     FloatArray,
@@ -62,7 +63,10 @@ class Observations:
 
 
 def observe(pairs: Iterable[tuple[Matches, PerAxis]]) -> Observations:
-    """Stack (matches, residual) of each pair; rows of infinite residual are refused."""
+    """Stack (matches, residual) of each pair; rows of infinite residual are refused.
+
+    No residual counts as longer than its image's diagonal.
+    """
     parts = [_observe_one(i, *pair) for i, pair in enumerate(pairs)]
     if not parts:
         raise InputError("A calibration needs at least one image pair, but got none.")
@@ -87,7 +91,7 @@ def _observe_one(index: int, matches: Matches, residual: PerAxis) -> Observation
             f"{int(np.flatnonzero(bad)[0])}. Leave out matches without ground truth."
         )
     return Observations(
-        residual,
+        capped(residual, matches),
         matches.fine_std,
         matches.coarse_std,
         matches.spread,

@@ -185,6 +185,7 @@ def _print(result: SelfCalibration) -> None:
     for sentence in result.skipped:
         typer.echo(f"Skipped: {sentence}")
     typer.echo(result.trust.verdict())
+    options.warn(result.calibration.caution)
 
 
 def _remove_cache(folder: Path) -> None:

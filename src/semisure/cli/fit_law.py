@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from semisure.calibration import FitReport
     from semisure.types import Matches, PerAxis
 
+# Not H_01: under that name `semisure match` stores what it has estimated.
+TRUTH = "true_H_01"
+
 
 def _laws(incomplete: str) -> list[str]:
     from semisure.types import LAW_NAMES
@@ -49,7 +52,7 @@ def fit(
 ) -> None:
     """Fit the error law to matches whose truth is known.
 
-    Each file must also hold the truth: **H_01** (3 × 3, NPZ)
+    Each file must also hold the truth: **true_H_01** (3 × 3, NPZ)
     from image 0 to image 1, or **residual** (n × 2, px; CSV: residual_x, residual_y),
     predicted minus true on the refined side.
     """
@@ -95,18 +98,20 @@ app.command(
 
 
 def _with_truth(path: Path, size: str | None) -> tuple[Matches, PerAxis]:
-    from semisure.geometry.homography import checked, residual
+    from semisure.geometry.homography import checked, true_residual
     from semisure.io.files import MATCH_ARRAYS, load_arrays, matches_from
 
-    arrays = load_arrays(path, (*MATCH_ARRAYS, "residual", "H_01"))
+    arrays = load_arrays(path, (*MATCH_ARRAYS, "residual", TRUTH, "H_01"))
     matches = matches_from(arrays, path, options.parse_size(size))
     if "residual" in arrays:
         return matches, arrays["residual"]
-    if "H_01" in arrays:
-        return matches, residual(checked(arrays["H_01"], f"H_01 of {path}"), matches)
+    if TRUTH in arrays:
+        H_01 = checked(arrays[TRUTH], f"{TRUTH} of {path}")
+        return matches, true_residual(H_01, matches)
+    estimated = " Its H_01 is an estimate from these matches." * ("H_01" in arrays)
     raise FileError(
-        f"{path} holds no truth: add H_01 (3 × 3, NPZ) or residual (n × 2 px; CSV: "
-        "residual_x, residual_y)."
+        f"{path} holds no truth.{estimated} Add {TRUTH} (3 × 3, NPZ) or residual "
+        "(n × 2 px; CSV: residual_x, residual_y)."
     )
 
 

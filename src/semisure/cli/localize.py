@@ -45,6 +45,8 @@ def localize(
     ] = None,
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
+    force: options.Force = False,
+    model_error: options.ModelError = None,
     estimator: options.EstimatorName = "lo-ransac",
     method: options.MethodName = "core+",
     threshold_px: options.Threshold = 12.0,
@@ -71,7 +73,6 @@ def localize(
     some queries have no pose; the report gives the reasons.
     """
     from semisure.io.atomic import check_output_folder
-    from semisure.io.files import load_calibration
     from semisure.localize import LocalizeSettings
     from semisure.localize import localize as run
     from semisure.maps.colmap import read_model
@@ -91,7 +92,13 @@ def localize(
         seed=seed,
     )
     check_name(matcher)
-    loaded_calibration = load_calibration(calibration or matcher)
+    loaded_calibration = options.calibration_of(
+        calibration or matcher,
+        matcher,
+        force=force,
+        model_error=model_error,
+        quiet=quiet,
+    )
     run_matcher = None
     if images is not None:
         run_matcher = load_matcher(

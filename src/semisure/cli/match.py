@@ -10,7 +10,7 @@ import typer
 from semisure.cli import intrinsics as given
 from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.pair_output import Outputs, check_outputs, print_result
+from semisure.cli.pair_output import Outputs, Strict, check_outputs, print_result
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def match(
     image1: Annotated[Path, typer.Argument(help="Second image.")],
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
+    force: options.Force = False,
+    model_error: options.ModelError = None,
     model: options.ModelName = "auto",
     intrinsics: given.Intrinsics = None,
     fov: given.FieldOfView = None,
@@ -43,6 +45,7 @@ def match(
         Path | None, typer.Option(help="Draw matches and overlay (PNG).")
     ] = None,
     report: options.Report = None,
+    strict: Strict = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -51,10 +54,10 @@ def match(
     The matches decide on the model: a homography where one plane, or a camera that only
     turned, explains them, otherwise a fundamental matrix, or with intrinsics the
     camera's motion. Images may have any size and be colour or grey; EXIF rotation is
-    applied. Exit code 3: no model, or one that chance explains.
+    applied. Exit code 3: no model, or one that chance explains; 4, with --strict: a
+    weak model; the sentence says why.
     """
     from semisure.estimators import RansacSettings
-    from semisure.io.files import load_calibration
     from semisure.io.images import read_image
     from semisure.matchers import check_name, load_matcher
     from semisure.pipeline import MODELS, match_pair
@@ -74,7 +77,13 @@ def match(
     sizes = _size(images[0]), _size(images[1])
     K0, K1 = given.cameras(intrinsics, fov, focal_from_exif, (image0, image1), sizes)
     check_name(matcher)
-    loaded_calibration = load_calibration(calibration or matcher)
+    loaded_calibration = options.calibration_of(
+        calibration or matcher,
+        matcher,
+        force=force,
+        model_error=model_error,
+        quiet=quiet,
+    )
     run_matcher = load_matcher(
         matcher, max_side=max_side, device=device, weights=weights
     )
@@ -104,6 +113,8 @@ def match(
             settings = {
                 "matcher": matcher,
                 "calibration": calibration or matcher,
+                "force": force or None,
+                "model_error": model_error,
                 "model": model,
                 "intrinsics": intrinsics,
                 "fov": fov,
@@ -119,7 +130,7 @@ def match(
             write_pair_page(
                 report, images, result, files=(image0, image1), settings=settings
             )
-    print_result(result, as_json, quiet)
+    print_result(result, as_json, quiet, strict=strict)
 
 
 def _size(image: Image) -> tuple[int, int]:

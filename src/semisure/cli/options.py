@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from semisure.types import Calibration
 
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
@@ -166,6 +170,59 @@ Quiet = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON.", callback=_silence_downloads)
 ]
+
+
+ModelError = Annotated[
+    float | None,
+    typer.Option(
+        help="Least error of the model itself, by lens or relief, as a share of the "
+        "image's diagonal; 0 for rendered images. Default: that of photographs.",
+        metavar="SHARE",
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Accept the calibration of another matcher.")
+]
+
+
+def calibration_of(
+    name: str,
+    matcher: str | None = None,
+    *,
+    force: bool = False,
+    model_error: float | None = None,
+    quiet: bool = False,
+) -> Calibration:
+    """The calibration called `name`; refused where it is of another matcher.
+
+    Without a `matcher`, nobody knows where the matches came from.
+    """
+    from semisure.errors import InputError
+    from semisure.io.files import load_calibration
+
+    calibration = load_calibration(name)
+    caution = calibration.caution
+    if matcher is not None and calibration.matcher not in (matcher, "unknown"):
+        foreign = (
+            f"The calibration {name} is of {calibration.matcher}, not of {matcher}, so "
+            "that its errors mean nothing here."
+        )
+        if not force:
+            raise InputError(
+                f"{foreign} Leave out -c, calibrate {matcher}, or give --force."
+            )
+        caution = foreign
+    if not quiet:
+        warn(caution)
+    if model_error is None:
+        return calibration
+    return replace(calibration, model_error=model_error)
+
+
+def warn(sentence: str | None) -> None:
+    """Print a warning, if there is one, where it does not mix with results."""
+    if sentence is not None:
+        typer.echo(f"Warning: {sentence}", err=True)
 
 
 def check_pages(report: Path | None, picture: Path | None) -> list[Path]:

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from semisure.pipeline import PairResult
     from semisure.types import Pose
 
-NO_MODEL = 3  # exit code
+NO_MODEL, WEAK = 3, 4  # exit codes
+
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with 4 where the model is weak.")
+]
 
 Outputs = Annotated[
     list[Path] | None,
@@ -42,8 +46,13 @@ def check_outputs(
     check_not_inputs(asked, [Path(path) for path in inputs if path is not None])
 
 
-def print_result(result: PairResult, as_json: bool, quiet: bool) -> None:
-    """Print the result; exit with 3 if there is no model, or only a chance one."""
+def print_result(
+    result: PairResult, as_json: bool, quiet: bool, *, strict: bool
+) -> None:
+    """Print the result; exit with 3 if there is no model, or only a chance one.
+
+    With `strict`, exit with 4 if the model is weak.
+    """
     from semisure.report import documents
 
     if as_json:
@@ -54,6 +63,8 @@ def print_result(result: PairResult, as_json: bool, quiet: bool) -> None:
             typer.echo(_described(result))
     if not result.related:
         raise typer.Exit(NO_MODEL)
+    if strict and result.verdict.name == "weak":
+        raise typer.Exit(WEAK)
 
 
 def _described(result: PairResult) -> str:

@@ -10,7 +10,7 @@ import typer
 from semisure.cli import intrinsics as given
 from semisure.cli import options
 from semisure.cli.app import app
-from semisure.cli.pair_output import Outputs, check_outputs, print_result
+from semisure.cli.pair_output import Outputs, Strict, check_outputs, print_result
 
 if TYPE_CHECKING:
     from semisure.types import Matrix3
@@ -27,6 +27,7 @@ def refit(
             autocompletion=options.complete_calibrations,
         ),
     ],
+    model_error: options.ModelError = None,
     model: options.ModelName = "auto",
     intrinsics: given.Intrinsics = None,
     estimator: options.EstimatorName = "magsac++",
@@ -42,15 +43,16 @@ def refit(
     seed: options.Seed = 0,
     output: Outputs = None,
     size: options.Size = None,
+    strict: Strict = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Estimate a model from matches, then refit it with calibrated weights.
 
-    Exit code 3: no model, or one that chance explains.
+    Exit code 3: no model, or one that chance explains; 4, with --strict: a weak one.
     """
     from semisure.estimators import RansacSettings
-    from semisure.io.files import load_calibration, load_matches
+    from semisure.io.files import load_matches
     from semisure.pipeline import MODELS, refit_matches
     from semisure.refit import REFIT_METHODS
     from semisure.report import documents
@@ -61,7 +63,7 @@ def refit(
     cameras = [given.parse(text) for text in intrinsics or []]
     result = refit_matches(
         load_matches(file, size=options.parse_size(size)),
-        load_calibration(calibration),
+        options.calibration_of(calibration, model_error=model_error, quiet=quiet),
         model=as_choice("model", model, MODELS),
         estimator=estimator,
         method=as_choice("method", method, REFIT_METHODS),
@@ -72,7 +74,7 @@ def refit(
     )
     for path in output or []:
         documents.write_result(path, result)
-    print_result(result, as_json, quiet)
+    print_result(result, as_json, quiet, strict=strict)
 
 
 refit.__doc__ = f"{refit.__doc__}{options.FILES_HELP}"

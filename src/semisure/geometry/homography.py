@@ -121,6 +121,36 @@ def residual(H: Matrix3, matches: Matches) -> PerAxis:
     return np.where(on_target[:, None], forward, on_source)
 
 
+def true_residual(H_01: Matrix3, matches: Matches) -> PerAxis:
+    """Residuals under a homography that is the truth, for laws to be fitted to.
+
+    A match whose true point lies outside the other image, or beyond the horizon, has
+    failed, and counts as such. But how far off that point would be says nothing of the
+    matcher: near the horizon it is thousands of pixels. See :func:`capped`.
+
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> matches, truth = SyntheticMatcher().match(np.eye(3), count=5)
+    >>> near_horizon = np.array([[1, 0, 0], [0, 1, 0], [-1 / 320, 0, 1]])
+    >>> lengths = np.linalg.norm(true_residual(near_horizon, matches), axis=1)
+    >>> bool((lengths <= 800.000001).all())  # of 640 × 480 px
+    True
+    """
+    return capped(residual(H_01, matches), matches)
+
+
+def capped(residual: PerAxis, matches: Matches) -> PerAxis:
+    """True residuals, none longer than the diagonal of the image they are in.
+
+    One that is undefined has the diagonal's length, in equal parts of both axes.
+    """
+    diagonal = np.linalg.norm(matches.refined_size, axis=1, keepdims=True)
+    defined = np.isfinite(residual).all(axis=1, keepdims=True)
+    known = np.where(defined, residual, 0.0)
+    length = np.hypot(known[:, :1], known[:, 1:])
+    share = np.minimum(1.0, diagonal / np.maximum(length, 1e-300))
+    return np.where(defined, share * known, diagonal / np.sqrt(2.0))
+
+
 def weighted_dlt(source: Points, target: Points, weight: PerMatch) -> Matrix3 | None:
     """H minimising Σ ω ‖ŷ × Hx̃‖² (algebraic), or None if it is not determined.
 

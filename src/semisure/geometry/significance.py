@@ -83,6 +83,16 @@ def failure_of_lines(
     return _failure(log_false_alarms_of_lines(F_01, matches, proposals))
 
 
+def log_alarms_of(failure: float) -> float:
+    """The logarithm of the number of false alarms behind a chance.
+
+    >>> log_alarms_of(0.5)
+    0.0
+    """
+    tiny = 1e-300
+    return float(np.log(max(failure, tiny)) - np.log(max(1.0 - failure, tiny)))
+
+
 def _failure(log_alarms: float) -> float:
     return 1.0 / (1.0 + exp(min(-log_alarms, 700.0)))
 

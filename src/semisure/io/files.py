@@ -72,6 +72,7 @@ def calibration_document(
         "law": calibration.law,
         "parameters": {name: getattr(calibration, name) for name in _PARAMETERS},
         "shared_error": calibration.shared_error,
+        "model_error": calibration.model_error,
         "pairs": None if calibration.pairs is None else asdict(calibration.pairs),
         "paper_symbols": calibration.paper_symbols(),
         "std_floor_px": STD_FLOOR_PX,
@@ -159,8 +160,9 @@ def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
         resolution, pairs = document.get("resolution"), document.get("pairs")
         return Calibration(
             **{name: parameters[name] for name in _PARAMETERS},
-            # Older files have neither of the next two.
+            # Older files have none of the next three.
             shared_error=document.get("shared_error"),
+            model_error=document.get("model_error"),
             pairs=None if pairs is None else PairSpread(**pairs),
             law=document["law"],
             matcher=str(document["matcher"]),

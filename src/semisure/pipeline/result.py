@@ -11,6 +11,12 @@ import numpy as np
 from semisure import mixture
 from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
+from semisure.geometry.significance import log_alarms_of
+from semisure.geometry.support import (
+    Support,
+    support_of_homography,
+    support_of_lines,
+)
 from semisure.mixture import ErrorLaw
 from semisure.pipeline.models import (
     MODEL_NAMES,
@@ -19,9 +25,15 @@ from semisure.pipeline.models import (
     lines_matrix,
     view_of_lines,
 )
+from semisure.pipeline.verdict import Verdict, judged
 from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
-from semisure.refit.covariance import of_distances, of_predictions
+from semisure.refit.core_plus import floored
+from semisure.refit.covariance import (
+    of_distances,
+    of_homography,
+    of_predictions,
+)
 from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
 from semisure.refit.model_choice import Evidence
 from semisure.refit.pair_law import (
@@ -87,13 +99,20 @@ class PairResult:
         """
         if self.calibration.pairs is None or not self.related:
             return None
-        C, view = self.refit.covariance, self.lines_view()
-        pair = self.matches, self.calibration
+        view, pair = self.lines_view(), (self.matches, self.calibration)
         if view is not None:
+            C = view.covariance(self.calibration, absorbed=True)
             return pair_law_by_lines(*pair, view.lines, C)
         assert self.H_01 is not None  # a related pair has one of the models
-        unbiased, _ = without_bias(*pair)
+        unbiased, calibration = without_bias(*pair)
         residual = plane.residual(self.H_01, unbiased)
+        C = of_homography(
+            self.H_01,
+            unbiased,
+            law=floored(error_law(unbiased, calibration), unbiased),
+            shared_error=calibration.shared_error,
+            absorbed=True,
+        )
         variance = None if C is None else of_predictions(C, self.H_01, unbiased)
         return pair_law_by_residuals(*pair, residual, variance)
 
@@ -121,6 +140,27 @@ class PairResult:
     def related(self) -> bool:
         """False where nothing shows that the two images have a scene in common."""
         return self.refit.model is not None and self.model_failure < UNRELATED
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Sound, weak and why, or unrelated: the one answer for people."""
+        if not self.related:
+            return Verdict(name="unrelated", probability=0.0)
+        alarms = log_alarms_of(self.model_failure)
+        support = self.support()
+        lines = self.kind != "homography"
+        depth = self.evidence is not None and self.evidence.depth
+        return judged(alarms, support, lines=lines, off_plane=depth and not lines)
+
+    def support(self) -> Support:
+        """What the matches say for and against the model."""
+        weight = self.refit.weight
+        if self.H_01 is None:
+            return support_of_lines(self.matches, weight)
+        law = predictive_law(self.matches, self.calibration)
+        sure = 1.0 - mixture.coarse_failure(law)
+        unbiased, _ = without_bias(self.matches, self.calibration)
+        return support_of_homography(self.H_01, unbiased, weight, sure)
 
     @property
     def finding(self) -> str | None:
@@ -188,9 +228,9 @@ class PairResult:
             f"{half:.2f} px and 90 % within {most:.1f} px{self._shown()}; the {name} "
             f"rests on {behind:,.0f} of them{self._certainty()}."
         )
-        if self.refit.reason is None:
-            return sentence
-        return f"{sentence} The initial model was kept: {self.refit.reason}."
+        if self.refit.reason is not None:
+            sentence += f" The initial model was kept: {self.refit.reason}."
+        return " ".join(filter(None, (sentence, self.verdict.warning())))
 
     def _shown(self) -> str:
         return "" if self.finding is None else f", showing {self.finding}"

@@ -6,7 +6,7 @@ or a plain model. Each takes a calibrated location off the matches itself, so th
 and results hold nothing but raw matches. Each returns a :class:`semisure.types.Refit`.
 """
 
-from semisure.refit.covariance import expected_corner_error
+from semisure.refit.corners import expected_corner_error
 from semisure.refit.fundamental import (
     FUNDAMENTAL_METHODS,
     FundamentalMethod,

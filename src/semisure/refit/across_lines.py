@@ -15,7 +15,7 @@ from semisure import mixture
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
 from semisure.refit import covariance, line_law
-from semisure.types import Matches, Matrix, PerMatch, Points, Vector
+from semisure.types import Calibration, Matches, Matrix, PerMatch, Points, Vector
 
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
 # How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
@@ -91,8 +91,15 @@ class AcrossLines(Generic[G]):
         least = max(DEPARTURE_SHARE * weight.sum(), DEPARTURE_SIGMAS * spread)
         return bool(weight @ (beyond - failed) > least)
 
-    def covariance(self, shared_error: float | None) -> Matrix | None:
+    def covariance(
+        self, calibration: Calibration, *, absorbed: bool = False
+    ) -> Matrix | None:
         """k × k of the geometry's parameters; None if they are not determined."""
         return covariance.of_lines(
-            self.lines, self.matches, self.law, shared_error=shared_error
+            self.lines,
+            self.matches,
+            self.law,
+            shared_error=calibration.shared_error,
+            least=calibration.model_error,
+            absorbed=absorbed,
         )

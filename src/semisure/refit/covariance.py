@@ -2,7 +2,7 @@
 
 The refit solves Σ Jᵀψ(r) = 0, with ψ the score of the law or ω r. The textbook answer,
 A⁻¹ with A = Σ Jᵀψ′J, takes matches for independent and is several times too small.
-Three things are added:
+Three things are added to it:
 
 1. the sandwich A⁻¹ B A⁻¹ with B = Σ Jᵀψψᵀ J, which trusts the residuals, not the law;
 2. clusters: scores summed over square blocks of the image vary more than independent
@@ -14,11 +14,14 @@ Three things are added:
    ‖A − I‖ of the local map A between the images, times the square of a factor that is
    calibrated on pairs of known truth (`Calibration.shared_error`). Without it the
    covariance is a lower bound.
+
+A fourth is added to the result: what the model itself cannot follow, such as a lens,
+and no number of matches averages away (:mod:`semisure.refit.model_error`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -28,11 +31,13 @@ from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
-from semisure.refit import line_law
+from semisure.refit import line_law, model_error
+from semisure.refit.corners import corner_jacobian, field_at, field_at_corners
 from semisure.refit.line_law import LineLaw
+from semisure.refit.model_error import Misfit, block_ids
+from semisure.refit.shared_field import Shared, bilinear_field
 from semisure.types import (
     FloatArray,
-    Jacobian,
     Labels,
     Mask,
     Matches,
@@ -47,22 +52,9 @@ from semisure.types import (
 )
 from semisure.types.world import TYPICAL_VIEW_CHANGE
 
-# Matches this close err together. Chosen with the field below, of 48, 64 and 96 px, by
-# the coverage on random views of photos and the agreement of two matchers on real ones.
-BLOCK_PX = 96.0
-# The least among the views that calibrations are made on: below it nothing is known,
-# and light or season may make a pair err together that no view tells apart.
-MIN_VIEW_CHANGE = 0.1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shared:
-    """An error that all matches to one image share; see above."""
-
-    factor: float | None
-    field: FloatArray  # (4, n)
-    change: PerMatch  # of view
-    group: Labels  # which image
+# Matches this close err together; what reaches farther is the model error's. Of 32, 48
+# and 96 px, by random views of photos.
+BLOCK_PX = 48.0
 
 
 def of_homography(
@@ -72,11 +64,16 @@ def of_homography(
     law: ErrorLaw | None = None,
     weight: PerMatch | None = None,
     shared_error: float | None = None,
+    least: float | None = None,
+    absorbed: bool = False,
 ) -> Matrix | None:
     """8 × 8 px² of the images of image 0's corners, or None if undetermined.
 
     The order is that of :func:`semisure.geometry.homography.corners`, x and y in turn.
     Give the `law` of a refit by scores, or the `weight` (n,) of one by least squares.
+    `least` is the least model error (:func:`semisure.refit.model_error.least_px`).
+    With `absorbed`, only what the model took from the residuals counts, not what they
+    show and it cannot follow.
     """
     residual = plane.residual(H_01, matches)
     J = corner_jacobian(H_01, matches)
@@ -92,7 +89,17 @@ def of_homography(
         change=view_change(H_01, matches),
         group=np.zeros(len(matches), dtype=np.int64),
     )
-    return sandwich(J, *terms, points, good, shared)
+    misfit = Misfit(
+        waves=field_at(H_01, matches, matches.source),
+        lenses=2,
+        own=field_at_corners(H_01, matches),
+        points=points,
+        residual=residual,
+        rescored=partial(_rescored, law=law, weight=weight),
+        extent_px=_extent(matches),
+        least_px=model_error.least_px(least, _extent(matches), plane=True),
+    )
+    return sandwich(J, *terms, points, good, shared, None if absorbed else misfit)
 
 
 def of_pose(
@@ -103,6 +110,7 @@ def of_pose(
     law: ErrorLaw | None = None,
     weight: PerMatch | None = None,
     shared_error: float | None = None,
+    least: float | None = None,
 ) -> Matrix | None:
     """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
     residual = matches.points - se3.project(pose, camera, matches.world)
@@ -116,7 +124,17 @@ def of_pose(
         change=matches.view_change,
         group=matches.group,
     )
-    return sandwich(J, *terms, matches.points, good, shared)
+    misfit = Misfit(
+        waves=model_error.camera_field(matches.points, matches.refined_size),
+        lenses=1,
+        own=0.0,
+        points=matches.points,
+        residual=residual,
+        rescored=partial(_rescored, law=law, weight=weight),
+        extent_px=_extent(matches),
+        least_px=model_error.least_px(least, _extent(matches), plane=False),
+    )
+    return sandwich(J, *terms, matches.points, good, shared, misfit)
 
 
 def of_lines(
@@ -125,13 +143,44 @@ def of_lines(
     law: LineLaw,
     *,
     shared_error: float | None = None,
+    least: float | None = None,
+    absorbed: bool = False,
 ) -> Matrix | None:
     """k × k of an epipolar geometry's parameters, from distances across its lines.
 
     One axis instead of two; the change of view, which lines do not tell, is taken as
-    the usual one.
+    the usual one. `least` and `absorbed` are as in :func:`of_homography`.
     """
     distance = lines.distance
+    score, slope, weight = _line_score(law, distance)
+    shared = Shared(
+        factor=shared_error,
+        field=bilinear_field(matches.refined, matches.refined_size),
+        change=np.full(len(matches), TYPICAL_VIEW_CHANGE),
+        group=np.zeros(len(matches), dtype=np.int64),
+    )
+    # A sandwich takes ∂ prediction: the point's distance falls as its line follows.
+    J = -lines.jacobian.T[None]
+    good = np.isfinite(J.sum(axis=(0, 1)) + distance)
+    points = matches.refined
+    misfit = Misfit(
+        waves=model_error.across_lines(points, matches.refined_size, lines.normal),
+        lenses=1,
+        own=0.0,
+        points=points,
+        residual=distance[:, None],
+        rescored=partial(_line_rescored, law=law),
+        extent_px=_extent(matches),
+        least_px=model_error.least_px(least, _extent(matches), plane=False),
+    )
+    terms = score, slope, weight
+    return sandwich(J, *terms, points, good, shared, None if absorbed else misfit)
+
+
+def _line_score(
+    law: LineLaw, distance: PerMatch
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Score ψ (n, 1), its slope ψ′ (1, 1, n) and its weight ψ/d (n, 1)."""
     weight = line_law.pull(law, distance)
     # ψ′ by differences: the peak of two Laplace variables has no handy derivative.
     step = 1e-3 * law.minor
@@ -141,17 +190,28 @@ def of_lines(
         for side in (1.0, -1.0)
     )
     slope = ((ahead - behind) / (2.0 * step))[None, None]
-    shared = Shared(
-        factor=shared_error,
-        field=bilinear_field(matches.refined, matches.refined_size),
-        change=np.full(len(matches), TYPICAL_VIEW_CHANGE),
-        group=np.zeros(len(matches), dtype=np.int64),
-    )
-    # A sandwich takes ∂ prediction: the point's distance falls as its line follows.
-    J = -lines.jacobian.T[None]
-    score = (weight * (distance - law.shift))[:, None]
-    good = np.isfinite(J.sum(axis=(0, 1)) + distance)
-    return sandwich(J, score, slope, weight[:, None], matches.refined, good, shared)
+    return (weight * (distance - law.shift))[:, None], slope, weight[:, None]
+
+
+def _line_rescored(
+    rows: Labels, residual: FloatArray, law: LineLaw
+) -> tuple[FloatArray, FloatArray]:
+    _, slope, weight = _line_score(law.take(rows), residual[:, 0])
+    return weight, slope[0].T
+
+
+def _rescored(
+    rows: Labels, residual: PerAxis, law: ErrorLaw | None, weight: PerMatch | None
+) -> tuple[PerAxis, PerAxis]:
+    """Weights ψ/r and slopes ψ′ of some matches at other residuals, (n, 2)."""
+    some = None if weight is None else weight[rows]
+    _, slope, pull = _terms(residual, None if law is None else law.take(rows), some)
+    return pull, np.stack([slope[0, 0], slope[1, 1]], axis=1)
+
+
+def _extent(matches: Matches | WorldMatches) -> float:
+    """The diagonal of the image in which errors are, px."""
+    return float(np.linalg.norm(matches.refined_size, axis=1).max())
 
 
 def _terms(
@@ -198,13 +258,14 @@ def sandwich(
     points: Points,
     good: Mask,
     shared: Shared,
+    misfit: Misfit | None,
 ) -> Matrix | None:
     """The covariance described above, of as many parameters as J (axes, p, n) has.
 
     `score` and `weight` are (n, axes), `slope` is (axes, axes, n).
     """
     with np.errstate(all="ignore"):
-        C = _sandwich(J, score, slope, weight, points, good, shared)
+        C = _sandwich(J, score, slope, weight, points, good, shared, misfit)
     return C if C is not None and np.isfinite(C).all() else None
 
 
@@ -216,16 +277,18 @@ def _sandwich(
     points: Points,
     good: Mask,
     shared: Shared,
+    misfit: Misfit | None,
 ) -> Matrix | None:
     used = good & (weight > 0).any(axis=1)
+    J_all = J
     J, slope, score = J[:, :, used], slope[:, :, used], score[used]
     turned = np.einsum("akn,abn->bkn", J, slope)
-    bread = np.einsum("bkn,bln->kl", turned, J)
+    bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
     bread = 0.5 * (bread + bread.T)
     if not _positive(bread):
         # A slope that falls too often: the Gauss–Newton matrix is always positive.
         turned = J * weight[used].T[:, None]
-        bread = np.einsum("bkn,bln->kl", turned, J)
+        bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
         if not _positive(bread):
             return None
     scores = np.einsum("akn,na->nk", J, score)
@@ -238,31 +301,18 @@ def _sandwich(
         w = weight[used]
         squares = np.divide(score * score, w, out=np.zeros_like(w), where=w > 0)
         variance = shared.factor**2 * float(squares.sum() / w.sum())
-        meat = meat + variance * _moved(turned, shared, used)
+        meat = meat + variance * shared.moved(turned, used)
     if not np.isfinite(meat).all():
         return None
     # By a root of the meat: a product with its own transpose has no negative variance.
     values, vectors = np.linalg.eigh(meat)
     root = np.linalg.solve(bread, vectors * np.sqrt(np.maximum(values, 0.0)))
-    return root @ root.T
-
-
-def _moved(turned: FloatArray, shared: Shared, used: Mask) -> Matrix:
-    """Σ over images, axes and functions of the square of how each moves the scores."""
-    total = np.zeros((turned.shape[1], turned.shape[1]))
-    field, group, change = (
-        shared.field[:, used],
-        shared.group[used],
-        shared.change[used],
-    )
-    for one in np.unique(group):
-        of = group == one
-        moved = np.einsum("bkn,fn->kbf", turned[:, :, of], field[:, of])
-        columns = moved.reshape(len(total), -1)
-        known = change[of][np.isfinite(change[of])]
-        seen = max(float(np.median(known)), MIN_VIEW_CHANGE) if len(known) else 1.0
-        total += seen * (columns @ columns.T)
-    return total
+    if misfit is None:
+        return root @ root.T
+    waves = misfit.waves[:, :, used].transpose(1, 2, 0)
+    moved = (turned @ waves).sum(axis=0)
+    response = np.linalg.solve(bread, moved)
+    return root @ root.T + model_error.added_covariance(J_all, good, response, misfit)
 
 
 def _clustering(scores: FloatArray, meat: Matrix, block: Labels) -> float:
@@ -284,20 +334,6 @@ def _positive(matrix: Matrix) -> bool:
     return bool(np.isfinite(scaled).all() and np.linalg.eigvalsh(scaled)[0] > 1e-12)
 
 
-def block_ids(points: Points, side_px: float) -> Labels:
-    """Which square of the image each point lies in, counted from 0."""
-    cells = np.floor(points / side_px).astype(np.int64)
-    cells -= cells.min(axis=0)
-    flat = cells[:, 0] * (cells[:, 1].max() + 1) + cells[:, 1]
-    return np.unique(flat, return_inverse=True)[1].astype(np.int64)
-
-
-def bilinear_field(points: Points, size: FloatArray) -> FloatArray:
-    """The functions 1, x, y, xy at the points, (4, n); x and y run from −1 to 1."""
-    x, y = (2.0 * points / size - 1.0).T
-    return np.stack([np.ones(len(points)), x, y, x * y])
-
-
 def view_change(H_01: Matrix3, matches: Matches) -> PerMatch:
     """‖A − I‖ of the local map A onto each match's refined side."""
     with np.errstate(all="ignore"):
@@ -306,38 +342,6 @@ def view_change(H_01: Matrix3, matches: Matches) -> PerMatch:
         if on_source.any():
             A[on_source] = plane.inverses_2x2(A[on_source])
         return np.linalg.norm(A - np.eye(2), axis=(1, 2))
-
-
-def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
-    """∂ prediction / ∂ corner images, (2, 8, n), on each match's refined side.
-
-    None where a match lives in image 0 and `H_01` has no inverse, or a corner of image
-    0 has no image.
-    """
-    frame = plane.corners(matches.source_size)
-    unit = np.diag([*(1.0 / np.maximum(frame.max(axis=0), 1.0)), 1.0])
-    G = H_01 @ np.linalg.inv(unit)
-    G = G / np.linalg.norm(G)
-    on_source = matches.side == 0
-    at = matches.source
-    if on_source.any():
-        back = plane.inverse(H_01)
-        if back is None:
-            return None
-        at = np.where(on_source[:, None], plane.project(back, matches.target), at)
-    with np.errstate(all="ignore"):
-        corners = _by_entry(G, frame @ unit[:2, :2]).transpose(2, 0, 1).reshape(8, 9)
-        if not np.isfinite(corners).all():  # a corner lies on the horizon
-            return None
-        # The null direction of nine entries is their scale, which pinv leaves alone.
-        J = np.einsum(
-            "den,ek->dkn", _by_entry(G, at @ unit[:2, :2]), np.linalg.pinv(corners)
-        )
-        if on_source.any():
-            # x₀ = Π⁻¹(y) moves by −(∂Π/∂x)⁻¹ dΠ(x₀).
-            local = plane.inverses_2x2(plane.jacobian(H_01, at[on_source]))
-            J[:, :, on_source] = -np.einsum("nab,bkn->akn", local, J[:, :, on_source])
-    return J
 
 
 def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
@@ -356,34 +360,6 @@ def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
 def of_distances(C: Matrix, lines: Lines) -> PerMatch:
     """px² of each line next to its match, of a geometry with covariance `C`."""
     return ((lines.jacobian @ C) * lines.jacobian).sum(axis=1)
-
-
-def _by_entry(G: Matrix3, points: Points) -> Jacobian:
-    """∂ project(G, p) / ∂ entries of G, (2, 9, n)."""
-    per_depth = 1.0 / plane.depth(G, points)
-    x = np.stack([points[:, 0] * per_depth, points[:, 1] * per_depth, per_depth])
-    u, v = plane.project(G, points).T
-    D = np.zeros((2, 9, len(points)))
-    D[0, :3] = D[1, 3:6] = x
-    D[0, 6:], D[1, 6:] = -u * x, -v * x
-    return D
-
-
-def expected_corner_error(C: Matrix) -> float:
-    """Mean over corners of the distance expected under `C` (8 × 8), px.
-
-    E‖N(0, Σ)‖ of a 2 × 2 Σ with eigenvalues a ≥ b is √(2a/π) E(1 − b/a), with E the
-    complete elliptic integral.
-
-    >>> round(expected_corner_error(np.eye(8)), 12)  # √(π/2)
-    1.253314137316
-    """
-    from scipy.special import ellipe
-
-    blocks = np.stack([C[i : i + 2, i : i + 2] for i in range(0, 8, 2)])
-    small, large = np.maximum(np.linalg.eigvalsh(blocks), 0.0).T
-    ratio = np.divide(small, large, out=np.ones_like(small), where=large > 0)
-    return float((np.sqrt(2.0 * large / np.pi) * ellipe(1.0 - ratio)).mean())
 
 
 def mahalanobis2(C: Matrix, offset: Vector) -> float:

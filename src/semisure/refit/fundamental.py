@@ -108,7 +108,7 @@ def refit_fundamental(
         final.weight(),
         iterations,
         (first.score, final.score),
-        partial(final.covariance, calibration.shared_error),
+        partial(final.covariance, calibration),
     )
 
 

@@ -103,6 +103,7 @@ def refit_homography(
         matches,
         weight=weight,
         shared_error=calibration.shared_error,
+        least=calibration.model_error,
     )
     return made(model, start, method, weight, uncertainty=spread)
 
@@ -184,8 +185,13 @@ def _covariance(
 ) -> Matrix | None:
     # The law is made again: a refit that nobody asks for its covariance holds none.
     law = floored(error_law(matches, calibration), matches)
-    share = calibration.shared_error
-    return covariance.of_homography(H, matches, law=law, shared_error=share)
+    return covariance.of_homography(
+        H,
+        matches,
+        law=law,
+        shared_error=calibration.shared_error,
+        least=calibration.model_error,
+    )
 
 
 def _iterate(

@@ -23,7 +23,7 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.mixture import LAPLACE, ErrorLaw, expit
-from semisure.types import PerAxis, PerMatch
+from semisure.types import Labels, PerAxis, PerMatch
 
 BACKGROUND = 0.02  # least chance that a match says nothing at all
 
@@ -37,6 +37,11 @@ class LineLaw:
     share: PerMatch  # chance of the peak
     background: PerMatch  # density per px of all else
     shift: PerMatch  # px, n·μ
+
+    def take(self, rows: Labels) -> LineLaw:
+        """The law of some of the distances."""
+        names = ("major", "minor", "share", "background", "shift")
+        return LineLaw(*(getattr(self, name)[rows] for name in names))
 
 
 def across(

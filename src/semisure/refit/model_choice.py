@@ -27,8 +27,8 @@ from semisure import mixture
 from semisure.geometry import homography as plane
 from semisure.geometry.significance import BLOCK_PX
 from semisure.refit.across_lines import AcrossLines, Geometry
-from semisure.refit.covariance import block_ids
 from semisure.refit.initial import far_not_undefined
+from semisure.refit.model_error import block_ids
 from semisure.types import Matrix3, PerMatch
 
 # Off the plane: this many fine scales along the line. The law's own chance of that,

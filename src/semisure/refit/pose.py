@@ -116,6 +116,7 @@ def refit_pose(
         camera,
         weight=weight,
         shared_error=calibration.shared_error,
+        least=calibration.model_error,
     )
     return made(model, start, method, weight, iterations, uncertainty=spread)
 
@@ -210,8 +211,14 @@ def _covariance(
     pose: Pose, matches: WorldMatches, camera: Camera, calibration: Calibration
 ) -> Matrix | None:
     law = floored(_with_map(error_law(matches, calibration), matches), matches)
-    share = calibration.shared_error
-    return covariance.of_pose(pose, matches, camera, law=law, shared_error=share)
+    return covariance.of_pose(
+        pose,
+        matches,
+        camera,
+        law=law,
+        shared_error=calibration.shared_error,
+        least=calibration.model_error,
+    )
 
 
 def _with_map(law: ErrorLaw, matches: WorldMatches) -> ErrorLaw:

@@ -115,8 +115,7 @@ def refit_relative(
         return no_start(initial, len(matches), method)
     law = error_law(matches, calibration)
     if method == "core+":
-        share = calibration.shared_error
-        return _core_plus(matches, law, start, *cameras, share)
+        return _core_plus(matches, law, start, *cameras, calibration)
     if method in ("depth-core", "depth-huber"):
         metric = _checked_depth(matches, depth, baseline)
         return _depth_assisted(method, matches, law, start, *cameras, *metric)
@@ -146,7 +145,7 @@ def _core_plus(
     start: Pose,
     K0: Matrix3,
     K1: Matrix3,
-    shared_error: float | None,
+    calibration: Calibration,
 ) -> Refit:
     first = AcrossLines.at(epipolar.CalibratedViews(start, K0, K1), matches, law)
     last, iterations, reason = first, 0, None
@@ -175,7 +174,7 @@ def _core_plus(
         last.weight(),
         iterations,
         (first.score, last.score),
-        partial(last.covariance, shared_error),
+        partial(last.covariance, calibration),
     )
 
 

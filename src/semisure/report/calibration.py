@@ -46,7 +46,8 @@ def write_calibration_page(
         ),
     ]
     title = f"Calibration of {result.calibration.matcher}"
-    write_report(path, title, trust.verdict(), sections)
+    verdict = " ".join(filter(None, (trust.verdict(), result.calibration.caution)))
+    write_report(path, title, verdict, sections)
 
 
 def _trial(trust: Trust) -> list[list[str]]:

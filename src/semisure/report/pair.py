@@ -114,7 +114,11 @@ def _numbers(result: PairResult) -> list[list[str]]:
         [f"inliers of {document['estimator']}", f"{document['inliers']:,}"],
         ["effective number of matches", f"{document['effective_matches']:,.0f}"],
         *_certainty_rows(result, document),
-        [f"chance that the {MODEL_NAMES[result.kind]} is meaningless", _chance(result)],
+        ["verdict", _verdict(result)],
+        [
+            f"chance of a {MODEL_NAMES[result.kind]} by accident",
+            _chance(result),
+        ],
         ["refit", f"{document['method']}, {document['iterations']} iterations"],
     ]
     if document["kept_initial_because"]:
@@ -170,6 +174,14 @@ def _model(result: PairResult) -> list[Section]:
         return []
     rows = ("".join(f"{v:17.9g}" for v in row) for row in result.refit.model)
     return [Section(heading=headings[result.kind], code="\n".join(rows))]
+
+
+def _verdict(result: PairResult) -> str:
+    verdict = result.verdict
+    if verdict.name == "unrelated":
+        return verdict.name
+    reasons = "".join(f"; {reason}" for reason in verdict.reasons)
+    return f"{verdict.name}, right with a chance of {verdict.probability:.1%}{reasons}"
 
 
 def _chance(result: PairResult) -> str:

@@ -18,15 +18,14 @@ import numpy as np
 from semisure.__about__ import __version__
 from semisure.calibration import FitReport, fit, observe
 from semisure.errors import FileError, InputError
-from semisure.geometry.homography import residual
+from semisure.geometry.homography import true_residual
 from semisure.io.images import read_image, reduced
 from semisure.io.sources import digest
-from semisure.selfcal.held_out import Trust, trial
+from semisure.selfcal.held_out import Trust, trial, tried
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import Calibration, Matcher, Matches, Tick, silent
-from semisure.types.checks import within_px
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
@@ -100,10 +99,11 @@ def self_calibrate(
     views = match_views(matcher, photos, settings, cache=cache, begin=begin)
     begin("Fitting")
     calibration, report = law_of_views(views, matcher, settings, name)
+    trust = trial(observe(views.held_out), calibration)
     return SelfCalibration(
-        calibration=calibration,
+        calibration=tried(calibration, trust),
         report=report,
-        trust=trial(observe(views.held_out), calibration),
+        trust=trust,
         skipped=views.skipped,
     )
 
@@ -250,7 +250,4 @@ def _pair(
     rng = np.random.default_rng([settings.seed, index])
     image0, image1, H_01 = random_pair(photo, rng, settings.warps)
     matches = matcher(image0, image1)
-    errors = residual(H_01, matches)
-    # A point that the true homography sends to the horizon has no error to speak of.
-    known = within_px(errors)
-    return matches.take(known), errors[known]
+    return matches, true_residual(H_01, matches)

@@ -25,7 +25,7 @@ from semisure.selfcal.from_photos import (
     quietly,
     usual_size,
 )
-from semisure.selfcal.held_out import trial
+from semisure.selfcal.held_out import trial, tried
 from semisure.selfcal.held_out_lines import trial_across
 from semisure.selfcal.scene_matching import SceneMatches, SceneSettings, SceneWork
 from semisure.selfcal.scenes import ScenePair, fit_scenes
@@ -193,10 +193,11 @@ def _without_truth(
             errors_along_lines_from=names,
         ),
     )
+    trust = trial_across(held_out, calibration)
     return SelfCalibration(
-        calibration=calibration,
+        calibration=tried(calibration, trust),
         report=report,
-        trust=trial_across(held_out, calibration),
+        trust=trust,
         skipped=tuple(skipped),
     )
 
@@ -238,9 +239,10 @@ def _with_truth(
         ),
     )
     calibration = replace(calibration, shared_error=start.shared_error)
+    trust = trial(observe(tested), calibration)
     return SelfCalibration(
-        calibration=calibration,
+        calibration=tried(calibration, trust),
         report=report,
-        trust=trial(observe(tested), calibration),
+        trust=trust,
         skipped=(),
     )

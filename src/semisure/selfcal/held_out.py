@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from semisure.refit.pair_law import predictive_law
 from semisure.types import Calibration, PerMatch
 
 TAIL_PX = 8.0  # an error beyond one coarse cell
+# Between the errors that a law predicts and those observed, on average.
+MAX_RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -32,6 +34,23 @@ class Trust:
     expected: PerMatch  # px, for a reliability plot
     observed: PerMatch  # px
 
+    @property
+    def trusted(self) -> bool:
+        """False where the mean error is not even known to a factor of MAX_RATIO."""
+        low, high = sorted((self.expected_px, self.observed_px))
+        return high <= MAX_RATIO * low
+
+    def document(self) -> dict[str, float | int | bool]:
+        """What a calibration keeps of its trial, so that later commands can warn."""
+        return {
+            "pairs": self.pairs,
+            "matches": self.matches,
+            "expected_px": self.expected_px,
+            "observed_px": self.observed_px,
+            "inside_90": self.inside_90,
+            "trusted": self.trusted,
+        }
+
     def verdict(self) -> str:
         """One sentence for people."""
         return (
@@ -40,6 +59,12 @@ class Trust:
             f"{100 * self.expected_beyond:.1f} % beyond {TAIL_PX:.0f} px, observed "
             f"{100 * self.observed_beyond:.1f} %."
         )
+
+
+def tried(calibration: Calibration, trust: Trust) -> Calibration:
+    """The calibration with its trial beside its origin."""
+    provenance = {**calibration.provenance, "trial": trust.document()}
+    return replace(calibration, provenance=provenance)
 
 
 def trial(observations: Observations, calibration: Calibration) -> Trust:

@@ -64,13 +64,18 @@ def _trial(
     matches: Matches, residual: PerAxis, calibration: Calibration, estimator: str
 ) -> Trial | None:
     """One refit and its offset from the truth, or None if the refit failed."""
-    exact = matches.shifted(-residual)
+    diagonal = np.linalg.norm(matches.refined_size, axis=1)
+    # A residual as long as the diagonal was cut there.
+    whole = np.asarray(np.linalg.norm(residual, axis=1) < (1.0 - 1e-9) * diagonal)
+    exact = matches.shifted(-residual).take(whole)
     truth = plane.weighted_dlt(exact.source, exact.target, np.ones(len(exact)))
     if truth is None:
         return None
     start = estimate_homography(matches, estimator)
+    # Views that were made have no lens.
+    exact_law = replace(calibration, model_error=0.0)
     alone, shared = (
-        refit_homography(matches, replace(calibration, shared_error=share), start)
+        refit_homography(matches, replace(exact_law, shared_error=share), start)
         for share in (0.0, 1.0)
     )
     C_0, C_1 = alone.covariance, shared.covariance

@@ -97,6 +97,9 @@ class Calibration:
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
     shared_error: float | None = None  # factor of the error that a pair's matches share
+    # Least error of a model that no match averages away, in image diagonals: 0 where
+    # images have no lens and planes no relief, None for photographs.
+    model_error: float | None = None
     pairs: PairSpread | None = None  # how pairs differ; None as in the paper
     law: LawName = "mixture"
     matcher: str = "unknown"
@@ -122,6 +125,14 @@ class Calibration:
             if factor < 0:
                 raise InputError(f"shared_error must not be negative, but is {factor}.")
             object.__setattr__(self, "shared_error", factor)
+        if self.model_error is not None:
+            share = as_number("model_error", self.model_error)
+            if not 0 <= share < 1:
+                raise InputError(
+                    "model_error must be a share of the image's diagonal from 0 to 1, "
+                    f"but is {share}."
+                )
+            object.__setattr__(self, "model_error", share)
         as_choice("law", self.law, LAW_NAMES)
         if self.resolution is not None:
             size = as_size("resolution", self.resolution)
@@ -150,6 +161,29 @@ class Calibration:
             doubt_slope=k_m,
             intercept=(-k_s * t_x - k_m * t_m, -k_s * t_y - k_m * t_m),
             **named,
+        )
+
+    @property
+    def caution(self) -> str | None:
+        """Why its errors are not to be trusted, if its own trial says so.
+
+        >>> trial = {"expected_px": 0.97, "observed_px": 2.4, "trusted": False}
+        >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
+        >>> tried = Calibration.from_paper(**nine, provenance={"trial": trial})
+        >>> tried.caution.split(":")[0]
+        'This calibration is not to be trusted'
+        """
+        trial = self.provenance.get("trial")
+        if not isinstance(trial, Mapping) or trial.get("trusted", True):
+            return None
+        expected, observed = (
+            f"{trial[name]:.2f} px" if isinstance(trial.get(name), float) else "?"
+            for name in ("expected_px", "observed_px")
+        )
+        return (
+            "This calibration is not to be trusted: on what was held out of its fit it "
+            f"predicted {expected}, but {observed} were observed. Calibrate with more "
+            "images."
         )
 
     def paper_symbols(self) -> dict[str, float | None]:

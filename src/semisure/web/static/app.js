@@ -270,7 +270,9 @@ function numbers(page) {
     page.F_01
       ? ["Standard error of lines", page.related ? px(page.median_line_std_px) : "–"]
       : ["Expected corner error", page.related ? px(page.expected_corner_error_px) : "–"],
-    ["Chance of a meaningless fit", percent(page.model_failure)],
+    ["Verdict", page.related
+      ? `${page.verdict}, ${percent(page.probability_right)} right` : page.verdict],
+    ["Chance of such a fit by accident", percent(page.model_failure)],
   ];
   $("numbers").replaceChildren(...rows.map(([term, value]) => {
     const box = document.createElement("div");

@@ -1,0 +1,298 @@
+"""Does what is said of a pair hold? Expected errors against actual ones, and verdicts.
+
+*Ratios* of actual to expected errors: median, share above 3 and above 10. Random views
+of photos have exact truth; "lens" and "relief" bend them by what no homography follows.
+They are judged with a least model error of 0, since they are made, not photographed.
+Published homographies have an error of their own, taken as 0.7 px, thermal ones 1.4 px,
+added in quadrature. Relative poses: the larger of the angles of rotation and direction
+against its standard error. Camera poses: their distance from the truth against its
+standard error, with the 0.8 mm of the pseudo-truth.
+
+*Verdicts* on related, unrelated and self-similar pairs. A model is right where it puts
+the matches that it rests on within 1.5 % of the diagonal of their true place.
+
+*Time* of covariance and verdict together, against that of `core+`.
+
+All numbers were chosen on the first half of the photos (`--fit` makes the coefficients
+of the verdict) and on `depth`; what is printed is about the second half and the rest.
+
+    python benchmarks/honest.py ../shared/data --cache /tmp/honest
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import minimize
+
+from honest_cases import (
+    Half,
+    Matched,
+    matched,
+    posed,
+    published,
+    related,
+    self_similar,
+    unrelated,
+    views,
+)
+from semisure.datasets.query_maps import read_located, read_located_map
+from semisure.estimators import estimate_homography
+from semisure.estimators.pose import estimate_pose
+from semisure.geometry import homography as plane
+from semisure.geometry import pose as se3
+from semisure.geometry.rotations import rotation_vector
+from semisure.geometry.significance import log_alarms_of
+from semisure.io.files import load_calibration
+from semisure.localize import from_images, stored
+from semisure.maps.lifting import lift
+from semisure.matchers import load_matcher
+from semisure.pipeline import PairResult, refit_matches
+from semisure.pipeline.verdict import features
+from semisure.refit import (
+    expected_corner_error,
+    refit_homography,
+    refit_pose,
+    without_bias,
+)
+from semisure.types import Calibration, FloatArray, Pose, WorldMatches
+
+OWN_PX = {"homography": 0.7, "thermal": 1.4}  # error of the published truth
+FLOOR_M = 0.0008  # error of the pseudo-truth
+MAPPED = 5  # images matched to each query
+RIGHT = 0.015  # in diagonals
+PARTS = ("ratios", "relative", "poses", "verdicts", "time")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--cache", type=Path, required=True, help="Folder of matches.")
+    parser.add_argument("--matcher", default="daisy")
+    parser.add_argument("--views", type=int, default=100)
+    parser.add_argument("--pairs", type=int, nargs=3, default=(500, 500, 200))
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parser.add_argument("--fit", action="store_true", help="Verdicts' coefficients.")
+    options = parser.parse_args()
+    data, cache, name = options.data, options.cache, options.matcher
+    law = load_calibration(name)
+    if options.fit:
+        fit(verdict_pairs(data, "first", (300, 300, 200), name, cache), law)
+        fit_lines(data, name, cache, law)
+        return
+    if "ratios" in options.parts:
+        cases = chain(published(data), views(data, "second", options.views))
+        ratios(matched(name, cases, cache), law)
+    if "relative" in options.parts:
+        relative(data, name, cache, law)
+    if "poses" in options.parts:
+        poses(data, name, cache, law)
+    if "verdicts" in options.parts:
+        verdicts(verdict_pairs(data, "second", options.pairs, name, cache), law)
+    if "time" in options.parts:
+        times(matched(name, views(data, "second", 30), cache), law)
+
+
+def ratios(pairs: Iterable[Matched], law: Calibration) -> None:
+    exact = replace(law, model_error=0.0)
+    table: dict[str, list[float]] = {}
+    for pair in pairs:
+        kind = pair.case.kind
+        own = OWN_PX.get(kind, 0.0)
+        result = refit_matches(pair.matches, law if own else exact, model="homography")
+        C = result.refit.covariance
+        names = [kind, f"{kind}, sound"] if result.verdict.name == "sound" else [kind]
+        if result.related and C is not None:
+            expected = np.hypot(expected_corner_error(C), own)
+            for name in names:
+                ratio = pair.corner_error(result.H_01) / expected
+                table.setdefault(name, []).append(ratio)
+    for name, row in sorted(table.items()):
+        show(name, row)
+
+
+def show(name: str, ratios: list[float]) -> None:
+    r = np.array(ratios)
+    above = [f"above {limit}: {100 * np.mean(r > limit):.1f} %" for limit in (3, 10)]
+    told = "   ".join([f"n={len(r):<4} median {np.median(r):.2f}", *above])
+    print(f"{name:<28} {told}", flush=True)
+
+
+def relative(data: Path, name: str, cache: Path, law: Calibration) -> None:
+    table: dict[str, list[float]] = {}
+    cases = list(posed(data, "posed", 20))
+    found = matched(name, (case for case, _ in cases), cache)
+    for pair, (_, truth) in zip(found, cases, strict=True):
+        K0, K1 = truth.camera0.K, truth.camera1.K
+        result = refit_matches(pair.matches, law, model="essential", K0=K0, K1=K1)
+        std = result.pose_std_deg
+        if not result.related or std is None or result.P_01 is None:
+            continue
+        turn, way = pose_angles(result.P_01, truth.P_01)
+        ratio = max(turn / std[0], way / std[1])
+        table.setdefault(pair.case.kind, []).append(ratio)
+        if result.verdict.name == "sound":
+            table.setdefault(f"{pair.case.kind}, sound", []).append(ratio)
+    for kind, row in table.items():
+        show(kind, row)
+
+
+def poses(data: Path, name: str, cache: Path, law: Calibration) -> None:
+    """The queries of a map: distance of the camera against its standard error."""
+    root = data / "posed" / "redkitchen"
+    source = from_images(root / "images", root / "images", load_matcher(name))
+    source = stored(source, cache / f"poses-{name}.h5")
+    model, row = read_located_map(root), []
+    for query in read_located(root):
+        if query.condition != "near" or query.truth is None:
+            continue
+        parts = [
+            lift(source(query.name, other), *model.observations(other), calibration=law)
+            for other in query.mapped[:MAPPED]
+        ]
+        world = WorldMatches.joined(parts)
+        start = estimate_pose(without_bias(world, law)[0], query.camera, "poselib")
+        refit = refit_pose(world, query.camera, law, start)
+        if refit.model is None or refit.covariance is None:
+            continue
+        off = se3.tangent(refit.model, query.truth)[3:]
+        std2 = float(np.trace(refit.covariance[3:, 3:]))
+        row.append(float(np.linalg.norm(off)) / float(np.hypot(std2**0.5, FLOOR_M)))
+    show("camera poses, redkitchen", row)
+
+
+def pose_angles(found: Pose, truth: Pose) -> tuple[float, float]:
+    """Angles between the rotations and between the directions, degrees."""
+    turn = float(np.linalg.norm(rotation_vector(found[:, :3] @ truth[:, :3].T)))
+    t = truth[:, 3] / np.linalg.norm(truth[:, 3])
+    way = float(np.arccos(np.clip(found[:, 3] @ t, -1, 1)))
+    return float(np.degrees(turn)), float(np.degrees(way))
+
+
+def verdict_pairs(
+    data: Path, half: Half, counts: tuple[int, int, int], name: str, cache: Path
+) -> Iterator[Matched]:
+    makers = related, unrelated, self_similar
+    cases = (make(data, half, n) for make, n in zip(makers, counts, strict=True))
+    return matched(name, chain.from_iterable(cases), cache)
+
+
+def is_right(pair: Matched, result: PairResult) -> bool:
+    """True where the model puts what it rests on where it belongs."""
+    if result.H_01 is None or pair.corners is None:
+        return False
+    matches, weight = pair.matches, result.refit.weight
+    frame = plane.corners(matches.source_size)
+    truth = plane.weighted_dlt(frame, pair.corners, np.ones(4))
+    if truth is None or not weight.sum() > 0:
+        return False
+    there = plane.project(truth, matches.source)
+    off = np.linalg.norm(plane.project(result.H_01, matches.source) - there, axis=1)
+    used = (weight > 0.5) & np.isfinite(off)
+    limit = RIGHT * float(np.hypot(*matches.target_size))
+    return bool(used.any() and np.median(off[used]) < limit)
+
+
+def verdicts(pairs: Iterable[Matched], law: Calibration) -> None:
+    chances, rights, kinds, names = [], [], [], []
+    for pair in pairs:
+        result = refit_matches(pair.matches, law, model="homography")
+        chances.append(result.verdict.probability)
+        rights.append(is_right(pair, result))
+        kinds.append(pair.case.kind)
+        names.append(result.verdict.name)
+    p, right, kind, name = map(np.array, (chances, rights, kinds, names))
+    for one in dict.fromkeys(kinds):
+        of = kind == one
+        counts = {v: int((name[of] == v).sum()) for v in ("sound", "weak", "unrelated")}
+        wrong = int(((name == "sound") & of & ~right).sum())
+        print(f"{one:<14} {of.sum():>4} pairs, {right[of].sum():>4} right: {counts}, "
+              f"sound but wrong: {wrong}")  # fmt: skip
+    sound, apart = name == "sound", name == "unrelated"
+    false, lost = (sound & ~right).mean(), (right & ~sound).sum() / right.sum()
+    denied = (right & apart).sum() / right.sum()
+    print(f"false sound: {100 * false:.2f} % of all pairs")
+    print(f"right, not sound: {100 * lost:.1f} %; unrelated: {100 * denied:.1f} %")
+    edges = np.array([0.0, 1e-9, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0 + 1e-9])
+    for low, high in pairwise(edges):
+        of = (p >= low) & (p < high)
+        if of.any():
+            print(
+                f"  said {p[of].mean():.3f}, right {right[of].mean():.3f}  ({of.sum()})"
+            )
+    print(f"Brier score {((p - right) ** 2).mean():.4f}", flush=True)
+
+
+def fit(pairs: Iterable[Matched], law: Calibration) -> None:
+    """Coefficients for homographies, from pairs that chance does not explain."""
+    rows, right = [], []
+    for pair in pairs:
+        result = refit_matches(pair.matches, law, model="homography")
+        if result.related:
+            rows.append(result_features(result))
+            right.append(is_right(pair, result))
+    print("OF_HOMOGRAPHY", logistic(np.array(rows), np.array(right)), flush=True)
+
+
+def fit_lines(data: Path, name: str, cache: Path, law: Calibration) -> None:
+    """Coefficients for lines: scenes in depth against pairs that show nothing alike."""
+    rows, right = [], []
+    strangers = chain(unrelated(data, "first", 300), self_similar(data, "first", 200))
+    scenes = (case for case, _ in posed(data, "depth", 12))
+    for pair in matched(name, chain(strangers, scenes), cache):
+        if pair.corners is not None:  # views of one wall
+            continue
+        result = refit_matches(pair.matches, law, model="fundamental")
+        if result.related:
+            rows.append(result_features(result))
+            right.append(pair.case.kind.startswith("depth"))
+    print("OF_LINES", logistic(np.array(rows), np.array(right)), flush=True)
+
+
+def result_features(result: PairResult) -> FloatArray:
+    return features(log_alarms_of(result.model_failure), result.support())
+
+
+def logistic(X: FloatArray, y: FloatArray) -> tuple[float, ...]:
+    """Coefficients by likelihood; signs are those that each feature must have."""
+    bounds = [(None, None), (0, None), (0, None), (None, 0), (0, None)]
+
+    def loss(b: FloatArray) -> float:
+        z = X @ b
+        return float((np.logaddexp(0, z) - y * z).sum() + 0.01 * b[1:] @ b[1:])
+
+    fitted = minimize(loss, np.zeros(X.shape[1]), bounds=bounds, method="L-BFGS-B")
+    print(f"{int(y.sum())} right of {len(y)}, mean loss {fitted.fun / len(y):.4f}")
+    return tuple(float(f"{v:.3g}") for v in fitted.x)
+
+
+def times(pairs: Iterable[Matched], law: Calibration) -> None:
+    refits, others = [], []
+    for pair in pairs:
+        start = estimate_homography(pair.matches)
+        began = time.process_time()
+        refit = refit_homography(pair.matches, law, start)
+        refits.append(time.process_time() - began)
+        result = PairResult(
+            matches=pair.matches,
+            calibration=law,
+            estimate=start,
+            refit=refit,
+            model_failure=1e-12,
+        )
+        began = time.process_time()
+        _ = result.refit.covariance, result.verdict
+        others.append(time.process_time() - began)
+    print(f"core+ {1e3 * np.median(refits):.1f} ms, covariance and verdict "
+          f"{1e3 * np.median(others):.1f} ms, median ratio "
+          f"{np.median(np.array(others) / np.array(refits)):.2f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

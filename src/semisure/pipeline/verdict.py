@@ -1,0 +1,99 @@
+"""One verdict on a pair: is the model right, and if nobody can be sure, why not.
+
+The a-contrario test (:mod:`semisure.geometry.significance`) asks if chance explains
+a model. Images that look alike agree with each other beyond chance and still show
+different things. So the probability that a model is right is a logistic function of the
+test's answer and of the signs of :mod:`semisure.geometry.support`. Its coefficients are
+fitted to generated pairs, related, unrelated and self-similar, of one half of a
+collection of photos (``python benchmarks/honest.py --fit``), and judged on the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log1p
+from typing import Literal
+
+import numpy as np
+
+from semisure.geometry.support import Support
+from semisure.mixture import expit
+from semisure.types import FloatArray
+
+Name = Literal["sound", "weak", "unrelated"]
+SOUND = 0.8  # from this probability on
+# What is told as a reason where the probability is lower.
+FEW, NARROW, RIVAL = 0.35, 0.35, 0.1
+
+# Of 1, log(1 − log false alarms), share, rival and spread. How many matches should
+# agree by the law, and how far the model stretches the image, told no more.
+OF_HOMOGRAPHY = (-4.95, 0.752, 6.91, -1.98, 0.0)
+OF_LINES = (-11.6, 2.93, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What to think of a pair's model."""
+
+    name: Name
+    probability: float  # that the model is right
+    reasons: tuple[str, ...] = ()  # why it is weak
+
+    def warning(self) -> str | None:
+        """A sentence where the model is weak."""
+        if self.name != "weak":
+            return None
+        return f"Weak: {'; '.join(self.reasons)}."
+
+
+def features(log_alarms: float, support: Support) -> FloatArray:
+    """What the probability is made of."""
+    return np.array(
+        [
+            1.0,
+            log1p(max(0.0, -log_alarms)),
+            support.share,
+            support.rival,
+            min(support.spread, 1.0),
+        ]
+    )
+
+
+def probability(log_alarms: float, support: Support, *, lines: bool) -> float:
+    """The chance that a model is right; 0 where chance alone explains it."""
+    if log_alarms >= 0:
+        return 0.0
+    coefficients = np.array(OF_LINES if lines else OF_HOMOGRAPHY)
+    return float(expit(features(log_alarms, support) @ coefficients))
+
+
+def judged(
+    log_alarms: float, support: Support, *, lines: bool, off_plane: bool = False
+) -> Verdict:
+    """The verdict on a model that chance does not explain.
+
+    >>> few = Support(share=0.08, rival=0.7, spread=0.6)
+    >>> verdict = judged(-57.0, few, lines=False)  # 43 of 532 matches, say
+    >>> print(verdict.name, verdict.reasons[0], sep=": ")
+    weak: only 8 % of the matches in view of both images agree
+    """
+    chance = probability(log_alarms, support, lines=lines)
+    reasons = []
+    if off_plane:
+        reasons.append("much of what lies on epipolar lines is off the plane")
+    if chance < SOUND:
+        reasons += _doubts(support, chance)
+    name: Name = "weak" if reasons else "sound"
+    return Verdict(name=name, probability=chance, reasons=tuple(reasons))
+
+
+def _doubts(support: Support, chance: float) -> list[str]:
+    doubts = []
+    if support.share < FEW:
+        few = f"only {100 * support.share:.0f} % of the matches"
+        doubts.append(f"{few} in view of both images agree")
+    if support.rival > RIVAL:
+        doubts.append("another shift of the image has support too")
+    if support.spread < NARROW:
+        doubts.append("what agrees lies in one part of an image")
+    return doubts or [f"the model is right with a chance of only {100 * chance:.0f} %"]
