@@ -94,7 +94,7 @@ class PairResult:
         """
         if self.calibration.pairs is None or not self.related:
             return None
-        C, view = self.refit.covariance, self.lines_view()
+        C, view = self.refit.matching_covariance, self.lines_view()
         pair = self.matches, self.calibration
         if view is not None:
             return pair_law_by_lines(*pair, view.lines, C)

@@ -86,7 +86,9 @@ class AcrossLines(Generic[G]):
         beyond = ~(distance <= MIN_DEPARTURE * scale)
         return bool(weight @ (beyond - failed) > DEPARTURE_SHARE * weight.sum())
 
-    def covariance(self, calibration: Calibration) -> Matrix | None:
+    def covariance(
+        self, calibration: Calibration, *, field: bool = True
+    ) -> Matrix | None:
         """k × k of the geometry's parameters; None if they are not determined."""
         return covariance.of_lines(
             self.lines,
@@ -94,4 +96,5 @@ class AcrossLines(Generic[G]):
             self.law,
             shared_error=calibration.shared_error,
             least=calibration.model_error,
+            field=field,
         )

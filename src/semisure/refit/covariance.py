@@ -65,12 +65,14 @@ def of_homography(
     weight: PerMatch | None = None,
     shared_error: float | None = None,
     least: float | None = None,
+    field: bool = True,
 ) -> Matrix | None:
     """8 × 8 px² of the images of image 0's corners, or None if undetermined.
 
     The order is that of :func:`semisure.geometry.homography.corners`, x and y in turn.
     Give the `law` of a refit by scores, or the `weight` (n,) of one by least squares.
-    `least` is the least model error (:func:`semisure.refit.model_error.least_px`).
+    `least` is the least model error (:func:`semisure.refit.model_error.least_px`);
+    without `field` there is none.
     """
     residual = plane.residual(H_01, matches)
     J = corner_jacobian(H_01, matches)
@@ -96,7 +98,7 @@ def of_homography(
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=True),
     )
-    return sandwich(J, *terms, points, good, shared, misfit)
+    return sandwich(J, *terms, points, good, shared, misfit if field else None)
 
 
 def of_pose(
@@ -108,6 +110,7 @@ def of_pose(
     weight: PerMatch | None = None,
     shared_error: float | None = None,
     least: float | None = None,
+    field: bool = True,
 ) -> Matrix | None:
     """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
     residual = matches.points - se3.project(pose, camera, matches.world)
@@ -122,8 +125,8 @@ def of_pose(
         group=matches.group,
     )
     misfit = Misfit(
-        waves=model_error.camera_field(matches.points, matches.refined_size),
-        lenses=1,
+        waves=model_error.intrinsics_field(matches.points, matches.refined_size),
+        lenses=2,
         own=0.0,
         points=matches.points,
         residual=residual,
@@ -131,7 +134,7 @@ def of_pose(
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=False),
     )
-    return sandwich(J, *terms, matches.points, good, shared, misfit)
+    return sandwich(J, *terms, matches.points, good, shared, misfit if field else None)
 
 
 def of_lines(
@@ -141,6 +144,7 @@ def of_lines(
     *,
     shared_error: float | None = None,
     least: float | None = None,
+    field: bool = True,
 ) -> Matrix | None:
     """k × k of an epipolar geometry's parameters, from distances across its lines.
 
@@ -169,7 +173,9 @@ def of_lines(
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=False),
     )
-    return sandwich(J, score, slope, weight, points, good, shared, misfit)
+    return sandwich(
+        J, score, slope, weight, points, good, shared, misfit if field else None
+    )
 
 
 def _line_score(
@@ -253,7 +259,7 @@ def sandwich(
     points: Points,
     good: Mask,
     shared: Shared,
-    misfit: Misfit,
+    misfit: Misfit | None,
 ) -> Matrix | None:
     """The covariance described above, of as many parameters as J (axes, p, n) has.
 
@@ -272,7 +278,7 @@ def _sandwich(
     points: Points,
     good: Mask,
     shared: Shared,
-    misfit: Misfit,
+    misfit: Misfit | None,
 ) -> Matrix | None:
     used = good & (weight > 0).any(axis=1)
     J_all = J
@@ -302,6 +308,8 @@ def _sandwich(
     # By a root of the meat: a product with its own transpose has no negative variance.
     values, vectors = np.linalg.eigh(meat)
     root = np.linalg.solve(bread, vectors * np.sqrt(np.maximum(values, 0.0)))
+    if misfit is None:
+        return root @ root.T
     waves = misfit.waves[:, :, used].transpose(1, 2, 0)
     moved = (turned @ waves).sum(axis=0)
     response = np.linalg.solve(bread, moved)
