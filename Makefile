@@ -15,7 +15,11 @@ MATHEMATICS := $(addprefix tests/test_, $(addsuffix .py, \
   $(addprefix src/semisure/, \
     mixture.py error_laws.py types geometry calibration refit metrics.py synthetic.py)
 
-.PHONY: demo quick test test-web lint bench docs release clean
+# make fuzz: seconds for all campaigns together, and the number that begins the cases.
+SECONDS ?= 60
+SEED ?= 0
+
+.PHONY: demo quick test test-web fuzz lint bench docs release clean
 
 demo: $(VENV)/installed
 	$(BIN)/semisure demo
@@ -41,6 +45,10 @@ test-web: $(VENV)/installed-dev
 	  $$SUDO apt-get install -y -q firefox-esr || echo "firefox: not to be had here"
 	$(PIP) selenium
 	$(BIN)/python -m pytest tests/test_web*.py
+
+# Hostile input at random: what breaks is printed with the number that repeats it.
+fuzz: $(VENV)/installed-dev
+	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -11,13 +11,11 @@ of the images that the points belong to.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import cv2
 import numpy as np
 
-from semisure import read_image
-from semisure.datasets.layouts import read_pairs
+from semisure.bench.native_files import export_native
 
 FEATURES = 4000
 
@@ -41,21 +39,5 @@ def match(image0: np.ndarray, image1: np.ndarray) -> tuple[np.ndarray, ...]:
     return source, target, ratio
 
 
-def main(data: Path, folder: Path) -> None:
-    """A file for each pair with a homography."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for pair in read_pairs(data):
-        images = read_image(pair.image0), read_image(pair.image1)
-        source, target, uncertainty = match(*images)
-        np.savez(
-            folder / f"{pair.name}.npz",
-            source=source,
-            target=target,
-            uncertainty=uncertainty,
-            source_size=images[0].shape[1::-1],
-            target_size=images[1].shape[1::-1],
-        )
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    export_native(sys.argv[1], sys.argv[2], match)

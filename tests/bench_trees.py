@@ -1,11 +1,22 @@
-"""Made-up images for the tests of benches."""
+"""Made-up data for the tests of benches, in the data sets' native layouts."""
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import cv2
 import numpy as np
+import pytest
 
-from semisure.types import FloatArray
+from semisure.io.images import write_png
+from semisure.types import FloatArray, Matrix3
+
+SHIFT_PX = 5.0  # of the second image of a sequence, and of a wall
+WALL_M, BASELINE_M, FOCAL_PX = 4.0, 0.25, 80.0  # 80 · 0.25 / 4 = 5 px
+SIZE = (320, 240)
 
 
 def texture(seed: int) -> FloatArray:
@@ -13,3 +24,103 @@ def texture(seed: int) -> FloatArray:
     noise = np.random.default_rng(seed).normal(size=(240, 320))
     smooth = cv2.GaussianBlur(noise, (0, 0), 2.0)
     return 128 + 90 * smooth / np.abs(smooth).max()
+
+
+def shifted(grey: FloatArray) -> FloatArray:
+    """The image moved by 5 px to the right."""
+    H = np.array([[1, 0, SHIFT_PX], [0, 1, 0], [0, 0, 1]])
+    return np.asarray(cv2.warpPerspective(grey, H, SIZE))
+
+
+def add_sequence(folder: Path, seed: int, count: int = 1) -> None:
+    """A photo, and `count` times the same 5 px to the right, as in HPatches."""
+    grey = texture(seed)
+    write_png(folder / "1.png", grey.astype(np.uint8))
+    for k in range(2, 2 + count):
+        write_png(folder / f"{k}.png", shifted(grey).astype(np.uint8))
+        H = np.array([[1, 0, SHIFT_PX], [0, 1, 0], [0, 0, 1]])
+        np.savetxt(folder / f"H_1_{k}", H)
+
+
+def _K(focal: float = FOCAL_PX) -> Matrix3:
+    """COLMAP's: the first pixel's centre is at (0.5, 0.5)."""
+    return np.array([[focal, 0, SIZE[0] / 2], [0, focal, SIZE[1] / 2], [0, 0, 1]])
+
+
+def _wall_poses() -> list[FloatArray]:
+    """Two cameras before a wall, the second 0.25 m to the left."""
+    poses = [np.eye(4), np.eye(4)]
+    poses[1][0, 3] = BASELINE_M
+    return poses
+
+
+def _write_depth(path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="needs the extra store")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file["depth"] = np.full(SIZE[::-1], WALL_M, np.float32)
+
+
+def _infos(overlaps: Sequence[float]) -> Any:
+    """Pairs (0, 1) as MegaDepth's index lists them: an array of objects."""
+    infos = np.empty(len(overlaps), dtype=object)
+    for k, overlap in enumerate(overlaps):
+        infos[k] = ((0, 1), overlap, np.zeros(3))
+    return infos
+
+
+def write_megadepth(
+    root: Path, scene: str, overlaps: Sequence[float], *, index: str = "scene_info"
+) -> None:
+    """An index of pairs of a wall's two views, of these overlaps; no images."""
+    (root / index).mkdir(parents=True, exist_ok=True)
+    names = [f"Undistorted_SfM/{scene}/images/{k}.png" for k in (0, 1)]
+    depths = [f"phoenix/S6/{scene}/{k}.h5" for k in (0, 1)]
+    np.savez(
+        root / index / f"{scene}_0.1_0.7.npz",
+        image_paths=np.array(names, dtype=object),
+        depth_paths=np.array(depths, dtype=object),
+        intrinsics=np.array([_K(), _K()]),
+        poses=np.array(_wall_poses()),
+        pair_infos=_infos(overlaps),
+    )
+
+
+def write_scene(root: Path, scene: str, *, index: str = "scene_info") -> None:
+    """A wall seen twice in MegaDepth's own layout: index, images and depth."""
+    write_megadepth(root, scene, [0.5], index=index)
+    grey = texture(int(scene))
+    for k, image in enumerate((grey, shifted(grey))):
+        path = root / "Undistorted_SfM" / scene / "images" / f"{k}.png"
+        write_png(path, image.astype(np.uint8))
+        _write_depth(root / "phoenix" / "S6" / scene / f"{k}.h5")
+
+
+def write_mtv(root: Path, scene: str, seed: int) -> Path:
+    """A wall seen by daylight and by heat, as MTV comes: its index is a bare pickle."""
+    grey = texture(seed)
+    folder = root / scene
+    names = [f"{scene}/images/9h00001.png", f"{scene}/images/DJI_0001_T.png"]
+    write_png(root / names[0], grey.astype(np.uint8))
+    write_png(root / names[1], shifted(grey).astype(np.uint8))
+    depth = f"{scene}/depths/9h00001.JPG.h5"
+    _write_depth(root / depth)
+    entries = {
+        "image_paths": _objects([*names, None]),
+        # The thermal image has no depth of its own: its bridge's is named.
+        "depth_paths": _objects([depth, f"{scene}/depths/bridge.h5", None]),
+        "intrinsics": _objects([_K(), _K(), None]),
+        "poses": _objects([*_wall_poses(), None]),
+        "pair_infos": [[np.array([0, 1]), 0.5, [2000, 4000, 320, 256]]],
+    }
+    for part in ("train", "val", "test"):
+        path = folder / f"{scene}_{part}.npz"
+        path.write_bytes(pickle.dumps(entries, protocol=4))
+    return folder
+
+
+def _objects(entries: Sequence[Any]) -> Any:
+    array = np.empty(len(entries), dtype=object)
+    for k, entry in enumerate(entries):
+        array[k] = entry
+    return array

@@ -262,7 +262,9 @@ def test_estimators_and_weights_print_the_paper_beside_ours(study: Study) -> Non
     assert len(table.rows) == 5 * (2 + 3)
     table = weights(study).tables[0]
     arms = [row[1] for row in table.rows if row[0] == "daisy"]
-    assert arms == [*paper.BY_WEIGHT, "core+"]
+    readings = ["fine-std-inliers", "fine-std-blind"]
+    assert [arm for arm in arms if arm in paper.BY_WEIGHT] == list(paper.BY_WEIGHT)
+    assert arms[-6:] == ["fine-std", *readings, "core", "core-guarded", "core+"]
 
 
 def test_without_a_shipped_calibration_the_fit_is_cross_validated(
@@ -272,6 +274,7 @@ def test_without_a_shipped_calibration_the_fit_is_cross_validated(
     monkeypatch.setattr("semisure.bench.calibrations.SHIPPED", tmp_path)
     calibrations, remark = study.calibrations("daisy", exported)
     assert "3-fold cross-validation by sequence" in remark
+    assert study.label("daisy") == "daisy (law fitted on these data, cross-validated)"
     pairs = zip(exported, calibrations, strict=True)
     by_group = {e.group: both.paper.fine_var_gain for e, both in pairs}
     assert len(set(by_group.values())) == 3
@@ -341,6 +344,8 @@ def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
     assert set(paper.LAWS) < set(ours)
     assert ours["mixture"]["nll"] < ours["uncalibrated"]["nll"]
     assert "cross-validation by sequence" in outcome.notes[0]
+    names = [str(row[0]) for row in outcome.tables[0].rows]
+    assert all("paper" in name or "cross-validated" in name for name in names)
 
 
 def test_strata_and_ece_of_a_law_by_hand() -> None:
@@ -391,8 +396,10 @@ def test_initial_and_posterior_benches_run(study: Study, tmp_path: Path) -> None
     assert (tmp_path / "initial.svg").is_file()
     outcome = posterior(study)
     ours = outcome.tables[0].rows[1]
-    assert ours[:2] == ["daisy", "window"]
-    assert 0.5 < ours[4] <= 1.0
+    assert ours[:2] == ["daisy", "cell"]
+    assert outcome.tables[0].rows[2][:2] == ["daisy", "window"]
+    # The window is twice as wide as the cell, so that no success by it is rarer.
+    assert 0.2 < ours[4] <= outcome.tables[0].rows[2][4] <= 1.0
     write_outcome("posterior", study.options, outcome, tmp_path)
 
 
@@ -400,8 +407,10 @@ def test_quantity_fits_subsets_of_one_half_only(study: Study) -> None:
     from semisure.bench.studies.quantity import DRAWS, quantity
 
     rows = quantity(study).rows
-    # Three sequences of two pairs: halves of four and two pairs, so N = 2 in both.
-    assert [row["pairs"] for row in rows] == [2] * (2 * DRAWS)
+    # Three sequences of two pairs: halves of four and two pairs, so N = 2 in both; of
+    # the two pairs there is but one subset.
+    assert [row["pairs"] for row in rows] == [2] * (DRAWS + 1)
+    assert all("newton seconds" in row for row in rows)
     assert sum("powell seconds" in row for row in rows) == 2
     assert all(np.isfinite(row["held-out nll"]) for row in rows)
 
@@ -435,11 +444,27 @@ def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
     assert pairs == 6
     write_outcome("tail", study.options, outcome, tmp_path)
     outcome = runtime(study)
-    timed = [stage for stage in STAGES if stage != "cues"]
+    cues = ("coarse cues", "fine cues")
+    timed = [stage for stage in STAGES if stage not in cues]
     assert all(row[stage] > 0 for row in outcome.rows for stage in timed)
     # The embedded matcher's cues come with its search.
-    assert all(row["cues"] == 0 for row in outcome.rows)
+    assert all(row[stage] == 0 for row in outcome.rows for stage in cues)
+    mean = np.mean([row["core"] for row in outcome.rows])
+    assert outcome.tables[0].rows[0][2 + STAGES.index("core")] == pytest.approx(mean)
     write_outcome("runtime", study.options, outcome, tmp_path)
+
+
+def test_tail_is_over_all_matches_and_observed_where_truth_is_known() -> None:
+    from semisure.bench.studies.tail import _total
+
+    about = {"matcher": "m", "data": "d"}
+    rows = [
+        {**about, "matches": 30, "known": 10, "predicted": 0.1, "observed": 0.5},
+        {**about, "matches": 10, "known": 0, "predicted": 0.5, "observed": None},
+        {**about, "matches": 0, "known": 0, "predicted": None, "observed": None},
+    ]
+    # (30 · 0.1 + 10 · 0.5) / 40 over all, and 0.5 of the ten whose error is known.
+    assert _total(rows, "m", "d") == (pytest.approx(0.2), 0.5, 3, 40, 10)
 
 
 def test_all_on_one_page_with_what_is_missing(

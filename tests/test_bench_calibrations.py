@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from semisure.bench.arms import Calibrations
-from semisure.bench.calibrations import chosen
+from semisure.bench.calibrations import unfitted
 from semisure.bench.options import Options
 from semisure.bench.run import run_bench
 from semisure.cli import app
@@ -43,14 +43,14 @@ def options(**changed) -> Options:
 
 
 def test_a_law_without_a_location_serves_both_arms(plain: str) -> None:
-    (both,), remark = chosen(options(calibration=plain), "daisy", [None])
+    both, remark = unfitted(options(calibration=plain), "daisy")
     assert both == Calibrations(law_of(plain), law_of(plain))
     assert remark == "daisy: calibration plain.json."
 
 
 def test_a_law_with_a_location_asks_for_a_faithful_one(located: str) -> None:
     with pytest.raises(InputError) as raised:
-        chosen(options(calibration=located), "daisy", [None])
+        unfitted(options(calibration=located), "daisy")
     sentence = str(raised.value)
     assert sentence.startswith(f"{located} was fitted with a location")
     assert "add --faithful FILE" in sentence
@@ -62,7 +62,7 @@ def test_a_law_with_a_location_asks_for_a_faithful_one(located: str) -> None:
 
 def test_the_faithful_law_is_the_papers(located: str, plain: str) -> None:
     asked = options(calibration=located, faithful=plain)
-    (both,), remark = chosen(asked, "daisy", [None])
+    both, remark = unfitted(asked, "daisy")
     assert both == Calibrations(law_of(plain), law_of(located))
     assert both.of_arm("core+") == law_of(located)
     assert both.of_arm("core") == both.of_arm("huber") == law_of(plain)
@@ -73,7 +73,7 @@ def test_the_faithful_law_is_the_papers(located: str, plain: str) -> None:
 
 def test_a_faithful_law_has_no_location_and_goes_with_another(located: str) -> None:
     with pytest.raises(InputError, match="must be a law without a location, but"):
-        chosen(options(calibration=located, faithful=located), "daisy", [None])
+        unfitted(options(calibration=located, faithful=located), "daisy")
     with pytest.raises(InputError, match="--faithful goes with --calibration"):
         options(faithful=located)
     with pytest.raises(InputError, match="must be fitted without a location"):
@@ -82,7 +82,7 @@ def test_a_faithful_law_has_no_location_and_goes_with_another(located: str) -> N
 
 @pytest.mark.parametrize("asked", [{}, {"calibration": "xfeat-star"}])
 def test_the_shipped_pair_of_laws_is_kept_together(asked: dict[str, str]) -> None:
-    (both,), _ = chosen(options(**asked), "xfeat-star", [None])
+    both, _ = unfitted(options(**asked), "xfeat-star")
     faithful = load_calibration("xfeat-star-faithful")
     assert both == Calibrations(faithful, load_calibration("xfeat-star"))
     assert both.ours.location is not None
@@ -94,11 +94,11 @@ def test_a_file_beside_a_shipped_name_is_no_shipped_law(
     (tmp_path / "xfeat-star").write_bytes(Path(located).read_bytes())
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="xfeat-star was fitted with a location"):
-        chosen(options(calibration="xfeat-star"), "xfeat-star", [None])
+        unfitted(options(calibration="xfeat-star"), "xfeat-star")
 
 
 def test_shipped_without_a_location_serves_both_arms() -> None:
-    (both,), remark = chosen(options(), "daisy", [None])
+    both, remark = unfitted(options(), "daisy")
     assert both.paper == both.ours == load_calibration("daisy")
     assert "the shipped calibration" in remark
 

@@ -31,7 +31,9 @@ from semisure.datasets.aachen import RETRIEVAL
 from semisure.datasets.layouts import find_sets
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
+from semisure.io.images import write_png
 from semisure.maps.colmap import MapImage, MapModel
+from semisure.maps.lifting import lift
 from semisure.matchers import refines_source
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Pair
@@ -54,7 +56,8 @@ def study(place: Path, pool: Workers, tmp_path: Path) -> Study:
 
 
 def row(**changed) -> dict:
-    return {"matcher": "daisy", "data": "x", "condition": "near", **changed}
+    formed = {"mapped": 5, "threshold_px": 3.0, "retrieval": "by hand"}
+    return {"matcher": "daisy", "data": "x", "condition": "near", **formed, **changed}
 
 
 def test_medians_and_recall_by_hand() -> None:
@@ -66,9 +69,10 @@ def test_medians_and_recall_by_hand() -> None:
     base, ours = located_table(rows, "ransac").rows
     # Within 1 cm and 0.2°: the first; within 2 cm and 0.5° the second too; one is lost.
     assert base[:3] == ["daisy, x", "near", "base"]
-    np.testing.assert_allclose(base[3:], [1.5, 0.1, 100 / 3, 200 / 3, 200 / 3, 3])
+    np.testing.assert_allclose(base[3:9], [1.5, 0.1, 100 / 3, 200 / 3, 200 / 3, 3])
+    assert base[9:] == [15, 3.0, "by hand"]  # five pairs for each of three queries
     # The angle of the first is too large for 0.2°; 6 cm are too far for all.
-    np.testing.assert_allclose(ours[3:], [0.4, 0.1, 100 / 3, 200 / 3, 200 / 3, 3])
+    np.testing.assert_allclose(ours[3:9], [0.4, 0.1, 100 / 3, 200 / 3, 200 / 3, 3])
 
 
 def test_aachen_has_the_papers_numbers_beside_empty_cells() -> None:
@@ -77,9 +81,13 @@ def test_aachen_has_the_papers_numbers_beside_empty_cells() -> None:
         row(condition="day", matcher="loftr", **{"base pose": None, "core pose": None}),
     ]
     printed = aachen_table(["loftr", "daisy"], rows, "ransac").rows
-    assert printed[1] == ["LoFTR, paper", "day", "core", 86.9, 92.0, 95.1, None, 824]
-    assert printed[2] == ["LoFTR, paper", "night", "base", 65.4, 83.2, 91.6, None, 191]
-    assert printed[4] == ["loftr, x", "day", "base", None, None, None, 1, 2]
+    by = [None, "NetVLAD, top 50"]
+    assert printed[1][:6] == ["LoFTR, paper", "day", "core", 86.9, 92.0, 95.1]
+    assert printed[1][6:] == [None, 824, 41200, *by]
+    assert printed[2][:6] == ["LoFTR, paper", "night", "base", 65.4, 83.2, 91.6]
+    assert printed[2][6:] == [None, 191, 9550, *by]
+    assert printed[4][:8] == ["loftr, x", "day", "base", None, None, None, 1, 2]
+    assert printed[4][8:] == [10, 3.0, "by hand"]
     assert len(printed) == 6  # the paper has no daisy
     assert set(paper.AACHEN) == set(paper.MATCHERS)
 
@@ -224,7 +232,10 @@ def test_aachen_end_to_end(pool: Workers, tmp_path: Path) -> None:
     assert rows["query/day/blank.png"]["reason"].startswith("no matches")
     assert rows["query/night/n.png"]["reason"] == "no image of the map was retrieved"
     table = stored["tables"][0]["rows"]
-    assert table[0] == ["daisy, aachen", "day", "base", None, None, None, 1, 2]
+    assert table[0][:8] == ["daisy, aachen", "day", "base", None, None, None, 1, 2]
+    assert table[0][8:] == [3, 12.0, "pairs-query-netvlad50"]
+    formed = "3 image pairs of 4 queries by pairs-query-netvlad50, images at 1180 × 896"
+    assert formed in done.stdout
 
 
 def test_all_runs_what_a_map_allows(
@@ -262,7 +273,7 @@ def test_what_cannot_be_localised_is_one_sentence(
         usable(study.on([tmp_path]).options, BENCHES["localisation"])
     with pytest.raises(InputError, match=r"camera pose must be one of .*'gc-ransac'"):
         localisation(study.changed(estimator="gc-ransac"))
-    with pytest.raises(InputError, match="no shipped calibration of loftr"):
+    with pytest.raises(InputError, match="no true errors to fit loftr's law to"):
         localisation(study.changed(matchers=("loftr",)))
     strange = write_aachen(tmp_path / "strange")
     (strange / "pairs" / RETRIEVAL).write_text("query/day/q.png db/gone.png\n")
@@ -283,3 +294,54 @@ def test_a_mapped_image_that_is_gone_is_named(study: Study, tmp_path: Path) -> N
     (root / "images" / "b.png").unlink()
     with pytest.raises(FileError, match=r"There is no image .*b\.png"):
         localisation(study.changed(data=[root]))
+
+
+# -- as hloc does it
+
+
+def test_images_keep_their_orientation_at_the_papers_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def matcher(image0, image1):
+        seen.extend(image.shape[1::-1] for image in (image0, image1))
+        return SyntheticMatcher().match(np.eye(3), count=20)[0]
+
+    monkeypatch.setattr(match_cache, "_matcher", lambda setup: matcher)
+    for name, shape in (("tall.png", (64, 48)), ("wide.png", (48, 64))):
+        write_png(tmp_path / name, np.zeros(shape, np.uint8))
+    pair = Pair(name="p", image0=tmp_path / "wide.png", image1=tmp_path / "tall.png")
+    setup = Setup(matcher="xfeat-star", size=paper.AACHEN_SIZE, upright=True)
+    job = Job(pair=pair, setup=setup, cache=tmp_path / "c", fingerprint="x")
+    done = match_cache.export(job)
+    assert seen == [(1180, 896), (896, 1180)]
+    assert done.sizes == ((64, 48), (48, 64))
+    plain = replace(job, setup=replace(setup, upright=False))
+    assert match_cache._file(plain) != match_cache._file(job)
+
+
+def test_hlocs_formation_leaves_the_querys_point_where_it_was() -> None:
+    """A keypoint 1 px beside the match: only compensated does the point follow."""
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=200, seed=3)
+    matches = replace(matches, side=np.array(0))
+    seen, world = matches.target[:1] + np.array([[1.0, 0.0]]), np.zeros((1, 3))
+    as_hloc = lift(matches, seen, world, compensate=False)
+    moved = lift(matches, seen, world, compensate=True)
+    np.testing.assert_allclose(as_hloc.points, matches.source[:1])
+    assert np.abs(moved.points - matches.source[:1]).max() > 0.5
+
+
+def test_the_users_own_map_takes_the_place_of_the_one_that_is_there(
+    pool: Workers, tmp_path: Path
+) -> None:
+    root = write_aachen(tmp_path / "aachen")
+    own = tmp_path / "sfm_daisy"
+    (root / "3D-models" / "aachen_v_1_1").rename(own)
+    options = Options(data=[root], cache=tmp_path / "c", maps={"daisy": own})
+    outcome = localisation(Study(options, pool))
+    assert any("the map sfm_daisy; inliers within 12 px" in n for n in outcome.notes)
+    posed = [row for row in outcome.rows if row["base pose"] is not None]
+    assert [row["query"] for row in posed] == ["query/day/q.png"]
+    with pytest.raises(FileError):
+        localisation(Study(replace(options, maps={}), pool))

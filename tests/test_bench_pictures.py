@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from semisure.bench import paper
-from semisure.bench.figures import draw, rendered
+from semisure.bench.figures import MAX_AREA, draw, rendered
 from semisure.bench.native_files import read_native
 from semisure.bench.options import Options
 from semisure.bench.outcome import EllipsePanel, MatchPanel, Panel, Radar
@@ -223,3 +223,59 @@ def test_every_kind_of_panel_is_drawn_the_same_each_time() -> None:
     assert len(draw(panels).axes) >= 5
     single = draw(panels[:2], columns=1)
     assert single.get_figheight() > single.get_figwidth()
+
+
+def test_the_area_of_a_marker_is_in_proportion_to_its_pairs() -> None:
+    names = ["<1", "1-3", ">=3"]
+    panel = Panel(
+        title="",
+        xlabel="e0",
+        ylabel="%",
+        lines={"a": (names, np.array([10.0, 20.0, np.nan]))},
+        counts={"a": np.array([40.0, 10.0, 0.0])},
+    )
+    axes = draw([panel]).axes[0]
+    (dots,) = axes.collections
+    np.testing.assert_allclose(dots.get_sizes() / MAX_AREA, [1.0, 0.25, 0.0])
+    assert [label.get_text() for label in axes.get_xticklabels()] == names
+
+
+def test_initial_draws_its_pairs_as_areas(study: Study) -> None:
+    panel = of_study("initial", study).figures["initial"][0]
+    assert isinstance(panel, Panel)
+    assert panel.counts["daisy, core"].sum() == 2
+
+
+def test_the_papers_palette_is_green_to_red_with_grey_below() -> None:
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=3, seed=0)
+    image = np.full((480, 640), 200, np.uint8)
+    panel = MatchPanel(
+        title="m",
+        image0=image,
+        image1=image,
+        matches=matches,
+        expected=np.array([0.3, 30.0, 5.0]),
+        palette="paper",
+        grey=np.array([False, False, True]),
+    )
+    lines = draw([panel]).axes[0].collections[0].get_colors()
+    grey, red, green = lines  # from below: grey, then the least certain
+    assert np.ptp(grey[:3]) == 0
+    assert grey[3] < 0.5
+    assert red[0] > 0.8 > 0.2 > red[1]
+    assert green[1] > 0.5 > 0.2 > green[0]
+
+
+def test_outliers_are_grey_only_in_the_papers_palette(study: Study) -> None:
+    ours = of_study("qualitative", study).figures["qualitative_set"][0]
+    asked = of_study("qualitative", study.changed(palette="paper"))
+    theirs = asked.figures["qualitative_set"][0]
+    assert isinstance(ours, MatchPanel)
+    assert isinstance(theirs, MatchPanel)
+    assert (ours.palette, ours.grey) == ("semisure", None)
+    assert theirs.grey is not None
+    # Everything moves by 4 px: what lies within 3 px of the model is no outlier.
+    moved = theirs.matches.target - theirs.matches.source - np.array([4.0, 0.0])
+    far = np.linalg.norm(moved, axis=1) > 4.5
+    assert theirs.grey[far].all()
+    assert not theirs.grey[np.linalg.norm(moved, axis=1) < 1.5].any()

@@ -160,7 +160,11 @@ def test_a_list_with_depth_end_to_end(
     write_outcome("relative", options, outcome, tmp_path)
     stored = json.loads((tmp_path / "relative.json").read_text())
     assert stored["settings"]["size"] is None  # as they are
-    assert stored["tables"][0]["rows"][0][:3] == ["MegaDepth-1500, paper", "base", 8.06]
+    assert stored["tables"][0]["rows"][0][:3] == [
+        "EfficientLoFTR, MegaDepth-1500, paper",
+        "base",
+        8.06,
+    ]
     for name in ("relative.txt", "relative_rows.csv", "relative.png", "relative.svg"):
         assert (tmp_path / name).is_file()
 

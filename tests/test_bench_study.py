@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bench_trees import texture
+from bench_trees import add_sequence, texture, write_scene
 from semisure.bench import BENCHES
 from semisure.bench.data import LIST_PAIRS, pairs_of, usable
 from semisure.bench.options import Options
@@ -32,17 +32,6 @@ from semisure.io.images import read_image, write_png
 
 SIZE = (160, 120)
 LAWS = ("daisy", "daisy-faithful")  # files that the bench calibration writes
-
-
-def add_sequence(folder: Path, seed: int) -> None:
-    """A photo and the same moved by 5 px to the right."""
-    folder.mkdir(parents=True)
-    grey = texture(seed)
-    H = np.array([[1, 0, 5.0], [0, 1, 0], [0, 0, 1]])
-    write_png(folder / "1.png", grey.astype(np.uint8))
-    moved = cv2.warpPerspective(grey, H, (320, 240))
-    write_png(folder / "2.png", moved.astype(np.uint8))
-    np.savetxt(folder / "H_1_2", H)
 
 
 @pytest.fixture
@@ -243,7 +232,8 @@ def test_calibration_on_another_data_set(
     planar, thermal = find_sets(root)
     study = study_of(pool, tmp_path, thermal, calibrate_on=planar)
     outcome = of_study("homography", study)
-    assert "daisy: calibrated on 2 pairs of planar." in outcome.notes
+    asked = "daisy: calibrated on 2 pairs of planar at 1280 × 960 by newton."
+    assert asked in outcome.notes
     with pytest.raises(InputError, match="another folder than --data"):
         study_of(pool, tmp_path, planar, calibrate_on=planar)
 
@@ -271,42 +261,9 @@ def test_calibrations_fitted_to_data_are_files_that_commands_take(
     ) in of_study("homography", again).notes
 
 
-def write_megadepth(root: Path, scene: str, size: tuple[int, int]) -> None:
-    """Two views of a wall 4 m away, 0.25 m apart, in MegaDepth's own layout."""
-    h5py = pytest.importorskip("h5py")
-    width, height = size
-    folder = root / "Undistorted_SfM" / scene / "images"
-    depths = root / "phoenix" / "S6" / scene
-    for path in (folder, depths, root / "scene_info"):
-        path.mkdir(parents=True, exist_ok=True)
-    K = np.array([[80.0, 0, width / 2], [0, 80.0, height / 2], [0, 0, 1]])
-    # 0.25 m at 4 m and 80 px: the wall moves by 5 px.
-    add_sequence(root / "photos" / scene, int(scene))
-    infos = np.empty(1, dtype=object)
-    infos[0] = ((0, 1), 0.8, np.zeros(3))
-    poses = [np.eye(4), np.eye(4)]
-    poses[1][0, 3] = 0.25
-    names, files = [], []
-    for k in (0, 1):
-        photo = read_image(root / "photos" / scene / f"{k + 1}.png")
-        write_png(folder / f"{k}.png", photo)
-        names.append(f"Undistorted_SfM/{scene}/images/{k}.png")
-        files.append(f"phoenix/S6/{scene}/{k}.h5")
-        with h5py.File(root / files[-1], "w") as file:
-            file["depth"] = np.full((height, width), 4.0, np.float32)
-    np.savez(
-        root / "scene_info" / f"{scene}_0.1_0.7.npz",
-        image_paths=np.array(names, dtype=object),
-        depth_paths=np.array(files, dtype=object),
-        intrinsics=np.array([K, K]),
-        poses=np.array(poses),
-        pair_infos=infos,
-    )
-
-
 def test_megadepth_from_its_index_to_true_errors(pool: Workers, tmp_path: Path) -> None:
     for scene in ("0001", "0002"):
-        write_megadepth(tmp_path / "mega", scene, (320, 240))
+        write_scene(tmp_path / "mega", scene)
     root = tmp_path / "mega"
     assert find_sets(root) == [root]
     pairs = read_pairs(root)

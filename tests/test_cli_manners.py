@@ -163,7 +163,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("semisure calibrate --matcher loftr-", ["loftr-indoor", "loftr-indoor-new"]),
         ("semisure match a.jpg b.jpg -e m", ["magsac++"]),
         ("semisure localize --estimator pose", ["poselib"]),
-        ("semisure refit --method core", ["core", "core+"]),
+        ("semisure refit --method core", ["core", "core+", "core-guarded"]),
         ("semisure match --device c", ["cpu", "cuda"]),
         ("semisure match --model e", ["essential"]),
         ("semisure match -c xfeat-star-f", ["xfeat-star-faithful"]),

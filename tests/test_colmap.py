@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +169,10 @@ def test_matches_there_and_back(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py", reason="needs the extra store")
     path = tmp_path / "m.h5"
     matches, _ = SyntheticMatcher().match(np.eye(3), count=20)
-    hloc.write_matches(path, "query/a.jpg", "db/b.jpg", matches)
+    cell = np.tile(np.array([[4.0, 0, 9], [0, 4, 9]]), (20, 1, 1))
+    plain, matches = matches, replace(matches, cell=cell)
+    hloc.write_matches(path, "query/a.jpg", "db/b.jpg", plain)
+    assert hloc.read_matches(path, "query/a.jpg", "db/b.jpg").cell is None
     hloc.write_matches(path, "query/a.jpg", "db/b.jpg", matches)  # replaces
     with h5py.File(path) as file:  # as hloc finds them
         group = file["query-a.jpg/db-b.jpg"]
@@ -180,6 +184,7 @@ def test_matches_there_and_back(tmp_path: Path) -> None:
         turned = back.swapped() if names[0] == "db/b.jpg" else back
         assert np.array_equal(turned.source, matches.source)
         assert np.array_equal(turned.fine_std, matches.fine_std)
+        assert np.array_equal(turned.cell, cell)
         assert turned.side.tolist() == matches.side.tolist()
         assert turned.source_size == matches.source_size
     assert not hloc.has_matches(path, "query/a.jpg", "db/c.jpg")

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 import network_parity as parity  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.matchers._comatch_net import CoMatchNet, _windows  # noqa: E402
+from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.matchers.comatch import CoMatch, cues, extra_cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
@@ -83,6 +84,11 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
         extras["covisibility"].shape == extras["source_std"].shape == (len(matches), 2)
     )
     assert matches.fine_window == pytest.approx(8 * (163 / 160 + 99 / 96) / 2)
+    grid = (matches.cell[:, :, 2] + 0.5) / np.array([163 / 160, 99 / 96]) / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    # From the outermost pixel, 3.5 px from the middle, a step of at most 1 px.
+    away = np.abs(matches.target - matches.cell[:, :, 2])
+    assert (away <= 4.5 * np.array([163 / 160, 99 / 96]) + 1e-9).all()
     for points, size in ((matches.source, (101, 150)), (matches.target, (163, 99))):
         assert (points > 10).all()
         assert (points < np.array(size) - 10).all()
@@ -116,3 +122,12 @@ def test_wrong_images_and_checkpoints_get_one_sentence(
     path = parity.save_seeded(tmp_path / "wrong.ckpt", "comatch", **{name: None})
     with pytest.raises(FileError, match=f"lacks the tensor {name}"):
         CoMatch(weights=path)
+
+
+def test_the_clock_counts_both_cues(checkpoint: Path) -> None:
+    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
+    before = seconds_on_cues()
+    CoMatch(weights=checkpoint, threshold=0.001)(*parity.photo_pair())
+    after = seconds_on_cues()
+    assert after["coarse"] > before["coarse"]
+    assert after["fine"] > before["fine"]

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 import network_parity as parity  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.matchers._edm_net import TRAINING_ONLY, EdmNet  # noqa: E402
+from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.matchers.edm import Edm, cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
@@ -90,6 +91,9 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
     cells = (fixed + 0.5) / scale[1 - matches.side] / 8
     assert np.abs(cells - np.round(cells)).max() < 1e-9
     assert matches.fine_window == pytest.approx(8 * scale[matches.side].mean(axis=1))
+    grid = (matches.cell[:, :, 2] + 0.5) / scale[matches.side] / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    assert matches.in_cell(matches.refined).all()  # offsets reach the edges, no further
     native = extras["native_scale"]
     assert native.shape == matches.fine_std.shape
     assert (native > 0).all()
@@ -112,3 +116,12 @@ def test_wrong_images_and_checkpoints_get_one_sentence(
     path = parity.save_seeded(tmp_path / "wrong.ckpt", "edm", **{name: torch.zeros(3)})
     with pytest.raises(FileError, match=r"x_head\.1\.bias in the shape \(3,\)"):
         Edm(weights=path)
+
+
+def test_the_clock_counts_both_cues(checkpoint: Path) -> None:
+    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
+    before = seconds_on_cues()
+    Edm(weights=checkpoint, threshold=0.001)(*parity.photo_pair())
+    after = seconds_on_cues()
+    assert after["coarse"] > before["coarse"]
+    assert after["fine"] > before["fine"]

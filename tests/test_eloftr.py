@@ -15,6 +15,7 @@ from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import eloftr as e  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
+from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
 
@@ -265,6 +266,12 @@ def test_any_size_is_mapped_back_to_its_own_pixels(weights: Path) -> None:
     for points, size in ((matches.source, (101, 150)), (matches.target, (170, 90))):
         assert (points > -0.5).all()
         assert (points < np.array(size) - 0.5).all()
+    # 170 × 90 px are seen as 160 × 96.
+    scale = np.array([170 / 160, 90 / 96])
+    grid = (matches.cell[:, :, 2] + 0.5) / scale / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    away = np.abs(matches.target - matches.cell[:, :, 2])
+    assert (away <= 4.5 * scale + 1e-9).all()
     assert isinstance(load_matcher("eloftr", weights=weights), Matcher)
 
 
@@ -277,3 +284,12 @@ def test_what_is_wrong_gets_one_sentence(weights: Path, tmp_path: Path) -> None:
         e.EfficientLoFTR(weights=bad)
     with pytest.raises(InputError, match="fine_stages must be one of both, second"):
         e.EfficientLoFTR(weights=weights, fine_stages="first")
+
+
+def test_the_clock_counts_both_cues(weights: Path) -> None:
+    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
+    before = seconds_on_cues()
+    e.EfficientLoFTR(weights=weights, threshold=0.0)(texture(96, 96), texture(96, 96))
+    after = seconds_on_cues()
+    assert after["coarse"] > before["coarse"]
+    assert after["fine"] > before["fine"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +180,16 @@ def test_no_matches_can_be_written(matches: Matches, tmp_path: Path, suffix) -> 
     path = tmp_path / f"none{suffix}"
     save_matches(matches.take(slice(0)), path, weight=np.zeros(0))
     assert len(load_matches(path, size=(640, 480))) == 0
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+def test_cells_are_kept_where_there_are_any(
+    matches: Matches, tmp_path: Path, suffix: str
+) -> None:
+    some = matches.take(slice(3))
+    cell = np.arange(18.0).reshape(3, 2, 3) + np.array([[9.0, 0, 0], [0, 0, 0]])
+    path = tmp_path / f"pair{suffix}"
+    save_matches(replace(some, cell=cell), path)
+    np.testing.assert_allclose(load_matches(path).cell, cell, rtol=1e-15)
+    save_matches(some, path)  # as every file was before
+    assert load_matches(path).cell is None

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 import network_parity as parity  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.matchers._gim_net import GimNet  # noqa: E402
+from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.matchers.gim import WEIGHTS, GimLoFTR, cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
@@ -52,7 +53,13 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
     assert seen.min() >= 16
     assert matches.fine_std.min() > 0
     # 163 × 99 px are seen as 128 × 80.
-    assert matches.fine_window == pytest.approx(8 * (163 / 128 + 99 / 80) / 2)
+    scale = np.array([163 / 128, 99 / 80])
+    assert matches.fine_window == pytest.approx(8 * scale.mean())
+    # The cell is 8 px of the view, about a point of its grid.
+    np.testing.assert_allclose(matches.cell[0, :, :2], np.diag(4 * scale))
+    grid = (matches.cell[:, :, 2] + 0.5) / scale / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    assert matches.in_cell(matches.target).all()
 
 
 def test_no_matches_is_an_answer(checkpoint: Path) -> None:
@@ -79,3 +86,12 @@ def test_other_checkpoints_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=f"lacks the tensor {name}"):
         GimLoFTR(weights=path)
     assert "research" in WEIGHTS.licence
+
+
+def test_the_clock_counts_both_cues(checkpoint: Path) -> None:
+    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
+    before = seconds_on_cues()
+    GimLoFTR(weights=checkpoint, threshold=0.01)(*parity.photo_pair())
+    after = seconds_on_cues()
+    assert after["coarse"] > before["coarse"]
+    assert after["fine"] > before["fine"]

@@ -16,6 +16,7 @@ kornia = pytest.importorskip(
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
+from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.matchers.loftr import LoFTR  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
@@ -70,6 +71,14 @@ def own_matches(model, image0: Image, image1: Image, threshold: float):
     return {name: t.numpy() for name, t in out.items()}, seen
 
 
+def check_cells(matches) -> None:
+    """Cells of 8 px about the grid's points; the window ends at their edges."""
+    grid = (matches.cell[:, :, 2] + 0.5) / 8
+    assert np.abs(grid - np.round(grid)).max() < 1e-9
+    assert (matches.cell[:, :, :2] == 4.0 * np.eye(2)).all()
+    assert matches.in_cell(matches.target).all()
+
+
 @pytest.mark.parametrize("swap", [False, True])
 @pytest.mark.parametrize("threshold", [0.0, 0.01])
 def test_matches_are_the_librarys_own(
@@ -86,6 +95,8 @@ def test_matches_are_the_librarys_own(
     assert matches.confidence == pytest.approx(own["confidence"], abs=1e-5)
     assert (matches.side == 1).all()
     assert (matches.fine_window == 8.0).all()
+    if len(matches):
+        check_cells(matches)
 
 
 def test_cues_are_those_of_the_whole_matrices(weights: Path) -> None:
@@ -162,3 +173,12 @@ def test_what_is_wrong_gets_one_sentence(tmp_path: Path, weights: Path) -> None:
         loftr(np.zeros((20, 300), np.uint8), IMAGES[0])
     with pytest.raises(InputError, match="daisy is not a network: it takes no weights"):
         load_matcher("daisy", weights=weights)
+
+
+def test_the_clock_counts_both_cues(weights: Path) -> None:
+    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
+    before = seconds_on_cues()
+    LoFTR(weights=weights, threshold=0.0)(*IMAGES)
+    after = seconds_on_cues()
+    assert after["coarse"] > before["coarse"]
+    assert after["fine"] > before["fine"]

@@ -58,6 +58,17 @@ def test_random_views_are_matched_to_a_fraction_of_a_pixel(pairs) -> None:
     assert (errors < 3).mean() > 0.8
 
 
+def test_the_chosen_cell_holds_most_true_points(pairs) -> None:
+    """Fewer than are within 8 px: the cell is 8 px wide, wherever it lies."""
+    held = np.concatenate([m.in_cell(m.refined - r) for m, r in pairs])
+    near = np.concatenate([np.abs(r).max(axis=1) <= m.fine_window for m, r in pairs])
+    assert 0.6 < held.mean() < near.mean() < 1.0
+    # A quarter turn leaves a cell square: its area is that of 8 × 8 px of the frame.
+    for matches, _ in pairs:
+        area = 4 * np.abs(np.linalg.det(matches.cell[:, :, :2]))
+        assert np.ptp(area) < 1e-9 * area[0]
+
+
 def test_targets_are_not_biased(pairs) -> None:
     r = np.concatenate([r for _, r in pairs])
     near = r[np.abs(r).max(axis=1) < 3]
@@ -169,6 +180,7 @@ def test_identical_images_match_themselves(photo: Image, daisy: Matcher) -> None
     assert moved.mean() < 0.08
     spread = matches.fine_std.mean(axis=1)
     assert np.median(spread[moved]) > 2 * np.median(spread[~moved])
+    assert matches.in_cell(matches.source).mean() > 0.98
 
 
 def test_wrong_images_and_settings_get_one_sentence(daisy: Matcher) -> None:

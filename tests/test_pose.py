@@ -169,7 +169,11 @@ def test_every_weight_of_the_ablation_runs(method) -> None:
     start = estimate_pose(matches, CAMERA, "magsac++")
     result = refit_pose(matches, CAMERA, CALIBRATION, start, method=method)
     assert result.reason is None
-    if method not in ("uniform", "confidence", "fine-std"):  # no outlier is let go
+    if method not in (
+        "uniform",
+        "confidence",
+        "fine-std-blind",
+    ):  # no outlier is let go
         assert se3.errors(result.model, truth)[0] < 0.05
 
 
@@ -218,12 +222,12 @@ def test_points_behind_the_camera_have_no_weight() -> None:
         assert not result.weight[:50].any()
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
 def test_too_few_matches_keep_the_start(count: int) -> None:
     matches, truth = scene(9, 10)
     few = matches.take(np.arange(count))
     result = refit_pose(few, CAMERA, CALIBRATION, truth)
-    assert result.reason == f"{count} matches are too few, a pose needs 3"
+    assert result.reason.startswith(f"{count} matches are too few to refit a pose")
     assert np.array_equal(result.model, truth)
     law = error_law(few, CALIBRATION)
     expected = mixture.log_density(

@@ -176,7 +176,7 @@ def test_every_method_refits_from_an_estimate_and_from_a_matrix(
         assert result.model is not None
         assert result.weight.shape == (len(matches),)
         assert result.method == method
-        bound = 100 if method in ("uniform", "confidence", "fine-std") else 1
+        bound = 100 if method in ("uniform", "confidence", "fine-std-blind") else 1
         assert corner_error(result.model, truth, matches.source_size) < bound
 
 
@@ -272,7 +272,7 @@ def test_a_weight_that_is_none_of_one_step_is_refused(
 ) -> None:
     """Misspelt, it gave another weight; and core+ has more steps than one."""
     residual = np.zeros((len(matches), 2))
-    with pytest.raises(InputError, match="one of core, uniform, binary, huber,"):
+    with pytest.raises(InputError, match="one of core, core-guarded, uniform, binary"):
         weights.one_step_weight(method, matches, calibration, residual, None)
 
 
@@ -312,4 +312,4 @@ class TestWeights:
         m = np.array([0.2, 0.9])
         assert weights.coarse_confidence(m) is m
         std = np.array([[1.0, 3.0], [0.0, 0.0]])
-        assert weights.raw_fine_std(std).tolist() == pytest.approx([0.2, 1e4])
+        assert weights.inverse_fine_variance(std).tolist() == pytest.approx([0.2, 1e4])

@@ -15,6 +15,7 @@ from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry import epipolar
 from semisure.geometry.rotations import rotation
+from semisure.io.files import load_calibration
 from semisure.metrics import pose_error_deg
 from semisure.mixture import coarse_failure
 from semisure.refit import RELATIVE_METHODS, refit_relative
@@ -336,3 +337,30 @@ def test_ours_gains_on_real_images_from_plain_ransac() -> None:
     assert middle["core+"] < 0.2
     assert middle["core+"] < 0.5 * middle["base"]
     assert middle["core+"] < 0.5 * middle["core"]
+
+
+# -- pure rotations, and few matches
+
+
+@pytest.mark.parametrize("name", ["", "daisy", "xfeat-star"])
+@pytest.mark.parametrize("count", [20, 50, 200])
+def test_a_pure_rotation_has_no_direction_of_translation(name: str, count: int) -> None:
+    """Coarse failures along the lines are no parallax, however few the matches are."""
+    law = load_calibration(name) if name else EXAMPLE_CALIBRATION
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        turn = rng.normal(size=3)
+        turn *= np.radians(rng.uniform(2, 15)) / np.linalg.norm(turn)
+        H = K @ rotation(turn) @ np.linalg.inv(K)
+        matches, _ = SyntheticMatcher(law).match(H, count=count, seed=seed)
+        start = estimate_relative(matches, K, K, "ransac")
+        refit = refit_relative(matches, law, start, K, K)
+        assert refit.reason is not None, seed
+
+
+def test_a_handful_of_matches_is_too_few_to_check_a_pose_by() -> None:
+    truth = np.column_stack([np.eye(3), [1.0, 0, 0]])
+    matches, _ = SyntheticMatcher().match_views(truth, K, count=9)
+    refit = refit_relative(matches, EXAMPLE_CALIBRATION, truth, K, K)
+    assert "too few to check the five parameters" in refit.reason
+    np.testing.assert_array_equal(refit.model, truth)

@@ -167,7 +167,8 @@ def test_too_few_and_unusable_photos_get_one_sentence(tmp_path: Path) -> None:
 def test_shipped_calibration_has_its_provenance() -> None:
     calibration = load_calibration("daisy")
     assert calibration.matcher == "daisy"
-    assert calibration.provenance["photos"] >= 100
+    assert calibration.provenance["numbers"]["photos"] >= 100
+    assert len(calibration.provenance["scenes"]) > 10
     with pytest.raises(FileError, match="No calibration of nobody ships with semisure"):
         load_calibration("nobody")
 

@@ -119,3 +119,40 @@ def test_calibration_without_spread_slope_has_no_knees() -> None:
         coarse_var_gain=(1, 1), fine_var_gain=(1, 1), spread_slope=0,
         doubt_slope=1, intercept=(-1, -2))  # fmt: skip
     assert flat.paper_symbols()["t_x"] is None
+
+
+CELLS = np.array([[[4.0, 0.0, 10.0], [0.0, 4.0, 20.0]]] * 3)
+
+
+def test_a_point_on_the_edge_of_a_cell_lies_in_it() -> None:
+    matches = Matches(**GOOD, cell=CELLS)
+    # The cell reaches from (6, 16) to (14, 24).
+    points = np.array([[14.0, 16.0], [14.1, 20.0], [10.0, 24.1]])
+    assert matches.in_cell(points).tolist() == [True, False, False]
+    assert Matches(**GOOD).in_cell(points) is None
+
+
+def test_a_turned_cell_is_no_box() -> None:
+    # By 45°: corners at (10 ± 4√2, 20) and (10, 20 ± 4√2), so at 5.6 but not at 5.7 px.
+    turned = CELLS.copy()
+    turned[:, :, :2] = 4.0 * np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)
+    points = np.array([[15.6, 20.0], [15.7, 20.0], [13.9, 23.9]])
+    assert Matches(**GOOD, cell=turned).in_cell(points).tolist() == [True, False, False]
+
+
+def test_cells_follow_their_matches() -> None:
+    cells = CELLS + np.arange(3.0)[:, None, None]
+    matches = Matches(**GOOD, cell=cells)
+    np.testing.assert_array_equal(matches.take(np.array([2, 0])).cell, cells[[2, 0]])
+    np.testing.assert_array_equal(matches.swapped().cell, cells)
+    np.testing.assert_array_equal(matches.shifted(np.ones((3, 2))).cell, cells)
+    assert Matches(**GOOD).take(slice(1)).cell is None
+
+
+def test_cells_without_an_area_are_named() -> None:
+    flat = CELLS.copy()
+    flat[1, :, 1] = 0.0
+    with pytest.raises(InputError, match=r"cell must have an area.*first: match 1"):
+        Matches(**GOOD, cell=flat)
+    with pytest.raises(InputError, match=r"cell must have shape \(3, 2, 3\)"):
+        Matches(**GOOD, cell=flat[:2])

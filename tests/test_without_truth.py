@@ -137,6 +137,18 @@ def test_errors_along_lines_are_larger_by_what_other_scenes_taught() -> None:
     assert np.array_equal(pack(wider), pack(plain))
 
 
+def test_scenes_that_err_more_across_exceed_it_less_along() -> None:
+    """Fine scales e^{0.6} times the teacher's, of which half is carried: 0.5 − 0.3."""
+    gain = tuple(np.exp(1.2) * np.array(EXAMPLE_CALIBRATION.fine_var_gain))
+    worse = replace(EXAMPLE_CALIBRATION, fine_var_gain=gain)
+    matched = [SyntheticMatcher(worse).match_views(P, K)[0] for P in views(3)]
+    pairs = [find_pair(matches, worse) for matches in matched]
+    along = replace(WIDE, along_fine=0.5, carry=0.5)
+    teacher = replace(EXAMPLE_CALIBRATION, pairs=along)
+    law, _ = fit_without_truth({"": pairs}, worse, along, taught_by=teacher)
+    assert law.pairs.along_fine == pytest.approx(0.2, abs=0.12)
+
+
 def test_a_located_law_keeps_its_location() -> None:
     """No line can tell a shift that all matches share: the start's is kept."""
     located = replace(EXAMPLE_CALIBRATION, location=(0.1, -0.05))

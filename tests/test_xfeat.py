@@ -62,6 +62,10 @@ def test_matches_are_the_librarys_own(random_weights: Path, images, swap: bool) 
         assert np.abs(matches.source - source).max() < 1e-4
         assert np.abs(matches.target - target).max() < 1e-4
     assert (matches.side == 0).all()
+    # Offsets run from −4 to 3 of the keypoint's own pixels.
+    assert matches.in_cell(matches.source).all()
+    sides = 2 * np.abs(matches.cell[:, 0, 0])
+    np.testing.assert_allclose(sides, matches.fine_window)
 
 
 @needs_weights

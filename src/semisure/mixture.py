@@ -13,7 +13,7 @@ matches, and works per axis on (n, 2) arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -155,6 +155,15 @@ def mixture_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
     fine, coarse = scales(cues, calibration)
     gate = tail_logit(cues, calibration)
     return ErrorLaw(fine, coarse, gate, location(cues, calibration))
+
+
+def ordered(law: ErrorLaw) -> ErrorLaw:
+    """The law with no coarse scale below the fine one of the same match and axis.
+
+    Where a sharp softmax makes it so, the posterior of coarse success would grow with
+    the residual. Held at the fine scale, it is 1 − α there, whatever the residual.
+    """
+    return replace(law, coarse_scale=np.maximum(law.coarse_scale, law.fine_scale))
 
 
 def log_density(law: ErrorLaw, residual: PerAxis) -> PerAxis:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import shutil
 import signal
 import sys
@@ -59,7 +60,10 @@ def _in_process(campaign: str, outcome: Outcome, seconds: float, seed: int) -> N
     process.start()
     theirs.close()
     try:
+        patience = 2 * SLOW.get(campaign, CASE_SECONDS) + 20  # with the imports
         while True:
+            if not ours.poll(patience):  # stuck in a library, deaf to alarms
+                process.kill()
             case, word, finding = json.loads(ours.recv_bytes())
             outcome.calls = case + 1
             outcome.words[word] += 1
@@ -81,6 +85,7 @@ def _in_process(campaign: str, outcome: Outcome, seconds: float, seed: int) -> N
 def _attack_for(
     pipe: Connection, campaign: str, case: int, seconds: float, seed: int
 ) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries chat about nonsense
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         word, finding = attack_once(campaign, case, seed)

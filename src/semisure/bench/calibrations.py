@@ -5,44 +5,25 @@ one. A law fitted with a location is never the paper's, not even without it: its
 parameters were fitted under another objective. Both laws are, in this order:
 
 * given as files, the paper's by ``--faithful`` if the other has a location;
-* fitted to the pairs of another folder, ``--calibrate-on``;
+* fitted to the pairs of another folder, ``--calibrate-on``: the paper's protocol;
+* fitted to the other sequences of the same data, if ``--cross-validate`` asks for it;
 * shipped with the matcher;
-* fitted to the other sequences of the same data.
+* cross-validated without being asked, and then each row of the table says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from semisure.bench.arms import Calibrations
-from semisure.bench.cross_validation import fold_of, outside, validated
-from semisure.bench.exported import Exported
 from semisure.bench.options import Options
-from semisure.bench.true_errors import with_truth
-from semisure.calibration import fit
 from semisure.errors import InputError
 from semisure.io.files import SHIPPED, load_calibration
-from semisure.types import Calibration, LawName, Matches, PerAxis
+from semisure.types import Calibration
 
 # After the name of a shipped law: its twin, fitted to the same pairs without location.
 FAITHFUL = "-faithful"
-
-
-def law_fitted_to(
-    exported: Sequence[Exported], *, law: LawName = "mixture", location: bool = False
-) -> Calibration:
-    """A calibration fitted to pairs with truth."""
-    return fit([with_truth(e) for e in exported], law=law, location=location)[0]
-
-
-def both_fitted_to(exported: Sequence[Exported]) -> Calibrations:
-    """The paper's law and ours fitted to the same pairs with truth."""
-    return _both([with_truth(e) for e in exported])
-
-
-def _both(truths: Sequence[tuple[Matches, PerAxis]]) -> Calibrations:
-    return Calibrations(fit(truths)[0], fit(truths, location=True)[0])
 
 
 def is_shipped(name: str) -> bool:
@@ -93,41 +74,48 @@ def shipped(matcher: str) -> Calibrations:
     return Calibrations(paper, ours)
 
 
-def cross_validated(exported: Sequence[Exported]) -> list[Calibrations]:
-    """Both laws for each pair, fitted to the sequences that do not hold it."""
-    fold = fold_of(exported)
-    truths = [with_truth(e) for e in exported]
-    places = sorted(set(fold.tolist()))
-    by_fold = {k: _both(outside(truths, fold, k)) for k in places}
-    return [by_fold[k] for k in fold.tolist()]
+Source = Literal["given", "held out", "cross-validated", "shipped"]
+
+
+def source_of(options: Options, matcher: str) -> Source:
+    """Where both laws of a matcher come from."""
+    if options.calibration is not None:
+        return "given"
+    if options.calibrate_on is not None:
+        return "held out"
+    if options.cross_validate or not is_shipped(matcher):
+        return "cross-validated"
+    return "shipped"
+
+
+def labelled(matcher: str, source: Source) -> str:
+    """The matcher's name for a row of a table; it says if the data were fitted to.
+
+    >>> labelled("daisy", "shipped"), labelled("edm", "cross-validated")
+    ('daisy', 'edm (law fitted on these data, cross-validated)')
+    """
+    if source == "cross-validated":
+        return f"{matcher} (law fitted on these data, cross-validated)"
+    return matcher
 
 
 def check_known(options: Options, matcher: str) -> None:
     """Raise if the calibrations would have to be fitted to data without truth."""
-    source = options.calibration or options.calibrate_on
-    if source is None and not is_shipped(matcher):
+    if source_of(options, matcher) == "cross-validated":
         raise InputError(
-            f"There is no shipped calibration of {matcher}, and a map has no true "
-            "errors to fit one to; give a file by --calibration, or other "
-            "data by --calibrate-on."
+            f"A map has no true errors to fit {matcher}'s law to; give a file by "
+            "--calibration, or other data by --calibrate-on, or leave out "
+            "--cross-validate where a calibration is shipped."
         )
 
 
-def chosen(
-    options: Options, matcher: str, exported: Sequence[Exported]
-) -> tuple[list[Calibrations], str]:
-    """The calibrations for each pair, and a sentence on where they are from."""
+def unfitted(options: Options, matcher: str) -> tuple[Calibrations, str]:
+    """Both laws where nothing is to be fitted, and where they are from."""
     if options.calibration is not None:
         calibrations, files = given(options, options.calibration)
-        return [calibrations] * len(exported), f"{matcher}: {files}."
-    if is_shipped(matcher):
-        remark = (
-            f"{matcher}: the shipped calibration, from random views of photos, and for "
-            "how pairs differ from scenes in depth."
-        )
-        return [shipped(matcher)] * len(exported), remark
+        return calibrations, f"{matcher}: {files}."
     remark = (
-        f"{matcher}: no shipped calibration; fitted on the other sequences "
-        f"({validated(exported)})."
+        f"{matcher}: the shipped calibration, from random views of photos, and for "
+        "how pairs differ from scenes in depth."
     )
-    return cross_validated(exported), remark
+    return shipped(matcher), remark

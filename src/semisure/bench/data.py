@@ -19,6 +19,7 @@ from semisure.datasets.layouts import (
     read_pairs,
     read_posed_pairs,
 )
+from semisure.datasets.megadepth import is_megadepth
 from semisure.datasets.subsets import evenly
 from semisure.errors import InputError
 from semisure.io.images import find_images
@@ -66,7 +67,9 @@ def _unusable(root: Path, entry: Entry) -> str:
         return "" if is_posed(root) else "no cameras"
     if entry.truth == "map":
         return "" if is_map(root) else "no map to localise in"
-    if planar or (is_posed(root) and has_depth(read_pairs(root))):
+    # Of MegaDepth's thousands of pairs one tells whether there is depth.
+    some = 1 if is_megadepth(root) else None
+    if planar or (is_posed(root) and has_depth(read_posed_pairs(root, limit=some))):
         return ""
     return "no depth, so the matches' true errors are unknown"
 
@@ -110,11 +113,12 @@ def _divides(options: Options, roots: Sequence[Path]) -> bool:
 
 
 def pairs_of(
-    options: Options, root: Path, *, min_angle_deg: float = 0.0
+    options: Options, root: Path, *, held_out: bool = False, min_angle_deg: float = 0.0
 ) -> Sequence[AnyPair]:
     """The pairs of a folder; a limit takes them evenly.
 
-    Only lists state the triangulation angle, so its bound applies to them alone.
+    Pairs `held_out` are to calibrate on. Only lists state the triangulation angle, so
+    its bound applies to them alone.
     """
     limit, views = options.limit, options.views
     drawn = options.seed, options.cache / "views"
@@ -124,7 +128,9 @@ def pairs_of(
     if limit is None and (root / "pairs.csv").is_file():
         limit = LIST_PAIRS
     if is_posed(root):
-        return evenly(read_posed_pairs(root, min_angle_deg=min_angle_deg), limit)
+        return read_posed_pairs(
+            root, limit=limit, held_out=held_out, min_angle_deg=min_angle_deg
+        )
     pairs = evenly(read_pairs(root), limit)
     return with_views(pairs, views, *drawn) if views else pairs
 

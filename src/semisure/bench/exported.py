@@ -27,7 +27,7 @@ class Exported:
     sizes: tuple[Size, Size]  # of the images before
     file: Path
     seconds: float  # of matching, when it was done
-    cue_seconds: float  # of these, on what only the cues need
+    cue_seconds: tuple[float, float]  # of these, on the cues: coarse and fine
     images: tuple[Path, Path]
     size: Size | None  # that they were brought to
 

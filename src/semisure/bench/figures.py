@@ -23,6 +23,7 @@ from semisure.report.plots import draw_ellipses, draw_matches, plain_text
 
 FEW = 30  # points of a line that are marked
 MAX_TICKS = 8
+MAX_AREA = 220.0  # square points, of the largest marker
 _PANEL_INCHES = (4.6, 3.6)
 
 
@@ -58,7 +59,15 @@ def _draw(figure: Figure, axes: Any, panel: AnyPanel) -> None:
         _draw_radar(axes, panel)
     elif isinstance(panel, MatchPanel):
         images = panel.image0, panel.image1
-        draw_matches(figure, axes, *images, panel.matches, panel.expected)
+        draw_matches(
+            figure,
+            axes,
+            *images,
+            panel.matches,
+            panel.expected,
+            palette=panel.palette,
+            grey=panel.grey,
+        )
         axes.set_title(plain_text(panel.title), fontsize=9)
     else:
         _draw_ellipses(figure, axes, panel)
@@ -82,7 +91,9 @@ def _draw_axes(axes: Any, panel: Panel) -> None:
     axes.set(xlabel=plain_text(panel.xlabel), ylabel=plain_text(panel.ylabel))
     axes.set_yscale(panel.yscale)
     first = next(iter(panel.lines.values()))[0]
-    if len(first) and isinstance(first[0], str):
+    if panel.counts:
+        _draw_areas(axes, panel)
+    elif len(first) and isinstance(first[0], str):
         _draw_bars(axes, panel)
     else:
         _draw_lines(axes, panel)
@@ -96,6 +107,18 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
         places = np.arange(len(x)) + (k - (len(panel.lines) - 1) / 2) * width
         axes.bar(places, y, width, label=plain_text(label))
         axes.set_xticks(np.arange(len(x)), labels=[plain_text(v) for v in x])
+
+
+def _draw_areas(axes: Any, panel: Panel) -> None:
+    """Lines over names, with markers whose areas are in proportion to the counts."""
+    largest = max(float(counts.max(initial=1.0)) for counts in panel.counts.values())
+    for label, (x, y) in panel.lines.items():
+        places = np.arange(len(x))
+        (line,) = axes.plot(places, y, linewidth=1, label=plain_text(label))
+        areas = MAX_AREA * panel.counts[label] / largest
+        axes.scatter(places, y, s=areas, color=line.get_color(), alpha=0.7)
+        axes.set_xticks(places, labels=[plain_text(v) for v in x], fontsize=8)
+    axes.axhline(0.0, color="0.5", linewidth=0.8, linestyle=":")
 
 
 def _draw_lines(axes: Any, panel: Panel) -> None:

@@ -18,27 +18,33 @@ from semisure.types import Calibration, PerMatch, Points, Points3, WorldMatches
 
 
 @lru_cache(maxsize=1)  # the queries that a worker is given are of one map in a row
-def map_of(root: Path) -> MapModel:
-    """The map in a folder."""
-    return read_map(root)
+def map_of(root: Path, own: Path | None) -> MapModel:
+    """The map in a folder, or the user's own."""
+    return read_map(root, own)
 
 
 def lifted(
-    root: Path,
+    model: MapModel,
     query: Query,
     exported: Sequence[Exported],
     calibration: Calibration | None = None,
+    *,
+    compensate: bool = False,
 ) -> WorldMatches:
     """The matches of a query to each mapped image, in the order of `query.mapped`.
 
-    A calibrated location is taken off them before they are lifted.
+    As hloc forms them, the query's point stays where the matcher put it; with
+    `compensate` it moves as far as the keypoint is from the match. A calibrated
+    location is taken off the matches before they are lifted.
     """
-    model, parts = map_of(root), []
+    parts = []
     for name, pair in zip(query.mapped, exported, strict=True):
         _check_size(query, pair.sizes[0])
         matches = pair.matches()
         seen = observed(model, name, pair.sizes[1], matches.target_size)
-        parts.append(lift(matches, *seen, calibration=calibration))
+        parts.append(
+            lift(matches, *seen, calibration=calibration, compensate=compensate)
+        )
     return WorldMatches.joined(parts)
 
 

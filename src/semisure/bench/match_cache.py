@@ -28,13 +28,15 @@ from semisure.bench.exported import (
     images_of,
     resizing,
 )
+from semisure.bench.row_cache import Call, Row, remembered
+from semisure.datasets.mtv import homography_by_depth
 from semisure.datasets.posed import PosedPair
 from semisure.errors import FileError
 from semisure.io.atomic import write_atomically
 from semisure.io.files import arrays_of, load_arrays
-from semisure.io.images import read_image, resized
+from semisure.io.images import Image, read_image, resized
 from semisure.matchers import load_matcher, refines_source
-from semisure.matchers._stopwatch import seconds_on_cues
+from semisure.matchers._stopwatch import seconds_on_cues, synchronise
 from semisure.types import Array, Matcher, Matrix3, Pair
 
 _DIGEST = "digest"
@@ -47,6 +49,7 @@ class Setup:
     matcher: str
     size: Size | None = (1280, 960)  # None: as they are
     query_first: bool = False  # image 0 is a query and must be the refined side
+    upright: bool = False  # the size is turned for images taller than wide
     max_side: int | None = None  # the matcher's limit, px; None: its own
     weights: Path | None = None
     device: str | None = None
@@ -76,14 +79,30 @@ def export(job: Job) -> Exported:
     return Exported(
         name=job.pair.name,
         group=group_of(job.pair),
-        truth=_truth(job.pair, to0, to1),
+        truth=_truth(_with_homography(job), to0, to1),
         sizes=(_size(stored["before"][0]), _size(stored["before"][1])),
         file=file,
         seconds=float(stored["seconds"]),
-        cue_seconds=float(stored["cue_seconds"]),
+        cue_seconds=(float(stored["cue_seconds"][0]), float(stored["cue_seconds"][1])),
         images=images_of(job.pair),
         size=job.setup.size,
     )
+
+
+def _with_homography(job: Job) -> AnyPair:
+    """The pair with the homography that its depth implies, if that is its truth."""
+    pair = job.pair
+    if isinstance(pair, Pair) or not pair.planar:
+        return pair
+    image0, image1 = images_of(pair)
+    row = remembered(Call(plane_of, pair, job.cache / "rows"))
+    H = np.array(row["H_01"])
+    return Pair(name=pair.name, image0=image0, image1=image1, H_01=H, group=pair.scene)
+
+
+def plane_of(pair: PosedPair) -> Row:
+    """The homography of a pair's depth, as a row that is kept."""
+    return {"H_01": homography_by_depth(pair).tolist()}
 
 
 def _size(width_height: Array) -> Size:
@@ -104,21 +123,30 @@ def _truth(pair: AnyPair, to0: Matrix3, to1: Matrix3) -> Matrix3 | PosedPair | N
 
 def _match(job: Job) -> dict[str, Array]:
     images = [read_image(path) for path in images_of(job.pair)]
-    size = job.setup.size
-    small = images if size is None else [resized(image, size) for image in images]
+    small = [_brought(image, job.setup) for image in images]
     matcher = _matcher(job.setup)
     start, cues = time.perf_counter(), seconds_on_cues()
     if _turned(job.setup):
         matches = matcher(small[1], small[0]).swapped()
     else:
         matches = matcher(small[0], small[1])
+    synchronise()
     seconds = time.perf_counter() - start
+    spent = seconds_on_cues()
     arrays = arrays_of(matches)
     arrays["before"] = np.array([image.shape[1::-1] for image in images])
     arrays["after"] = np.array([image.shape[1::-1] for image in small])
     arrays["seconds"] = np.array(seconds)
-    arrays["cue_seconds"] = np.array(seconds_on_cues() - cues)
+    arrays["cue_seconds"] = np.array([spent[k] - cues[k] for k in ("coarse", "fine")])
     return arrays
+
+
+def _brought(image: Image, setup: Setup) -> Image:
+    """The image at the size asked for."""
+    if setup.size is None:
+        return image
+    tall = setup.upright and image.shape[0] > image.shape[1]
+    return resized(image, setup.size[::-1] if tall else setup.size)
 
 
 def _turned(setup: Setup) -> bool:
@@ -148,6 +176,8 @@ def _file(job: Job) -> Path:
     }
     if _turned(setup):
         ingredients["turned"] = True
+    if setup.upright and setup.size is not None:
+        ingredients["upright"] = True
     text = json.dumps(ingredients, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
     return job.cache / setup.matcher / f"{key}.npz"

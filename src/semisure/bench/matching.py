@@ -17,7 +17,7 @@ def jobs(
     matcher: str,
     pairs: Sequence[tuple[AnyPair, Size | None]],
     *,
-    query_first: bool = False,
+    for_queries: bool = False,
 ) -> list[Job]:
     """A job for each pair at its size; None leaves the images as they are."""
     code = repr([fingerprint(matcher, options.weights), digest(room("io.images"))])
@@ -27,7 +27,8 @@ def jobs(
             setup=Setup(
                 matcher=matcher,
                 size=size,
-                query_first=query_first,
+                query_first=for_queries,
+                upright=for_queries,
                 max_side=options.max_side,
                 weights=options.weights,
                 device=options.device,

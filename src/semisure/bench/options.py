@@ -1,4 +1,4 @@
-"""What the user asked of a bench, and the two protocols of the paper."""
+"""What the user asked of a bench, and the protocols of the paper."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from semisure.calibration.fit_law import OPTIMISERS, Optimiser
+from semisure.datasets.megadepth import has_training_index
+from semisure.datasets.mtv import is_mtv
 from semisure.errors import InputError
 from semisure.estimators.settings import RansacSettings
 from semisure.matchers import check_name
+from semisure.report.palettes import PALETTES, Palette
 from semisure.types import as_choice
 
 Protocol: TypeAlias = Literal["hpatches", "mtv"]
@@ -19,6 +23,8 @@ THRESHOLDS: dict[Protocol, tuple[int, ...]] = {
     "hpatches": (1, 3, 5, 10),
     "mtv": (10, 30, 50, 100),
 }
+CALIBRATION_PAIRS = 200  # held-out pairs of MegaDepth,
+CALIBRATION_SIZE = (1280, 960)  # at this size, whatever a bench is judged on
 _THERMAL = ("mtv", "thermal")  # in the name of a folder
 
 
@@ -38,7 +44,13 @@ class Options:
     calibration: str | None = None  # a file; None: shipped, else cross-validated
     faithful: str | None = None  # the paper's law, where that file has a location
     calibrate_on: Path | None = None  # a data set to fit to instead
+    calibration_pairs: int = CALIBRATION_PAIRS  # of that data set
+    calibration_size: tuple[int, int] | None = None  # None: the paper's
+    cross_validate: bool = False  # fit to the other sequences of the same data
+    optimiser: Optimiser = "newton"  # powell: the paper's
     native: Mapping[str, Path] = field(default_factory=dict)  # folders, by matcher
+    maps: Mapping[str, Path] = field(default_factory=dict)  # COLMAP models, by matcher
+    palette: Palette = "semisure"  # of matches; paper: green to red, outliers grey
     cache: Path = Path("semisure-cache")
     limit: int | None = None  # at most so many pairs of a folder
     views: int = 0  # so many random views replace each second image; 0: keep it
@@ -61,18 +73,32 @@ class Options:
                 "--faithful goes with --calibration, whose place it takes in the "
                 "paper's arms; give both."
             )
-        if self.calibrate_on in self.data:
+        if self.calibration_pairs < 1:
+            raise InputError(
+                f"calibration_pairs must be at least 1, but is "
+                f"{self.calibration_pairs}."
+            )
+        as_choice("palette", self.palette, PALETTES)
+        as_choice("optimiser", self.optimiser, OPTIMISERS)
+        if self.cross_validate and (self.calibration or self.calibrate_on):
+            raise InputError(
+                "--cross-validate fits to the data themselves; leave out --calibration "
+                "and --calibrate-on, or leave it out."
+            )
+        # MegaDepth's test pairs and training scenes may share a folder.
+        apart = self.calibrate_on is None or has_training_index(self.calibrate_on)
+        if self.calibrate_on in self.data and not apart:
             raise InputError(
                 f"--calibrate-on must be another folder than --data, but both are "
                 f"{self.calibrate_on}."
             )
 
     def protocol_of(self, root: Path) -> Protocol:
-        """The protocol given, else that of the folder's name."""
+        """The protocol given, else that of the folder's name or layout."""
         if self.protocol is not None:
             return self.protocol
         thermal = any(word in root.name.lower() for word in _THERMAL)
-        return "mtv" if thermal else "hpatches"
+        return "mtv" if thermal or is_mtv(root) else "hpatches"
 
     def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
         """The usual settings with the user's seed and, if given, threshold."""

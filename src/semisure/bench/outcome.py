@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from semisure.io.images import Image
-from semisure.types import Matches, PerAxis, PerMatch, Points, Vector
+from semisure.report.palettes import Palette
+from semisure.types import Mask, Matches, PerAxis, PerMatch, Points, Vector
 
 Cell = str | int | float | None
 
@@ -62,6 +63,7 @@ class Panel:
     xscale: str = "linear"
     yscale: str = "linear"
     diagonal: bool = False  # draw y = x, where prediction equals observation
+    counts: Mapping[str, Vector] = field(default_factory=dict)  # areas of markers
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -82,6 +84,8 @@ class MatchPanel:
     image1: Image
     matches: Matches
     expected: PerMatch  # px
+    palette: Palette = "semisure"
+    grey: Mask | None = None  # matches without a colour
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

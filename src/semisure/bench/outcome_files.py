@@ -69,7 +69,8 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
         }
         for root in options.data
     }
-    settings["native"] = {label: str(path) for label, path in options.native.items()}
+    for key, folders in (("native", options.native), ("maps", options.maps)):
+        settings[key] = {label: str(path) for label, path in folders.items()}
     for key in ("cache", "weights", "calibrate_on"):
         settings[key] = None if settings[key] is None else str(settings[key])
     if not BENCHES[name].as_they_are:  # those say in their remarks what they took

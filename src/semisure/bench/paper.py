@@ -104,6 +104,8 @@ POSTERIOR_AUPRC = 0.951
 # Tab. 2 (tab:visual_localization): Aachen v1.1, top 50 of NetVLAD, PnP in RANSAC; share
 # of queries within 0.25 m 2°, 0.5 m 5°, 5 m 10° by day, base and CoRe, then by night.
 AACHEN_QUERIES = {"day": 824, "night": 191}
+AACHEN_SIZE = (1180, 896)  # of both images
+AACHEN_RETRIEVED = 50  # images for each query, by NetVLAD
 AACHEN: dict[str, dict[str, tuple[Row, Row]]] = {
     "loftr": {
         "day": ((85.3, 91.3, 94.5), (86.9, 92.0, 95.1)),
@@ -131,8 +133,9 @@ AACHEN: dict[str, dict[str, tuple[Row, Row]]] = {
     },
 }
 
-# Tab. of the supplement (tab:relative_pose): MegaDepth-1500, pose AUC at 1, 3, 5, 10°;
-# it names neither matcher nor estimator. The last two know depth and baseline.
+# Tab. of the supplement (tab:relative_pose): EfficientLoFTR, as all of the supplement
+# unless it says otherwise, on MegaDepth-1500, pose AUC at 1, 3, 5, 10°; no estimator is
+# named. The last two know depth and baseline.
 RELATIVE_PAIRS = 1500
 RELATIVE: dict[str, Row] = {
     "base": (8.06, 28.52, 41.81, 60.42),

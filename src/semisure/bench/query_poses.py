@@ -26,7 +26,9 @@ class Task:
     """One query with its matches to each mapped image."""
 
     root: Path  # of the map, which every worker reads once
+    own_map: Path | None  # a COLMAP model to take instead of the map that is there
     files: tuple[Path, ...]  # that the map is made of
+    retrieval: str  # by what the mapped images were proposed
     data: str
     query: Query  # its mapped images are all in the map
     exported: Sequence[Exported]  # in their order
@@ -46,11 +48,12 @@ def evaluate(task: Task) -> dict[str, Any]:
         "matcher": task.matcher,
         "estimator": task.estimator,
         "threshold_px": task.settings.threshold_px,
+        "retrieval": task.retrieval,
         "mapped": len(query.mapped),
         "reason": "no image of the map was retrieved",
     }
     if query.mapped:
-        closest = map_of(task.root).images[query.mapped[0]]
+        closest = map_of(task.root, task.own_map).images[query.mapped[0]]
         row["closest"] = _numbers(closest.pose)
         poses, details = poses_of(task)
         row |= details
@@ -61,9 +64,13 @@ def evaluate(task: Task) -> dict[str, Any]:
 
 
 def poses_of(task: Task) -> tuple[Poses, dict[str, Any]]:
-    """The pose by each arm, and details of the start that all share."""
-    ours = task.calibrations.ours
-    world = lifted(task.root, task.query, task.exported)
+    """The pose by each arm, and details of the start that all share.
+
+    Points are lifted as hloc does it, but for ``core+``: there the query's point
+    follows the keypoint.
+    """
+    ours, model = task.calibrations.ours, map_of(task.root, task.own_map)
+    world = lifted(model, task.query, task.exported)
     camera = task.query.camera.resized(world.size)
     start = estimate_pose(world, camera, task.estimator, task.settings)
     details = {
@@ -76,11 +83,12 @@ def poses_of(task: Task) -> tuple[Poses, dict[str, Any]]:
     core = refit_pose(world, camera, task.calibrations.paper, start, method="core")
     poses: Poses = {"base": start.model, "core": core.model}
     if ours.location is not None:
-        world = lifted(task.root, task.query, task.exported, ours)
-        unbiased, _ = without_bias(world, ours)
+        located = lifted(model, task.query, task.exported, ours)
+        unbiased, _ = without_bias(located, ours)
         shifted = estimate_pose(unbiased, camera, task.estimator, task.settings)
         poses[SHIFTED] = shifted.model
-    poses["core+"] = refit_pose(world, camera, ours, start.model).model
+    moved = lifted(model, task.query, task.exported, ours, compensate=True)
+    poses["core+"] = refit_pose(moved, camera, ours, start.model).model
     return poses, details
 
 

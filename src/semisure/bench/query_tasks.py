@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from semisure.bench.exported import Exported
+from semisure.bench import paper
+from semisure.bench.exported import Exported, Size
 from semisure.bench.query_poses import Task
 from semisure.bench.study import Study
 from semisure.datasets.localisation import (
@@ -14,6 +15,7 @@ from semisure.datasets.localisation import (
     map_files,
     read_all_queries,
     read_map,
+    retrieval_name,
 )
 from semisure.datasets.query_maps import Query, is_located
 from semisure.datasets.subsets import evenly
@@ -22,6 +24,11 @@ from semisure.estimators.settings import RansacSettings
 from semisure.types import Pair
 
 AACHEN_SETTINGS = RansacSettings(threshold_px=12.0)  # hloc's
+
+
+def size_for(study: Study, root: Path) -> Size | None:
+    """The size of images: the paper's for Aachen, as they are in other maps."""
+    return study.options.size or (None if is_located(root) else paper.AACHEN_SIZE)
 
 
 def settings_for(study: Study, root: Path) -> RansacSettings:
@@ -33,7 +40,8 @@ def tasks_of(
     study: Study, matcher: str, name: str, root: Path, settings: RansacSettings
 ) -> tuple[list[Task], str]:
     """The queries of a folder, and where the calibrations are from."""
-    queries = _queries(root, study.options.limit)
+    own = study.options.maps.get(matcher)
+    queries = _queries(root, own, study.options.limit)
     exported = _exported(study, matcher, root, queries)
     every = list(exported.values())
     calibrations, remark = study.calibrations(matcher, every)
@@ -43,8 +51,10 @@ def tasks_of(
         tasks.append(
             Task(
                 root=root,
+                own_map=own,
                 data=name,
-                files=map_files(root),
+                files=map_files(root, own),
+                retrieval=retrieval_name(root),
                 query=replace(query, mapped=mapped),
                 exported=[exported[query.name, n] for n in mapped],
                 calibrations=calibrations[0],
@@ -56,10 +66,10 @@ def tasks_of(
     return tasks, remark
 
 
-def _queries(root: Path, limit: int | None) -> list[Query]:
+def _queries(root: Path, own: Path | None, limit: int | None) -> list[Query]:
     """As many of each condition as the limit allows, with mapped images only."""
     listed = read_all_queries(root)
-    in_map = read_map(root).images
+    in_map = read_map(root, own).images
     return [
         replace(query, mapped=_those(query.mapped, in_map))
         for condition in dict.fromkeys(query.condition for query in listed)
@@ -87,9 +97,9 @@ def _exported(
         raise InputError(
             f"The map of {root} has none of the images retrieved for its queries."
         )
-    size = study.options.size
+    size = size_for(study, root)
     matched = study.matched(
-        matcher, [(pair, size) for pair in pairs.values()], query_first=True
+        matcher, [(pair, size) for pair in pairs.values()], for_queries=True
     )
     by_name = {one.name: one for one in matched}
     return {

@@ -4,7 +4,8 @@
 ``planar``          shipped, made from random views of flat photos
 ``shipped``         the matcher's default, which may know the scene
 ``given``           that of ``--calibration``
-``left out``        fitted to the other scenes of the data, and to views of photos
+``left out``        as the shipped one is made, from the other scenes of the data and
+                    views of photos; its numbers are ``planar``'s if that is shipped
 ``adapted``         that one after it has seen the geometry estimated from the pair
 ``without truth``   fitted to the scene's own pairs by what their lines can tell; how
                     errors along lines exceed those is ``left out``'s
@@ -17,12 +18,12 @@ A law that says how pairs differ has a second line, ``…, adapted``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from semisure.bench.calibrations import law_fitted_to
 from semisure.bench.exported import Exported
 from semisure.bench.interval_scores import NUMBERS, Scores, joined
+from semisure.bench.law_fits import FitTask, law_of
 from semisure.bench.scenes import scene_pair
 from semisure.bench.true_errors import with_truth
 from semisure.errors import FitError, InputError
@@ -30,7 +31,7 @@ from semisure.pipeline import refit_matches
 from semisure.pipeline.models import Kind
 from semisure.refit.pair_law import predictive_law
 from semisure.selfcal.found_pairs import FoundPair, find_pair
-from semisure.selfcal.scenes import fit_scenes
+from semisure.selfcal.scenes import fit_scenes, fit_spread, usable
 from semisure.selfcal.without_truth import fit_without_truth
 from semisure.types import Calibration, PairSpread
 from semisure.types.checks import within_px
@@ -47,15 +48,19 @@ class Lesson:
 
     scenes: Mapping[str, Sequence[Exported]]
     location: bool
+    planar: Calibration | None = None  # shipped, whose numbers are kept
 
 
 def learn(lesson: Lesson) -> Calibration:
-    """The law of many scenes, with how their pairs differ."""
+    """The law of many scenes, with how their pairs differ: as the shipped is made."""
     scenes = {
         name: [scene_pair(pair) for pair in pairs]
         for name, pairs in lesson.scenes.items()
     }
-    return fit_scenes(scenes, location=lesson.location)[0]
+    if lesson.planar is None:
+        return fit_scenes(scenes, location=lesson.location)[0]
+    spread = fit_spread(usable(scenes), lesson.planar)
+    return replace(lesson.planar, pairs=spread)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +71,7 @@ class Untold:
     views: Sequence[Exported]  # random views of photos, with their truth
     start: Calibration
     along: PairSpread
+    taught_by: Calibration | None  # the law that `along` is from
 
 
 def learn_without_truth(lesson: Untold) -> Calibration | None:
@@ -75,7 +81,11 @@ def learn_without_truth(lesson: Untold) -> Calibration | None:
     views = [with_truth(pair) for pair in lesson.views]
     try:
         return fit_without_truth(
-            {"": trusted}, lesson.start, lesson.along, views=views
+            {"": trusted},
+            lesson.start,
+            lesson.along,
+            taught_by=lesson.taught_by,
+            views=views,
         )[0]
     except InputError:
         return None
@@ -119,7 +129,7 @@ def evaluate(task: Task) -> dict[str, Any]:
 
 def _with_truth(task: Task) -> Calibration | None:
     try:
-        return law_fitted_to(task.pairs, location=task.location)
+        return law_of(FitTask(exported=task.pairs, location=task.location))
     except FitError:
         return None
 

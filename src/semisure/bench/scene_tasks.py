@@ -34,7 +34,7 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
     ready = _ready_laws(matcher, study.options.calibration)
     shipped = ready.get(SHIPPED)
     location = shipped is None or shipped.location is not None
-    learnt = _left_out_laws(study, matcher, scenes, location)
+    learnt = _left_out_laws(study, matcher, scenes, location, ready.get(PLANAR))
     untold = _laws_without_truth(study, matcher, scenes, learnt, ready)
     return [
         Task(
@@ -88,14 +88,18 @@ def _laws(
 
 
 def _left_out_laws(
-    study: Study, matcher: str, scenes: Sequence[Scene], location: bool
+    study: Study,
+    matcher: str,
+    scenes: Sequence[Scene],
+    location: bool,
+    planar: Calibration | None,
 ) -> dict[str, Calibration | None]:
     """For each scene the law of all others; None where there are none."""
     # Scenes that nothing is learnt from share one law.
     left = {s.name: s.name if s.name in s.learnt else "" for s in scenes}
     taught = {name: lessons(scenes, name) for name in dict.fromkeys(left.values())}
     names = [name for name, parts in taught.items() if parts]
-    tasks = [Lesson(taught[name], location) for name in names]
+    tasks = [Lesson(taught[name], location, planar) for name in names]
     laws = dict(zip(names, study.map(learn, tasks, f"Fitting, {matcher}"), strict=True))
     alone = [scene for scene, name in left.items() if name not in laws]
     if alone:
@@ -122,8 +126,8 @@ def _laws_without_truth(
     tasks = []
     for scene in scenes:
         other = left_out[scene.name]
-        shipped = along_for(matcher)[0]
-        along = shipped if other is None or other.pairs is None else other.pairs
-        tasks.append(Untold(scene.judged, views, start, along))
+        along = along_for(matcher)[0] if other is None else other.pairs
+        assert along is not None  # laws of scenes say how pairs differ
+        tasks.append(Untold(scene.judged, views, start, along, other))
     answers = study.map(learn_without_truth, tasks, f"Without truth, {matcher}")
     return {scene.name: law for scene, law in zip(scenes, answers, strict=True)}

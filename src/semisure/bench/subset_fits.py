@@ -13,6 +13,7 @@ from semisure.bench.exported import Exported, stored_matches
 from semisure.bench.law_scores import score
 from semisure.bench.true_errors import with_truth
 from semisure.calibration import fit
+from semisure.calibration.fit_law import Optimiser
 from semisure.estimators import estimate_homography
 from semisure.estimators.settings import RansacSettings
 from semisure.metrics import auc, corner_error
@@ -23,15 +24,25 @@ AUC_PX = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Judges:
+    """Pairs with homographies, which have an AUC, and pairs whose NLL counts."""
+
+    planar: Sequence[Exported]
+    by_nll: Sequence[Exported]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Task:
     """A subset to fit on, and the pairs to judge by."""
 
     matcher: str
     chosen: Sequence[Exported]
-    held_out: Sequence[Exported]
+    judges: Judges
     estimator: str
     settings: RansacSettings
-    powell: bool  # time the paper's optimiser too
+    optimiser: Optimiser
+    timed: Sequence[Optimiser] = ()  # others, whose time is taken too
+    given: Calibration | None = None  # judged instead of a fit
 
 
 @lru_cache(maxsize=4096)
@@ -41,25 +52,33 @@ def _start(file: Path, estimator: str, settings: RansacSettings) -> Estimate:
 
 def evaluate(task: Task) -> dict[str, Any]:
     """One draw: the fit, its seconds, and how it does on the pairs held out."""
+    row: dict[str, Any] = {"matcher": task.matcher, "pairs": len(task.chosen)}
+    calibration = task.given
+    if calibration is None:
+        calibration, numbers = _fitted(task)
+        row |= numbers
+    row["held-out nll"] = float(score(calibration, task.judges.by_nll).nll.mean())
+    if task.judges.planar:
+        errors = [_error(task, calibration, e) for e in task.judges.planar]
+        row["auc"] = 100.0 * auc(errors, [AUC_PX])[0]
+    return row
+
+
+def _fitted(task: Task) -> tuple[Calibration, dict[str, Any]]:
+    """The law, and the numbers of its fit and of those that are only timed."""
     pairs = [with_truth(e) for e in task.chosen]
     begin = time.perf_counter()
-    calibration, report = fit(pairs)
-    seconds = time.perf_counter() - begin
-    row: dict[str, Any] = {
-        "matcher": task.matcher,
-        "pairs": len(task.chosen),
+    calibration, report = fit(pairs, optimiser=task.optimiser)
+    numbers: dict[str, Any] = {
         "matches": report.matches,
         "fit nll": report.nll,
-        "seconds": seconds,
-        "held-out nll": float(score(calibration, task.held_out).nll.mean()),
+        f"{task.optimiser} seconds": time.perf_counter() - begin,
     }
-    errors = [_error(task, calibration, e) for e in task.held_out]
-    row["auc"] = 100.0 * auc(errors, [AUC_PX])[0]
-    if task.powell:
+    for other in task.timed:
         begin = time.perf_counter()
-        fit(pairs, optimiser="powell")
-        row["powell seconds"] = time.perf_counter() - begin
-    return row
+        fit(pairs, optimiser=other)
+        numbers[f"{other} seconds"] = time.perf_counter() - begin
+    return calibration, numbers
 
 
 def _error(task: Task, calibration: Calibration, exported: Exported) -> float:

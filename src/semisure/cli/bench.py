@@ -19,6 +19,7 @@ from semisure.cli.options import (
     WeightsFile,
     complete_calibrations,
     complete_matchers,
+    complete_optimisers,
     parse_size,
 )
 from semisure.cli.progress import stages
@@ -65,7 +66,39 @@ FaithfulName = Annotated[
 ]
 CalibrateOn = Annotated[
     Path | None,
-    typer.Option(help="Fit both laws to 200 pairs of this folder, as the paper does."),
+    typer.Option(
+        help="Fit laws to 200 held-out pairs of this folder: the paper's way."
+    ),
+]
+CalibrationPairs = Annotated[int, typer.Option(help="So many pairs of --calibrate-on.")]
+CalibrationSize = Annotated[
+    str | None,
+    typer.Option(help="Their image size; default: the paper's.", metavar="WxH"),
+]
+CrossValidate = Annotated[
+    bool,
+    typer.Option(
+        "--cross-validate", help="Fit laws to the other sequences of the same data."
+    ),
+]
+OptimiserName = Annotated[
+    str,
+    typer.Option(
+        help="Of fitted laws: newton (ours) or powell (the paper's).",
+        autocompletion=complete_optimisers,
+    ),
+]
+PaletteName = Annotated[
+    str,
+    typer.Option(help="Colours of matches: semisure, or paper (green to red, grey)."),
+]
+Maps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        help="COLMAP model of a matcher's own matches, to localise in; repeatable.",
+        metavar="MATCHER=FOLDER",
+    ),
 ]
 Native = Annotated[
     list[str] | None,
@@ -113,7 +146,13 @@ def bench(
     calibration: CalibrationName = None,
     faithful: FaithfulName = None,
     calibrate_on: CalibrateOn = None,
+    calibration_pairs: CalibrationPairs = 200,
+    calibration_size: CalibrationSize = None,
+    cross_validate: CrossValidate = False,
+    optimiser: OptimiserName = "newton",
     native: Native = None,
+    maps: Maps = None,
+    palette: PaletteName = "semisure",
     views: Views = 0,
     keep_going: KeepGoing = False,
     cache: CacheFolder = None,
@@ -143,8 +182,10 @@ def bench(
     if not data:
         raise typer.BadParameter("say where the data are: --data FOLDER")
     from semisure.bench.options import PROTOCOLS, Options
+    from semisure.calibration.fit_law import OPTIMISERS
     from semisure.datasets.layouts import find_sets
     from semisure.io.atomic import check_output_folder
+    from semisure.report.palettes import PALETTES
     from semisure.types import as_choice
 
     check_output_folder(output)
@@ -155,7 +196,13 @@ def bench(
         calibration=calibration,
         faithful=faithful,
         calibrate_on=calibrate_on,
-        native=_named_folders(native or []),
+        calibration_pairs=calibration_pairs,
+        calibration_size=parse_size(calibration_size),
+        cross_validate=cross_validate,
+        optimiser=as_choice("optimiser", optimiser, OPTIMISERS),
+        native=_named_folders(native or [], "--native"),
+        maps=_named_folders(maps or [], "--map"),
+        palette=as_choice("palette", palette, PALETTES),
         views=views,
         keep_going=keep_going,
         size=parse_size(size),
@@ -189,18 +236,14 @@ def _print_json(content: Any) -> None:
     typer.echo(as_json(content).decode(), nl=False)
 
 
-def _named_folders(given: list[str]) -> dict[str, Path]:
+def _named_folders(given: list[str], option: str) -> dict[str, Path]:
     folders = {}
     for text in given:
         name, equals, folder = text.partition("=")
         if not (name and equals and folder):
-            raise typer.BadParameter(
-                f"{text!r} is not NAME=FOLDER", param_hint="--native"
-            )
+            raise typer.BadParameter(f"{text!r} is not NAME=FOLDER", param_hint=option)
         if not Path(folder).is_dir():
-            raise typer.BadParameter(
-                f"there is no folder {folder}", param_hint="--native"
-            )
+            raise typer.BadParameter(f"there is no folder {folder}", param_hint=option)
         folders[name] = Path(folder)
     return folders
 

@@ -44,8 +44,9 @@ def demo(
         return
     _print(result.medians())
     typer.echo(
-        f"Stereo pair: median expected error {result.stereo_expected_px:.2f} px, "
-        f"observed {result.stereo_observed_px:.2f} px."
+        "Stereo pair: half of the errors per axis expected below "
+        f"{result.stereo_expected_px:.2f} px, observed below "
+        f"{result.stereo_observed_px:.2f} px."
     )
     typer.echo(f"Open {output.resolve()} in a browser for the pictures.")
 

@@ -26,12 +26,6 @@ def _laws(incomplete: str) -> list[str]:
     return options.starting_with(incomplete, LAW_NAMES)
 
 
-def _optimisers(incomplete: str) -> list[str]:
-    from semisure.calibration.fit_law import OPTIMISERS
-
-    return options.starting_with(incomplete, OPTIMISERS)
-
-
 def fit(
     files: Annotated[
         list[Path], typer.Argument(help="One file of matches per image pair.")
@@ -47,7 +41,8 @@ def fit(
     optimiser: Annotated[
         str,
         typer.Option(
-            help="newton (ours) or powell (the paper's).", autocompletion=_optimisers
+            help="newton (ours) or powell (the paper's).",
+            autocompletion=options.complete_optimisers,
         ),
     ] = "newton",
     location: options.Location = False,

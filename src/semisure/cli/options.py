@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
 **coarse_std** (n × 2, px), **confidence** (n), **source_size**, **target_size**
-(width, height) and, where needed, **side** (0 or 1: the image that was refined; else 1)
-and **fine_window** (px; else 8), or a CSV with the columns x0, y0, x1, y1, confidence,
-fine_std_x, fine_std_y, coarse_std_x, coarse_std_y [, width0, height0, width1, height1,
-side, fine_window]. Matches are raw, as the matcher gave them.
+(width, height) and, where needed, **side** (0 or 1: the image that was refined; else
+1), **fine_window** (px; else 8) and **cell** (n × 2 × 3, px: the coarse cell that was
+chosen), or a CSV with the columns x0, y0, x1, y1, confidence, fine_std_x, fine_std_y,
+coarse_std_x, coarse_std_y [, width0, height0, width1, height1, side, fine_window,
+cell_xx, cell_xy, cell_x, cell_yx, cell_yy, cell_y]. Matches are raw, as the matcher
+gave them.
 """
 
 
@@ -55,6 +57,13 @@ def _models(incomplete: str) -> list[str]:
 
 def _devices(incomplete: str) -> list[str]:
     return starting_with(incomplete, ("cpu", "cuda", "mps"))
+
+
+def complete_optimisers(incomplete: str) -> list[str]:
+    """Names of optimisers."""
+    from semisure.calibration.fit_law import OPTIMISERS
+
+    return starting_with(incomplete, OPTIMISERS)
 
 
 def complete_calibrations(incomplete: str) -> list[str]:

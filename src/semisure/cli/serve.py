@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
+import socket
 from contextlib import suppress
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,8 +55,8 @@ def serve(
 ) -> None:
     """Serve a page that matches two images, for your browser on this machine.
 
-    Nothing leaves the machine and nothing is stored on disk. There is no password: with
-    --host, anyone who reaches that address can use the page.
+    Nothing leaves the machine and nothing is stored on disk. With --host, others on the
+    network can use the page if they have the whole address that is printed.
     """
     for module, package in NEEDED.items():
         if find_spec(module) is None:
@@ -64,15 +67,38 @@ def serve(
 
     limits = Limits(seconds=time_limit)
     listener = listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
+    token = None if _is_loopback(host) else secrets.token_urlsafe(16)
     web = make_app(
         limits=limits,
         hosts=[host, *(allow_host or [])],
         calibrations=_named(calibration or []),
+        token=token,
     )
-    typer.echo(f"Open http://{shown}:{listener.getsockname()[1]} (Ctrl-C to stop).")
+    address = f"http://{_shown(host)}:{listener.getsockname()[1]}"
+    if token is not None:
+        address = f"{address}/?token={token}"
+        typer.echo(
+            "Warning: others on the network reach this server. Only who has the "
+            "address below can use it; nothing is encrypted.",
+            err=True,
+        )
+    typer.echo(f"Open {address} (Ctrl-C to stop).")
     with suppress(KeyboardInterrupt):  # the usual way to stop it
         run(web, listener, limits)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _shown(host: str) -> str:
+    """The host for an address: of all interfaces, this machine's name."""
+    if host in ("", "0.0.0.0", "::"):  # noqa: S104
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
 
 
 def _named(paths: list[Path]) -> dict[str, Calibration]:

@@ -41,7 +41,7 @@ def read_aachen(root: str | Path) -> list[Query]:
     One that the retrieval file does not name has none.
     """
     root = Path(root)
-    images, pairs = images_of(root), read_retrieval(_retrieval(root))
+    images, pairs = images_of(root), read_retrieval(retrieval_of(root))
     queries = []
     for condition in CONDITIONS:
         cameras = read_queries(
@@ -65,15 +65,8 @@ def read_aachen_map(root: str | Path) -> MapModel:
     return read_model(Path(root) / MODEL)
 
 
-def images_of(root: Path) -> Path:
-    """The folder of ``db/`` and ``query/``."""
-    for name in _IMAGES:
-        if (root / name).is_dir():
-            return root / name
-    raise FileError(f"There are no images of Aachen: expected {root / _IMAGES[0]}.")
-
-
-def _retrieval(root: Path) -> Path:
+def retrieval_of(root: Path) -> Path:
+    """The one file of retrieved images, the paper's if it is there."""
     files = sorted(root.glob("pairs/**/pairs-query-*.txt"))
     chosen = [path for path in files if path.name == RETRIEVAL] or files
     if not chosen:
@@ -85,3 +78,11 @@ def _retrieval(root: Path) -> Path:
         names = ", ".join(str(path.relative_to(root)) for path in chosen)
         raise FileError(f"{root} must have one retrieval file, but has {names}.")
     return chosen[0]
+
+
+def images_of(root: Path) -> Path:
+    """The folder of ``db/`` and ``query/``."""
+    for name in _IMAGES:
+        if (root / name).is_dir():
+            return root / name
+    raise FileError(f"There are no images of Aachen: expected {root / _IMAGES[0]}.")

@@ -5,8 +5,9 @@ what              recognised by                                       truth
 ================  ==================================================  =================
 sequences         ``*/H_1_*`` (HPatches, Oxford, thermal sets)        homographies
 list of pairs     ``pairs.txt``                                       homographies
+MTV               ``*/*_test.npz``, ``*/images/``                     by poses, depth
 posed list        ``cameras.txt``, ``pairs.csv``, ``images/``         poses, depth
-MegaDepth         ``scene_info/*.npz``                                poses, depth
+MegaDepth         ``scene_info/*.npz``, or its training index         poses, depth
 phototourism      ``calibration/``, ``new-vis-pairs/``                poses
 map               ``localization_map.npz``                            queries' poses
 Aachen v1.1       ``3D-models/``, ``queries/``                        not public
@@ -22,10 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from semisure.datasets.aachen import is_aachen
-from semisure.datasets.megadepth import read_megadepth
+from semisure.datasets.megadepth import is_megadepth, read_held_out, read_megadepth
+from semisure.datasets.mtv import is_mtv, read_mtv
 from semisure.datasets.pair_lists import LIST_NAME, read_homographies
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.datasets.query_maps import is_located
+from semisure.datasets.subsets import evenly
 from semisure.errors import FileError
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import Pair
@@ -35,8 +38,9 @@ _DEPTH = 2  # of folders that are looked into for data sets
 
 
 def is_planar(root: Path) -> bool:
-    """True for folders of images with homographies."""
-    return (root / LIST_NAME).is_file() or any(root.glob("*/H_1_*"))
+    """True for folders of images with homographies, or judged by them."""
+    listed = (root / LIST_NAME).is_file() or any(root.glob("*/H_1_*"))
+    return listed or is_mtv(root)
 
 
 def is_posed(root: Path) -> bool:
@@ -44,7 +48,7 @@ def is_posed(root: Path) -> bool:
     return (
         (root / "cameras.txt").is_file()
         or (root / "new-vis-pairs").is_dir()
-        or any(root.glob("scene_info/*.npz"))
+        or is_megadepth(root)
     )
 
 
@@ -60,16 +64,29 @@ def is_photos(root: Path) -> bool:
     return any(path.suffix.lower() in IMAGE_SUFFIXES for path in root.iterdir())
 
 
-def read_posed_pairs(root: Path, *, min_angle_deg: float = 0.0) -> list[PosedPair]:
-    """The pairs of a folder of cameras, those of lists with some overlap only."""
-    if any(root.glob("scene_info/*.npz")):
-        return read_megadepth(root)
-    return read_posed(root, min_overlap=MIN_OVERLAP, min_angle_deg=min_angle_deg)
+def read_posed_pairs(
+    root: Path,
+    *,
+    limit: int | None = None,
+    held_out: bool = False,
+    min_angle_deg: float = 0.0,
+) -> Sequence[PosedPair]:
+    """The pairs of a folder of cameras, those of lists with some overlap only.
+
+    A limit takes them evenly. Pairs `held_out` are to calibrate on: MegaDepth has an
+    index of its own for them.
+    """
+    if is_megadepth(root):
+        return (read_held_out if held_out else read_megadepth)(root, limit=limit)
+    pairs = read_posed(root, min_overlap=MIN_OVERLAP, min_angle_deg=min_angle_deg)
+    return evenly(pairs, limit)
 
 
 def read_pairs(root: str | Path) -> Sequence[Pair | PosedPair]:
     """The pairs of a folder in any layout."""
     root = Path(root)
+    if is_mtv(root):
+        return read_mtv(root)
     return read_posed_pairs(root) if is_posed(root) else read_homographies(root)
 
 
@@ -90,9 +107,9 @@ def find_sets(root: str | Path) -> list[Path]:
         raise FileError(
             f"There is no data set in {root}: expected sequences (folders with images "
             "1.*, 2.*, … and homographies H_1_2, …), pairs.txt, cameras.txt with "
-            "pairs.csv, scene_info/*.npz, calibration/ with new-vis-pairs/, "
-            "localization_map.npz, or 3D-models/ with queries/, there or up to two "
-            "levels below; or photos in the folder itself."
+            "pairs.csv, scene_info/*.npz, */*_test.npz (MTV), calibration/ with "
+            "new-vis-pairs/, localization_map.npz, or 3D-models/ with queries/, there "
+            "or up to two levels below; or photos in the folder itself."
         )
     return sets
 

@@ -1,12 +1,24 @@
-"""The index of MegaDepth-1500: five NPZ files of 300 pairs, as LoFTR publishes them.
+"""MegaDepth: the index of its 1500 test pairs, and that of its training scenes.
 
-The layout expected is ``ROOT/scene_info/*.npz`` (or the files in ``ROOT`` itself) and
-the images where the index says, below ``ROOT``; depths, where there are any, beside
-them. The files hold pickled objects, which `numpy_pickles` reads without running them.
+LoFTR and its successors publish both. The layout expected is one of these folders below
+``ROOT``, with the images where the index says below ``ROOT``, ``ROOT/test`` or
+``ROOT/train``; depths, where there are any, beside them::
+
+    ROOT/scene_info/*.npz                  the test index or, under the same name,
+    ROOT/index/scene_info_0.1_0.7/*.npz    the training index, which is its usual one
+    ROOT/index/scene_info_val_1500/*.npz   the test index beside it
+
+The folders of the last two are found directly below ``ROOT`` too, and the files in
+``ROOT`` itself. Whatever calibrates reads the training index, without the test scenes
+and with pairs of the overlaps that the test pairs have, thinned before a pair is made.
+
+The files hold pickled objects, which `numpy_pickles` reads without running them.
 """
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +26,16 @@ import numpy as np
 
 from semisure.datasets import numpy_pickles
 from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
+from semisure.datasets.subsets import evenly, shares
 from semisure.errors import FileError, in_short
-from semisure.io.npz import UNREADABLE, read_npz
+from semisure.io.npz import MAX_BYTES, UNREADABLE, read_npz
 from semisure.types.checks import require_file
 
+TEST_SCENES = ("0015", "0022")  # of MegaDepth-1500: nothing is calibrated on them
+HELD_OUT_OVERLAP = (0.1, 0.7)  # as MegaDepth-1500's; the paper does not say
+_TEST_INDEX = ("scene_info", "index/scene_info_val_1500", "scene_info_val_1500")
+_TRAINING_INDEX = ("index/scene_info_0.1_0.7", "scene_info_0.1_0.7")
+_IMAGE_ROOTS = ("", "test", "train")
 _KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
 _DEPTHS = "depth_paths"
 
@@ -26,6 +44,8 @@ def read_index(path: str | Path) -> dict[str, Any]:
     """The arrays of an index file, pickled ones included, nothing executed."""
     path = require_file(Path(path), "index")
     try:
+        if not zipfile.is_zipfile(path):
+            return _bare(path)
         return read_npz(path, (*_KEYS, _DEPTHS), unpickle=numpy_pickles.load)
     except UNREADABLE as error:
         raise FileError(
@@ -33,40 +53,121 @@ def read_index(path: str | Path) -> dict[str, Any]:
         ) from None
 
 
-def read_megadepth(root: str | Path) -> list[PosedPair]:
-    """The pairs of all index files below `root`, in a fixed order."""
+def _bare(path: Path) -> dict[str, Any]:
+    """The entries of a pickled dict, which NumPy too would read under this name."""
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"it takes more than {MAX_BYTES >> 20} MB")
+    entries = numpy_pickles.load(path.read_bytes())
+    if not isinstance(entries, dict):
+        raise ValueError("it holds no arrays by name")
+    return entries
+
+
+def is_megadepth(root: Path) -> bool:
+    """True for a folder with an index."""
+    return any(_files(root, (*_TEST_INDEX, *_TRAINING_INDEX)))
+
+
+def has_training_index(root: Path) -> bool:
+    """True if an index of training scenes is there under its usual name."""
+    return any(_files(root, _TRAINING_INDEX))
+
+
+def read_megadepth(root: str | Path, *, limit: int | None = None) -> list[PosedPair]:
+    """The pairs of the test index or, without one, of the training index, in order."""
     root = Path(root)
-    files = sorted(root.glob("scene_info/*.npz")) or sorted(root.glob("*.npz"))
+    files = _files(root, (*_TEST_INDEX, *_TRAINING_INDEX, ""))
     if not files:
+        raise _no_index(root)
+    files = list(evenly(files, limit))
+    indexes = {path: _read(path) for path in files}
+    every = [(path, info) for path in files for info in indexes[path]["pair_infos"]]
+    return [_pair(root, path, indexes[path], i) for path, i in evenly(every, limit)]
+
+
+def read_held_out(root: str | Path, *, limit: int | None = None) -> list[PosedPair]:
+    """Pairs to calibrate on: of training scenes, overlapping as the test pairs do.
+
+    A limit is met by as many index files as it needs, spread over all, and as many
+    pairs of each.
+    """
+    root = Path(root)
+    files = _files(root, (*_TRAINING_INDEX, "scene_info", ""))
+    if not files:
+        raise _no_index(root)
+    others = [path for path in files if _scene(path) not in TEST_SCENES]
+    if not others:
         raise FileError(
-            f"There is no MegaDepth index in {root}: expected scene_info/*.npz, such "
-            "as 0015_0.1_0.3.npz."
+            f"{root} has nothing to calibrate on: its index holds MegaDepth-1500's own "
+            f"scenes ({', '.join(TEST_SCENES)}) only; give the training index."
         )
-    return [pair for path in files for pair in _read_scene(root, path)]
+    indexes = {path: _read(path) for path in evenly(others, limit)}
+    lists = {path: _overlapping(path, index) for path, index in indexes.items()}
+    sizes = [len(infos) for infos in lists.values()]
+    counts = shares(sizes, sum(sizes) if limit is None else limit)
+    return [
+        _pair(root, path, indexes[path], info)
+        for (path, infos), count in zip(lists.items(), counts, strict=True)
+        for info in (evenly(infos, count) if count else ())
+    ]
 
 
-def _read_scene(root: Path, path: Path) -> list[PosedPair]:
+def _files(root: Path, folders: Sequence[str]) -> list[Path]:
+    """The index files in the first of the folders that has any."""
+    for folder in folders:
+        files = sorted((root / folder).glob("*.npz"))
+        if files:
+            return files
+    return []
+
+
+def _no_index(root: Path) -> FileError:
+    return FileError(
+        f"There is no MegaDepth index in {root}: expected scene_info/*.npz, such as "
+        "0015_0.1_0.3.npz."
+    )
+
+
+def _scene(path: Path) -> str:
+    return path.stem.partition("_")[0]
+
+
+def _read(path: Path) -> dict[str, Any]:
     index = read_index(path)
     missing = [key for key in _KEYS if key not in index]
     if missing:
         raise FileError(f"{path} lacks {', '.join(missing)}.")
+    return index
+
+
+def _overlapping(path: Path, index: dict[str, Any]) -> list[Any]:
+    """The entries of pairs with a suitable overlap."""
+    low, high = HELD_OUT_OVERLAP
     try:
-        return [
-            _pair(root, path, index, int(info[0][0]), int(info[0][1]))
-            for info in index["pair_infos"]
-        ]
-    except (TypeError, ValueError, IndexError, KeyError) as error:
+        return [info for info in index["pair_infos"] if low <= float(info[1]) <= high]
+    except (TypeError, ValueError, IndexError) as error:
         raise FileError(f"{path} is damaged: {error}.") from None
 
 
-def _pair(root: Path, path: Path, index: dict[str, Any], i: int, j: int) -> PosedPair:
+def _pair(root: Path, path: Path, index: dict[str, Any], info: Any) -> PosedPair:
+    try:
+        i, j = int(info[0][0]), int(info[0][1])
+        a, b = (camera_of(_image_root(root, index, k), index, k) for k in (i, j))
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise FileError(f"{path} is damaged: {error}.") from None
     name = f"{path.stem}_{i}_{j}"
-    cameras = [_camera(root, index, k) for k in (i, j)]
-    scene = path.stem.partition("_")[0]
-    return PosedPair(name=name, camera0=cameras[0], camera1=cameras[1], scene=scene)
+    return PosedPair(name=name, camera0=a, camera1=b, scene=_scene(path))
 
 
-def _camera(root: Path, index: dict[str, Any], k: int) -> PosedCamera:
+def _image_root(root: Path, index: dict[str, Any], k: int) -> Path:
+    """The folder that an image's path begins at; `root` if the image is nowhere."""
+    folders = [root / name for name in _IMAGE_ROOTS]
+    image = str(index["image_paths"][k])
+    return next((path for path in folders if (path / image).exists()), root)
+
+
+def camera_of(root: Path, index: dict[str, Any], k: int) -> PosedCamera:
+    """The camera of image `k` of an index whose paths begin at `root`."""
     K = np.asarray(index["intrinsics"][k], dtype=np.float64).reshape(3, 3)
     pose = np.asarray(index["poses"][k], dtype=np.float64)
     if pose.shape != (4, 4):

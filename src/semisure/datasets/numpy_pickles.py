@@ -31,6 +31,7 @@ _OPCODES = frozenset(
         """,
     )
 )
+_CODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 _TYPE = re.compile(r"[?biufSU]\d{0,6}|[OV]\d?")
 
 
@@ -42,10 +43,21 @@ def load(data: bytes) -> Any:
 
 
 def _check_instructions(data: bytes) -> None:
-    for opcode, argument, _ in pickletools.genops(data):
-        if opcode.name not in _OPCODES:
-            raise ValueError(f"it has the instruction {opcode.name}")
-        if opcode.name.endswith("PUT") and int(argument or 0) > len(data):
+    """Raise at the first instruction that no pickle of arrays has."""
+    file = io.BytesIO(data)
+    name = ""
+    while name != "STOP":
+        opcode = _CODES.get(file.read(1).decode("latin1"))
+        name = "?" if opcode is None else opcode.name
+        if opcode is None or name not in _OPCODES:
+            raise ValueError(f"it has the instruction {name}")
+        argument = None
+        if name == "GLOBAL":  # two lines, which are no literals
+            file.readline()
+            file.readline()
+        elif opcode.arg is not None:
+            argument = opcode.arg.reader(file)
+        if name.endswith("PUT") and int(argument or 0) > len(data):
             raise ValueError("it numbers more objects than it has bytes")
 
 

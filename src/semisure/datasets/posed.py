@@ -54,6 +54,7 @@ class PosedPair:
     camera0: PosedCamera
     camera1: PosedCamera
     scene: str = ""  # its folder or index
+    planar: bool = False  # the homography that its depth implies is the truth
 
     @property
     def P_01(self) -> Pose:

@@ -3,8 +3,8 @@
 Each sequence is a folder with images ``1.*``, ``2.*``, … and plain 3 × 3 text files
 ``H_1_2``, ``H_1_3``, … that map pixels of image 1 to pixels of image k. HPatches is the
 folder ``hpatches-sequences-release`` as it unpacks: 116 sequences, of which evaluations
-leave out 8, so 540 pairs. Thermal sets (MTV once its homographies are made) have the
-same layout, a sequence of two images for each pair.
+leave out 8, so 540 pairs. Other thermal sets than MTV, which has its own reader, have
+the same layout, a sequence of two images for each pair.
 """
 
 from __future__ import annotations

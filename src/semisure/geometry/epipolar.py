@@ -31,6 +31,7 @@ from semisure.types import (
 from semisure.types.checks import MAX_PX, MAX_WORLD, as_reals, in_line
 
 MINIMAL_SAMPLE = 5  # matches that determine an essential matrix
+NO_LINE = 1e-100  # of a line's first two entries: shorter is rounding
 LINEAR_SAMPLE = 8  # that determine it linearly
 
 
@@ -181,9 +182,10 @@ def _fill(
     line = np.hstack([anchor, ones]) @ G.transpose(0, 2, 1)  # (6, n, 3)
     length = np.hypot(line[0, :, 0], line[0, :, 1])
     # An anchor on the epipole has no line: any direction will do, at no distance.
-    safe = np.where(length > 0, length, 1.0)
+    on_epipole = ~(length > NO_LINE)
+    safe = np.where(on_epipole, 1.0, length)
     normal = line[0, :, :2] / safe[:, None]
-    normal[length == 0] = [1.0, 0.0]
+    normal[on_epipole] = [1.0, 0.0]
     distance = (point * normal).sum(axis=1) + line[0, :, 2] / safe
     foot = np.hstack([point - distance[:, None] * normal, ones])
     lines.distance[which], lines.normal[which] = distance, normal

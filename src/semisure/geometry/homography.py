@@ -27,7 +27,7 @@ def project(H: Matrix3, points: Points) -> Points:
     """Image of `points` (n, 2) under `H`; infinite where a point meets the horizon."""
     x, y = points[:, 0], points[:, 1]
     mapped = np.empty_like(points)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         per_depth = 1.0 / depth(H, points)
         mapped[:, 0] = (H[0, 0] * x + H[0, 1] * y + H[0, 2]) * per_depth
         mapped[:, 1] = (H[1, 0] * x + H[1, 1] * y + H[1, 2]) * per_depth
@@ -94,7 +94,8 @@ def jacobian(H: Matrix3, points: Points) -> FloatArray:
     """∂ project(H, p) / ∂p at each point, (n, 2, 2)."""
     w = depth(H, points)
     mapped = project(H, points)
-    return (H[:2, :2] - mapped[:, :, None] * H[2, :2]) / w[:, None, None]
+    with np.errstate(all="ignore"):  # none at the horizon
+        return (H[:2, :2] - mapped[:, :, None] * H[2, :2]) / w[:, None, None]
 
 
 def residual(H: Matrix3, matches: Matches) -> PerAxis:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.types import Matrix3, Vector, Vector3
+from semisure.types import Matrix3, PerMatch, Points3, Vector, Vector3
 
 
 def skew(v: Vector3) -> Matrix3:
@@ -28,6 +28,19 @@ def rotation(vector: Vector3) -> Matrix3:
     # np.sinc(x) is sin(πx)/(πx): both factors stay smooth through angle 0.
     half = np.sinc(angle / (2.0 * np.pi))
     return np.eye(3) + np.sinc(angle / np.pi) * W + 0.5 * half * half * (W @ W)
+
+
+def nearest_rotation(before: Points3, after: Points3, weight: PerMatch) -> Matrix3:
+    """The rotation that best turns the directions `before` into those `after`.
+
+    >>> x, y, z = np.eye(3)
+    >>> R = nearest_rotation(np.array([x, y]), np.array([y, -x]), np.ones(2))
+    >>> (R @ x).round(9).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    a, b = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (before, after))
+    U, _, Vt = np.linalg.svd((weight[:, None] * b).T @ a)
+    return U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
 
 
 def rotation_vector(R: Matrix3) -> Vector3:

@@ -25,9 +25,10 @@ FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1
 
 _SCALARS = ("side", "fine_window")
+_OPTIONAL = ("cell",)
 _REQUIRED = ("source", "target", "confidence", "fine_std", "coarse_std")
 _SIZES = ("source_size", "target_size")
-MATCH_ARRAYS = (*_REQUIRED, *_SCALARS, *_SIZES)  # in a file of matches
+MATCH_ARRAYS = (*_REQUIRED, *_SCALARS, *_OPTIONAL, *_SIZES)  # in a file of matches
 _MAX_CSV_BYTES = 128 << 20
 _MAX_JSON_BYTES = 16 << 20
 # One CSV column per number; image sizes may be columns, or be given separately.
@@ -39,6 +40,7 @@ _CSV_COLUMNS = {
     "coarse_std": ("coarse_std_x", "coarse_std_y"),
     "side": ("side",),
     "fine_window": ("fine_window",),
+    "cell": ("cell_xx", "cell_xy", "cell_x", "cell_yx", "cell_yy", "cell_y"),
     "residual": ("residual_x", "residual_y"),
 }
 
@@ -179,8 +181,8 @@ def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
 
 def arrays_of(matches: Matches) -> dict[str, Array]:
     """The content of an NPZ file of matches; `matches_from` reads it."""
-    names = (*_REQUIRED, *_SCALARS, *_SIZES)
-    return {name: np.asarray(getattr(matches, name)) for name in names}
+    fields = {name: getattr(matches, name) for name in MATCH_ARRAYS}
+    return {k: np.asarray(value) for k, value in fields.items() if value is not None}
 
 
 def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> None:
@@ -209,10 +211,10 @@ def csv_bytes(matches: Matches, **extra: FloatArray) -> bytes:
     """The content of a CSV file of matches."""
     header: list[str] = []
     columns: list[Array] = []
-    arrays = {name: getattr(matches, name) for name in (*_REQUIRED, *_SCALARS)}
+    arrays = {k: v for k, v in arrays_of(matches).items() if k not in _SIZES}
     for name, array in {**arrays, **extra}.items():
         header += _CSV_COLUMNS.get(name, (name,))
-        columns.append(array[:, None] if array.ndim == 1 else array)
+        columns.append(array.reshape(len(array), int(np.prod(array.shape[1:]))))
     sizes = np.array([*matches.source_size, *matches.target_size])
     header += ["width0", "height0", "width1", "height1"]
     columns.append(np.tile(sizes, (len(matches), 1)))
@@ -260,6 +262,8 @@ def _read_csv(path: Path) -> dict[str, Array]:
         if all(part in columns for part in parts):
             stacked = np.stack([columns[part] for part in parts], axis=1)
             arrays[name] = stacked if len(parts) > 1 else stacked[:, 0]
+    if "cell" in arrays:
+        arrays["cell"] = arrays["cell"].reshape(-1, 2, 3)
     sizes = ("width0", "height0"), ("width1", "height1")
     for name, parts in zip(_SIZES, sizes, strict=True):
         if len(rows) and all(part in columns for part in parts):
@@ -296,7 +300,8 @@ def matches_from(
             "(CSV: width0, height0, width1, height1), or give --size."
         )
     fields: dict[str, Any] = {name: arrays[name] for name in _REQUIRED}
-    fields |= {name: arrays[name] for name in _SCALARS if name in arrays}
+    more = (*_SCALARS, *_OPTIONAL)
+    fields |= {name: arrays[name] for name in more if name in arrays}
     try:
         return Matches(**fields, **sizes)
     except InputError as error:

@@ -28,6 +28,7 @@ from semisure.types.checks import require_file
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
 _OURS = {"source": "keypoints0", "target": "keypoints1", "confidence": "scores"}
 _ARRAYS = (*_OURS.values(), *_CUES)
+_OPTIONAL = ("cell",)  # where the matcher has one
 _SIZES = ("source_size", "target_size")
 _PART = "unfinished"
 _DIGEST, _MADE_OF = "sha256", "made_of"
@@ -109,6 +110,8 @@ def write_matches(
         "scores": matches.confidence,
         **{name: getattr(matches, name) for name in _CUES},
     }
+    if matches.cell is not None:
+        arrays["cell"] = matches.cell
     sizes = {name: np.array(getattr(matches, name)) for name in _SIZES}
     key = pair_key(name0, name1)
     _check_space(Path(path), sum(array.nbytes for array in arrays.values()))
@@ -118,7 +121,8 @@ def write_matches(
             group.create_dataset(name, data=array)
         group.attrs.update(sizes)
         group.attrs[_DIGEST] = _digest({**arrays, **sizes})
-        group.attrs[_MADE_OF] = made_of
+        if made_of:
+            group.attrs[_MADE_OF] = _text(made_of)
         if key in file:
             del file[key]
         file.move(_PART, key)  # last, so that an interrupted write leaves no pair
@@ -139,7 +143,8 @@ def has_matches(
         group = next((file[key] for key in keys if key in file), None)
         if group is None or made_of is None:
             return group is not None
-        return str(group.attrs.get(_MADE_OF, "")) in ("", made_of)
+        stated = _attribute(group, _MADE_OF)
+        return stated is None or np.array_equal(stated, _text(made_of))
 
 
 def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
@@ -147,10 +152,13 @@ def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
     with _opened(path, "r") as file, _readable(path, name0, name1):
         group, reversed_order = _find(file, path, name0, name1)
         _check_complete(group, path, name0, name1)
-        arrays: dict[str, Any] = {name: group[name][()] for name in _ARRAYS}
-        sizes: dict[str, Any] = {name: np.asarray(group.attrs[name]) for name in _SIZES}
-        digest = group.attrs.get(_DIGEST)  # none in files of semisure 0.1
-        if digest is not None and digest != _digest({**arrays, **sizes}):
+        names = (*_ARRAYS, *(name for name in _OPTIONAL if name in group))
+        arrays: dict[str, Any] = {name: _numbers(group[name])[()] for name in names}
+        sizes: dict[str, Any] = {name: _attribute(group, name) for name in _SIZES}
+        digest = _attribute(group, _DIGEST)  # none in files of semisure 0.1
+        if digest is not None and not np.array_equal(
+            digest, _digest({**arrays, **sizes})
+        ):
             raise FileError(
                 f"{path} is damaged: the pair {name0}, {name1} is not as it was "
                 "written. Delete the file and match again."
@@ -186,13 +194,33 @@ def _readable(path: str | Path, name0: str, name1: str) -> Iterator[None]:
         ) from None
 
 
-def _digest(arrays: dict[str, Array]) -> str:
+def _numbers(stored: Any) -> Any:
+    """`stored` if it holds numbers: libhdf5 may look for damaged text for ever."""
+    if stored.dtype.kind not in "fiu":
+        raise ValueError("it holds more than numbers")
+    return stored
+
+
+def _attribute(group: Any, name: str) -> Any:
+    """The numbers of an attribute, or None where there is none."""
+    if name not in group.attrs:
+        return None
+    _numbers(group.attrs.get_id(name))
+    return np.asarray(group.attrs[name])
+
+
+def _text(text: str) -> Array:
+    """A text as numbers."""
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def _digest(arrays: dict[str, Array]) -> Array:
     whole = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         whole.update(f"{name} {array.dtype.kind} {array.shape}".encode())
         whole.update(array.tobytes())
-    return whole.hexdigest()
+    return np.frombuffer(whole.digest(), np.uint8)
 
 
 def _h5py() -> Any:

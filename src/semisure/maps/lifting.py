@@ -157,5 +157,6 @@ def towards_source(matches: Matches) -> tuple[Matches, FloatArray]:
         coarse_std=matches.coarse_std * zoom[:, None],
         fine_window=matches.fine_window * zoom,
         side=np.zeros(len(matches), dtype=np.int64),
+        cell=None,  # a cell of image 1 is none of image 0
     )
     return transported, shift_map

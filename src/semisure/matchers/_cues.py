@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from semisure.io.images import Image
+from semisure.matchers._stopwatch import extraction
 from semisure.types import FloatArray
 
 # Rows at a time: with 20,000 candidates a tile of float32 is 20 MB.
@@ -51,13 +52,22 @@ def softmax_entry(logits: Tensor, chosen: Tensor) -> Tensor:
     return wide(weight.gather(1, chosen[:, None])[:, 0]) / wide(weight.sum(dim=1))
 
 
-def grid_moments(probability: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean (m, 2) and std (m, 2) of `offsets` (k, 2) under each row, (m, k)."""
-    probability, offsets = wide(probability), wide(offsets)
-    probability = probability / probability.sum(dim=1, keepdim=True)
-    mean = probability @ offsets
-    away = offsets - mean[:, None]
-    return mean, torch.einsum("mk,mkd->md", probability, away**2).sqrt()
+def grid_mean(probability: Tensor, offsets: Tensor) -> Tensor:
+    """Mean (m, 2) of `offsets` (k, 2) under each row, (m, k)."""
+    return _unit(probability) @ wide(offsets)
+
+
+@extraction("fine")
+def grid_std(probability: Tensor, offsets: Tensor) -> Tensor:
+    """Std (m, 2) of `offsets` (k, 2) under each row, (m, k)."""
+    probability, offsets = _unit(probability), wide(offsets)
+    away = offsets - (probability @ offsets)[:, None]
+    return torch.einsum("mk,mkd->md", probability, away**2).sqrt()
+
+
+def _unit(probability: Tensor) -> Tensor:
+    probability = wide(probability)
+    return probability / probability.sum(dim=1, keepdim=True)
 
 
 def cell_corner(index: Tensor, columns: int, stride: int) -> Tensor:
@@ -93,6 +103,16 @@ def points_and_confidence(raw: Any) -> dict[str, Tensor]:
         "target": raw.target - 0.5,
         "confidence": raw.chosen.confidence,
     }
+
+
+def target_cells(raw: Any, side: int) -> dict[str, Tensor]:
+    """Centres (m, 2) of image 1's chosen cells of `side` px, centres at integers.
+
+    A point belongs to the cell whose corner is nearest: networks of LoFTR's family were
+    trained to round, so that the corner is the middle.
+    """
+    columns = raw.cells.size1[1]
+    return {"cell": cell_corner(raw.chosen.index1, columns, side) - 0.5}
 
 
 def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, FloatArray]:

@@ -104,7 +104,7 @@ def _log_sums(f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
     return row_sum, top + total.log()
 
 
-@extraction
+@extraction("coarse")
 def row_spread(f0: Tensor, f1: Tensor, size: tuple[int, int]) -> Tensor:
     """Std (m, 2) in cells, x and y, of each row's softmax over the cells of image 1.
 

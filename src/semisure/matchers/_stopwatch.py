@@ -2,33 +2,57 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_spent = [0.0]
+Stage = Literal["coarse", "fine"]  # the spread of the coarse rows, of the fine heat map
+_spent: dict[Stage, float] = {"coarse": 0.0, "fine": 0.0}
+_running: list[Stage] = []
 
 
-def extraction(function: Callable[P, T]) -> Callable[P, T]:
+def extraction(stage: Stage) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Count the time of a function that only cues need, not the matches themselves.
 
-    On a GPU it counts what the CPU waits for, no more.
+    The device is waited for before and after. What is called within is not counted a
+    second time.
     """
 
-    @wraps(function)
-    def timed(*args: P.args, **kwargs: P.kwargs) -> T:
-        begin = time.perf_counter()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _spent[0] += time.perf_counter() - begin
+    def counting(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def timed(*args: P.args, **kwargs: P.kwargs) -> T:
+            if _running:
+                return function(*args, **kwargs)
+            synchronise()
+            _running.append(stage)
+            begin = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                synchronise()
+                _spent[stage] += time.perf_counter() - begin
+                _running.pop()
 
-    return timed
+        return timed
+
+    return counting
 
 
-def seconds_on_cues() -> float:
+def seconds_on_cues() -> dict[Stage, float]:
     """All of them so far; the difference of two readings is one pair's."""
-    return _spent[0]
+    return dict(_spent)
+
+
+def synchronise() -> None:
+    """Wait for what a graphics card still computes; nothing where none is in use."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    elif torch.backends.mps.is_available():
+        torch.mps.synchronize()

@@ -9,7 +9,7 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.io.images import Image
-from semisure.types import Labels, Matches, PerAxis, PerMatch, Points, Vector
+from semisure.types import CellMaps, Labels, Matches, PerAxis, PerMatch, Points, Vector
 
 MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 
@@ -102,8 +102,14 @@ def assemble(
     coarse_std: PerAxis,
     fine_window: float | PerMatch,
     side: int | Labels,
+    cell: Points,
+    half_cell: float | PerMatch,
 ) -> Matches:
-    """Matches in the images' own pixels, from points and cues in those of the views."""
+    """Matches in the images' own pixels, from points and cues in those of the views.
+
+    `cell` is the centre of the coarse cell on the refined side, `half_cell` half of
+    its side.
+    """
     view0, view1 = views
     side = np.broadcast_to(side, confidence.shape)
     scale = np.stack([view0.scale, view1.scale])[side]
@@ -117,4 +123,18 @@ def assemble(
         source_size=view0.size,
         target_size=view1.size,
         side=side,
+        cell=_cells(views, cell, half_cell, side),
     )
+
+
+def _cells(
+    views: tuple[View, View], centre: Points, half: float | PerMatch, side: Labels
+) -> CellMaps:
+    """Square cells of the views, as :class:`Matches` has them."""
+    view0, view1 = views
+    scale = np.stack([view0.scale, view1.scale])[side]
+    maps = np.zeros((len(centre), 2, 3))
+    maps[:, [0, 1], [0, 1]] = np.broadcast_to(half, len(centre))[:, None] * scale
+    on_target = (side == 1)[:, None]
+    maps[:, :, 2] = np.where(on_target, view1.back(centre), view0.back(centre))
+    return maps

@@ -73,7 +73,13 @@ class CoMatch(Network):
         )
         arrays, extras = _match(self, views)
         extras["source_std"] = extras["source_std"] * views[0].scale
-        matches = assemble(views, **arrays, fine_window=FINE_WINDOW_PX, side=1)
+        matches = assemble(
+            views,
+            **arrays,
+            fine_window=FINE_WINDOW_PX,
+            side=1,
+            half_cell=FINE_WINDOW_PX / 2,
+        )
         return matches, extras
 
 
@@ -83,13 +89,21 @@ def _match(
     """Points and cues in the pixels of the views, and extras."""
     import torch
 
-    from semisure.matchers._cues import as_arrays, points_and_confidence, unit_tensor
+    from semisure.matchers._comatch_net import CELL
+    from semisure.matchers._cues import (
+        as_arrays,
+        points_and_confidence,
+        target_cells,
+        unit_tensor,
+    )
 
     with torch.inference_mode():
         pixels = (unit_tensor(grey(view), comatch.device) for view in views)
         raw = comatch.model(*pixels, comatch.threshold)
         named = points_and_confidence(raw) | cues(raw, comatch.fine_stages)
-        return as_arrays(named), as_arrays(extra_cues(raw, comatch.fine_stages))
+        return as_arrays(named | target_cells(raw, CELL)), as_arrays(
+            extra_cues(raw, comatch.fine_stages)
+        )
 
 
 def cues(raw: Any, stages: FineStages = "both") -> dict[str, Any]:
@@ -117,14 +131,14 @@ def extra_cues(raw: Any, stages: FineStages = "both") -> dict[str, Any]:
     }
 
 
-@extraction
+@extraction("fine")
 def _fine_std(pixels: Any, heat: Any, stages: FineStages) -> Any:
     """The std (m, 2) px of the second stage, or of the variances of both, added."""
     from semisure.matchers._comatch_net import WINDOW, grid
-    from semisure.matchers._cues import grid_moments
+    from semisure.matchers._cues import grid_std
 
-    _, second = grid_moments(heat, grid(3, heat))
+    second = grid_std(heat, grid(3, heat))
     if stages == "second":
         return second
-    _, first = grid_moments(pixels, grid(WINDOW, pixels))
+    first = grid_std(pixels, grid(WINDOW, pixels))
     return (first**2 + second**2).sqrt()

@@ -292,6 +292,7 @@ class Daisy:
         large = min(min(grey.shape) for grey in greys) >= MIN_SIDE
         kept = (confidence >= self.min_confidence) & large
         chosen, target = index0[kept], cells1.centres[index1[kept]]
+        cell = _cells(target, to1)
         target, covariance = fine_match(frames, cells0, chosen, target)
         fine_std, window = _in_image(covariance, to1[:2, :2])
         return Matches(
@@ -303,7 +304,19 @@ class Daisy:
             fine_window=window,
             source_size=greys[0].shape[::-1],
             target_size=greys[1].shape[::-1],
+            cell=cell,
         )
+
+
+def _cells(centres: Array, to_image: Array) -> Array:
+    """Cells of a frame as they lie in its image, [A | c] each, (n, 2, 3).
+
+    A point belongs to the cell whose centre, where it was described, is the nearest.
+    """
+    maps = np.empty((len(centres), 2, 3))
+    maps[:, :, :2] = CELL / 2 * to_image[:2, :2]
+    maps[:, :, 2] = move(to_image, centres)
+    return maps
 
 
 def _in_image(covariance: Array, linear: Array) -> tuple[Array, Array]:

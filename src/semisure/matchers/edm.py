@@ -14,6 +14,7 @@ import numpy as np
 
 from semisure.io.images import Image
 from semisure.matchers._network import Network, imports_of
+from semisure.matchers._stopwatch import extraction
 from semisure.matchers._view import View, assemble, grey, views_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Labels, Matches
@@ -68,7 +69,13 @@ class Edm(Network):
         arrays, side = _match(self, views)
         native = arrays.pop("native_scale")
         native = native * np.stack([view.scale for view in views])[side]
-        matches = assemble(views, **arrays, fine_window=FINE_WINDOW_PX, side=side)
+        matches = assemble(
+            views,
+            **arrays,
+            fine_window=FINE_WINDOW_PX,
+            side=side,
+            half_cell=FINE_WINDOW_PX / 2,
+        )
         return matches, {"native_scale": native}
 
 
@@ -82,7 +89,21 @@ def _match(edm: Edm, views: tuple[View, View]) -> tuple[dict[str, FloatArray], L
         pixels = (unit_tensor(grey(view), edm.device) for view in views)
         raw = edm.model(*pixels, edm.threshold, edm.share)
         named = points_and_confidence(raw) | cues(raw) | {"native_scale": raw.sigma}
-        return as_arrays(named), raw.side.cpu().numpy()
+        return as_arrays(named | _cells(raw)), raw.side.cpu().numpy()
+
+
+def _cells(raw: Any) -> dict[str, Any]:
+    """Centres (m, 2) of the chosen cells on the refined side, centres at integers."""
+    import torch
+
+    from semisure.matchers._cues import cell_corner
+    from semisure.matchers._edm_net import CELL
+
+    cells, chosen = raw.cells, raw.chosen
+    on0 = cell_corner(chosen.index0, cells.size0[1], CELL)
+    on1 = cell_corner(chosen.index1, cells.size1[1], CELL)
+    refined1 = (raw.side == 1)[:, None].to(on1.device)
+    return {"cell": torch.where(refined1, on1, on0) - 0.5}
 
 
 def cues(raw: Any) -> dict[str, Any]:
@@ -100,6 +121,14 @@ def cues(raw: Any) -> dict[str, Any]:
     rows1 = cells.f1[raw.chosen.index1[~on1]]
     spread[there] = row_spread(rows0, cells.f1, cells.size1)
     spread[~there] = row_spread(rows1, cells.f0, cells.size0)
-    heat, at = wide(raw.heat), wide(offsets(raw.heat))
-    variance = (heat * (at - (heat @ at)[..., None]) ** 2).sum(dim=-1)
-    return {"fine_std": variance.sqrt(), "coarse_std": CELL * spread}
+    fine_std = _axis_std(raw.heat, offsets(raw.heat))
+    return {"fine_std": fine_std, "coarse_std": CELL * spread}
+
+
+@extraction("fine")
+def _axis_std(heat: Any, offsets: Any) -> Any:
+    """Std (m, 2) of the offsets (k,) under the softmax of each axis, (m, 2, k)."""
+    from semisure.matchers._cues import wide
+
+    heat, at = wide(heat), wide(offsets)
+    return (heat * (at - (heat @ at)[..., None]) ** 2).sum(dim=-1).sqrt()

@@ -79,7 +79,9 @@ class EfficientLoFTR(Network):
             image0, image1, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE
         )
         arrays = _match(self, views)
-        return assemble(views, **arrays, fine_window=float(STRIDE), side=1)
+        return assemble(
+            views, **arrays, fine_window=float(STRIDE), side=1, half_cell=STRIDE / 2
+        )
 
 
 # Names of tensors in the original checkpoint, and in the library.
@@ -161,9 +163,11 @@ def _heads(
     moved0, moved1, fine_std = _refine(
         fine[0][0], fine[1][0], index0, index1, (size0[1], size1[1]), stages
     )
+    cell = cell_corner(index1, size1[1], STRIDE) - 0.5
     return {
         "source": cell_corner(index0, size0[1], STRIDE) + moved0 - 0.5,
-        "target": cell_corner(index1, size1[1], STRIDE) + moved1 - 0.5,
+        "target": cell + moved1,
+        "cell": cell,
         "confidence": confidence,
         "fine_std": fine_std,
         "coarse_std": STRIDE * row_spread(f0[index0], f1, size1),
@@ -270,17 +274,18 @@ def _two_stages(w0: Any, w1: Any, stages: FineStages) -> tuple[Any, Any, Any]:
     """Moves of both points and std in image 1 from windows (m, 64, c), (m, 100, c)."""
     import torch
 
-    from semisure.matchers._cues import grid_moments, square, wide
+    from semisure.matchers._cues import grid_mean, grid_std, square, wide
 
     best0, best1, rows = _best_pixels(w0, w1)
     # The window's middle stands for the cell's corner: the network was trained so.
     grid = square(STRIDE, w0.device) - STRIDE // 2 + 0.5
     logits, step = _around_best(w0, w1, best0, best1)
-    mean, std = grid_moments(logits.softmax(dim=1), step)
+    second = logits.softmax(dim=1)
+    mean, std = grid_mean(second, step), grid_std(second, step)
     if stages == "both":
         every = torch.arange(len(w0), device=w0.device)
         around = square(STRIDE + 2, w0.device)
-        first = grid_moments(rows[every, best0], around)[1]
+        first = grid_std(rows[every, best0], around)
         std = (std**2 + first**2).sqrt()
     return wide(grid[best0]), wide(grid[best1]) + mean, std
 

@@ -54,28 +54,42 @@ class GimLoFTR(Network):
             image0, image1, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE
         )
         arrays = _match(self, views)
-        return assemble(views, **arrays, fine_window=FINE_WINDOW_PX, side=1)
+        return assemble(
+            views,
+            **arrays,
+            fine_window=FINE_WINDOW_PX,
+            side=1,
+            half_cell=FINE_WINDOW_PX / 2,
+        )
 
 
 def _match(gim: GimLoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
     import torch
 
-    from semisure.matchers._cues import as_arrays, points_and_confidence, unit_tensor
+    from semisure.matchers._cues import (
+        as_arrays,
+        points_and_confidence,
+        target_cells,
+        unit_tensor,
+    )
+    from semisure.matchers._gim_net import CELL
 
     with torch.inference_mode():
         pixels = (unit_tensor(rgb(view), gim.device) for view in views)
         raw = gim.model(*pixels, gim.threshold)
-        return as_arrays(points_and_confidence(raw) | cues(raw))
+        return as_arrays(
+            points_and_confidence(raw) | cues(raw) | target_cells(raw, CELL)
+        )
 
 
 def cues(raw: Any) -> dict[str, Any]:
     """Standard deviations (m, 2) in px of image 1 as the network sees it."""
-    from semisure.matchers._cues import grid_moments
+    from semisure.matchers._cues import grid_std
     from semisure.matchers._dual import row_spread
     from semisure.matchers._gim_net import CELL, offsets
 
     cells = raw.cells
     spread = row_spread(cells.f0[raw.chosen.index0], cells.f1, cells.size1)
-    _, fine_std = grid_moments(raw.heat, offsets(raw.heat))
+    fine_std = grid_std(raw.heat, offsets(raw.heat))
     return {"fine_std": fine_std, "coarse_std": CELL * spread}

@@ -75,7 +75,13 @@ class LoFTR(Network):
     def __call__(self, image0: Image, image1: Image) -> Matches:
         views = views_of(image0, image1, self.max_side, min_side=MIN_SIDE)
         arrays = _match(self, views)
-        return assemble(views, **arrays, fine_window=float(STRIDE_COARSE), side=1)
+        return assemble(
+            views,
+            **arrays,
+            fine_window=float(STRIDE_COARSE),
+            side=1,
+            half_cell=STRIDE_COARSE / 2,
+        )
 
 
 def _match(loftr: LoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
@@ -98,9 +104,13 @@ def _match(loftr: LoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
         )
         fine = [at_half for _, at_half in maps]
         offset, fine_std = _refine(model, fine, (c0, c1), index0, index1)
+        # Cells were numbered by rounding: their corners are the middles of what is
+        # nearest to them.
+        cell = cell_corner(index1, size1[1], STRIDE_COARSE) - 0.5
         named = {
             "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
-            "target": cell_corner(index1, size1[1], STRIDE_COARSE) + offset - 0.5,
+            "target": cell + offset,
+            "cell": cell,
             "confidence": confidence,
             "fine_std": fine_std,
             "coarse_std": STRIDE_COARSE * row_spread(f0[index0], f1, size1),
@@ -148,7 +158,7 @@ def _refine(
     """Offset and std (m, 2) px in image 1, from the heat map of each match."""
     import torch
 
-    from semisure.matchers._cues import grid_moments, square, wide
+    from semisure.matchers._cues import grid_mean, grid_std, square, wide
 
     cells = square(WINDOW, index0.device).float() - WINDOW // 2
     means = [wide(cells[:0])]
@@ -165,7 +175,6 @@ def _refine(
         f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))
         similarity = torch.einsum("mc,mrc->mr", f0[:, len(cells) // 2], f1)
         heat = torch.softmax(similarity / f0.shape[-1] ** 0.5, dim=1)
-        mean, std = grid_moments(heat, STRIDE_FINE * cells)
-        means.append(mean)
-        stds.append(std)
+        means.append(grid_mean(heat, STRIDE_FINE * cells))
+        stds.append(grid_std(heat, STRIDE_FINE * cells))
     return torch.cat(means), torch.cat(stds)

@@ -96,6 +96,8 @@ def _match(xfeat: XFeatStar, views: tuple[View, View]) -> dict[str, FloatArray]:
             "fine_std": fine_std[sure] * scale,
             "coarse_std": cues[1],
             "fine_window": GRID * scale[:, 0],
+            "cell": position[index0],
+            "half_cell": GRID / 2 * scale[:, 0],
         }
         return as_arrays(named)
 
@@ -115,17 +117,17 @@ def _refine(model: Any, f0: Any, f1: Any) -> tuple[Any, Any, Any]:
     """Offset and std (m, 2) in cells of image 0, and which the library would keep."""
     import torch
 
-    from semisure.matchers._cues import grid_moments, square
+    from semisure.matchers._cues import grid_mean, grid_std, square
 
     logits = model.net.fine_matcher(torch.cat([f0, f1], dim=-1))
     probability = torch.softmax(FINE_SHARPNESS * logits, dim=-1)
     # The library's grid runs from −4 to 3: its centre is half a pixel off.
     offsets = square(GRID, logits.device).float() - GRID // 2
-    mean, std = grid_moments(probability, offsets)
+    mean, std = grid_mean(probability, offsets), grid_std(probability, offsets)
     return mean, std, probability.max(dim=-1).values > MIN_FINE_PEAK
 
 
-@extraction
+@extraction("coarse")
 def _coarse_cues(
     f0: Any, f1: Any, position: Any, index0: Any, index1: Any, temperature: float
 ) -> tuple[Any, Any]:

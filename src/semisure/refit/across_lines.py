@@ -24,6 +24,9 @@ CAMERA_FLOOR = 1e-4
 # Matches depart from a simpler model where a tenth of them, by weight, are this many
 # fine scales from where it puts them, beyond those that the law expects to be.
 MIN_DEPARTURE, DEPARTURE_SHARE = 4.0, 0.1
+# The lines were chosen to pass through as many as they can, coarse failures included:
+# hence more than the usual three.
+DEPARTURE_SIGMAS = 4.0
 
 G = TypeVar("G", bound="Geometry")
 
@@ -76,7 +79,7 @@ class AcrossLines(Generic[G]):
 
         By weight, those beyond MIN_DEPARTURE fine scales are counted, less those that
         the law expects there: a coarse cell that is wrong along the line leaves its
-        match on it.
+        match on it. Their number varies, so that few matches need a larger excess.
         """
         distance = np.linalg.norm(self.matches.refined - predicted, axis=1)
         scale = np.linalg.norm(self.match_law.fine_scale, axis=1)
@@ -84,7 +87,9 @@ class AcrossLines(Generic[G]):
         failed = (along * mixture.tail_prob(self.match_law)).sum(axis=1)
         weight = self.weight()
         beyond = ~(distance <= MIN_DEPARTURE * scale)
-        return bool(weight @ (beyond - failed) > DEPARTURE_SHARE * weight.sum())
+        spread = float(np.sqrt(weight**2 @ (failed * (1.0 - failed))))
+        least = max(DEPARTURE_SHARE * weight.sum(), DEPARTURE_SIGMAS * spread)
+        return bool(weight @ (beyond - failed) > least)
 
     def covariance(
         self, calibration: Calibration, *, field: bool = True

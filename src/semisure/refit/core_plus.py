@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from semisure.mixture import ErrorLaw
+from semisure.mixture import ErrorLaw, ordered
 from semisure.refit import weights
 from semisure.types import Matches, PerAxis, PerMatch, WorldMatches
 
@@ -22,8 +22,7 @@ def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
     """The law with the model's own error added to the fine scale, in quadrature."""
     diagonal = np.linalg.norm(matches.refined_size, axis=1, keepdims=True)
     fine = np.hypot(law.fine_scale, MODEL_FLOOR * diagonal)
-    coarse = np.maximum(law.coarse_scale, fine)
-    return replace(law, fine_scale=fine, coarse_scale=coarse)
+    return ordered(replace(law, fine_scale=fine))
 
 
 def whitened(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, PerAxis, PerMatch]:

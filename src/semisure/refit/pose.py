@@ -48,7 +48,9 @@ from semisure.types import (
 )
 
 TOLERANCE_PX = 1e-3  # no point moves farther in the last step
-MIN_MATCHES = 3
+# Three determine a pose and four leave two equations to check six parameters by: the
+# likeliest pose of four was 7° off where its start was 0.3°.
+MIN_MATCHES = 5
 _UNDETERMINED = "the weighted matches do not determine a pose"
 
 
@@ -126,8 +128,9 @@ def residuals(pose: Pose, camera: Camera, matches: WorldMatches) -> PerAxis:
 
 def _why_not(residual: PerAxis) -> str | None:
     """Why no refit can begin at a pose with these residuals, or None."""
-    if len(residual) < MIN_MATCHES:
-        return f"{len(residual)} matches are too few, a pose needs {MIN_MATCHES}"
+    count = len(residual)
+    if count < MIN_MATCHES:
+        return f"{count} matches are too few to refit a pose by; it takes {MIN_MATCHES}"
     if not np.isfinite(residual).all(axis=1).any():
         return "every world point lies behind the initial camera"
     return None

@@ -15,11 +15,19 @@ from matplotlib.text import Text
 
 from semisure.io.images import Image
 from semisure.metrics import reliability
-from semisure.types import FloatArray, Labels, Matches, PerAxis, PerMatch, Points
+from semisure.report.palettes import Palette
+from semisure.types import FloatArray, Labels, Mask, Matches, PerAxis, PerMatch, Points
 
 # Blue to red over pale yellow: distinct with any colour vision.
 COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
 ERROR_COLORS = LinearSegmentedColormap.from_list("error", COLOR_STOPS)
+PAPER_STOPS = ("#1a9641", "#f5d327", "#d7191c")  # green to red, as the paper's
+PAPER_COLORS = LinearSegmentedColormap.from_list("paper", PAPER_STOPS)
+_COLORS: dict[Palette, LinearSegmentedColormap] = {
+    "semisure": ERROR_COLORS,
+    "paper": PAPER_COLORS,
+}
+_GREY = (0.35, 0.35, 0.35, 0.25)
 _NORM = LogNorm(0.3, 30.0, clip=True)
 MAX_LINES = 250
 ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
@@ -119,13 +127,24 @@ def draw_matches(
     expected_px: PerMatch,
     *,
     legend: bool = True,
+    palette: Palette = "semisure",
+    grey: Mask | None = None,
 ) -> None:
-    """The content of :func:`plot_matches`, drawn into axes of the caller."""
+    """The content of :func:`plot_matches`, drawn into axes of the caller.
+
+    Matches that are `grey` have no colour and lie below the others.
+    """
     left = _draw_images(axes, image0, image1)
-    if len(matches):
-        _draw_lines(axes, matches, left, expected_px)
-        if legend:
-            _add_bar(figure, axes)
+    if not len(matches):
+        return
+    colors = _COLORS[palette](_NORM(expected_px))
+    order = np.argsort(-expected_px)
+    if grey is not None:
+        colors[grey] = _GREY
+        order = np.concatenate([order[grey[order]], order[~grey[order]]])
+    _draw_lines(axes, matches, left, colors, order)
+    if legend:
+        _add_bar(figure, axes, palette)
 
 
 def side_by_side(image0: Image, image1: Image) -> tuple[Figure, Any, float]:
@@ -151,10 +170,10 @@ def _frame(axes: Any, width: int, height: int) -> None:
     axes.axis("off")
 
 
-def _add_bar(figure: Figure, axes: Any) -> None:
+def _add_bar(figure: Figure, axes: Any, palette: Palette = "semisure") -> None:
     from matplotlib.cm import ScalarMappable
 
-    scale = ScalarMappable(_NORM, ERROR_COLORS)
+    scale = ScalarMappable(_NORM, _COLORS[palette])
     bar = figure.colorbar(scale, ax=axes, shrink=0.75, pad=0.01, extend="both")
     bar.set_label("expected error, px")
     bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
@@ -166,18 +185,19 @@ def _backdrop(image: Image) -> FloatArray:
     return 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
 
 
-def _draw_lines(axes: Any, matches: Matches, left: float, expected: PerMatch) -> None:
-    """Dots for all, lines for an even sample; the most certain on top."""
-    order = np.argsort(-expected)
+def _draw_lines(
+    axes: Any, matches: Matches, left: float, colors: FloatArray, order: Labels
+) -> None:
+    """Dots for all, lines for an even sample; the last of the order on top."""
     target = matches.target + np.array([left, 0.0])
-    colors = ERROR_COLORS(_NORM(expected))
+    faint, dots = (colors * np.array([1, 1, 1, opacity]) for opacity in (0.55, 0.9))
     sample = order[:: max(1, len(order) // MAX_LINES)]
     lines = np.stack([matches.source[sample], target[sample]], axis=1)
     axes.add_collection(
-        LineCollection(list(lines), colors=colors[sample], linewidths=0.6, alpha=0.55)
+        LineCollection(list(lines), colors=faint[sample], linewidths=0.6)
     )
     for points in (matches.source, target):
-        axes.scatter(*points[order].T, s=5, c=colors[order], linewidths=0, alpha=0.9)
+        axes.scatter(*points[order].T, s=5, c=dots[order], linewidths=0)
 
 
 def spread_out(points: Points, candidates: Labels, count: int) -> Labels:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from semisure.calibration import observe
 from semisure.errors import FileError, InputError
+from semisure.io.files import load_calibration
 from semisure.selfcal.from_maps import MapScene, MapSource
 from semisure.selfcal.from_photos import (
     Begin,
@@ -154,14 +155,15 @@ def _without_truth(
     start: Calibration,
     work: SceneWork,
 ) -> SelfCalibration:
-    along, taught_by = along_for(start.matcher)
+    along, names = along_for(start.matcher)
+    own = load_calibration(names) if names == start.matcher else None
     found, skipped = work.find_all(matched, start)
     if start.provenance == GENERIC.provenance:
         # A law that knows nothing of the matcher takes planes for depth, or depth for
         # planes: a first fit makes a better one, by which all pairs are found anew.
         some, _ = parted(found, work.settings.held_out)
         if any(some.values()):
-            first, _ = fit_without_truth(some, start, along)
+            first, _ = fit_without_truth(some, start, along, taught_by=own)
             start = replace(first, pairs=None)
             found, skipped = work.find_all(matched, start)
     fitted, held_out = parted(found, work.settings.held_out)
@@ -179,6 +181,7 @@ def _without_truth(
         fitted,
         replace(start, resolution=size),
         along,
+        taught_by=own,
         views=views.fitted if views else (),
         known={f"map {name}": s.pairs for name, s in mapped.items() if s.pairs},
         provenance=work.provenance(
@@ -187,7 +190,7 @@ def _without_truth(
             maps={name: scene.method for name, scene in mapped.items()},
             photos=views.photos if views else 0,
             left_out=skipped,
-            errors_along_lines_from=taught_by,
+            errors_along_lines_from=names,
         ),
     )
     trust = trial_across(held_out, calibration)

@@ -97,6 +97,7 @@ def fit_without_truth(
     start: Calibration,
     along: PairSpread,
     *,
+    taught_by: Calibration | None = None,
     views: Sequence[Residuals] = (),
     known: Scenes | None = None,
     provenance: dict[str, Any] | None = None,
@@ -110,6 +111,9 @@ def fit_without_truth(
     along
         How errors along lines exceed those across; its means and deviations are not
         used.
+    taught_by
+        The law of this matcher that `along` is from, if it is: scenes whose errors
+        across are larger than its own exceed them less along.
     views
         Matches with exact residuals on both axes, such as random views of photos.
     known
@@ -123,6 +127,8 @@ def fit_without_truth(
         )
     truths = _with_truth(known or {}, views, len(found), start)
     across = _across_law(found, start, truths)
+    if taught_by is not None:
+        along = _carried(across.scenes, along, taught_by)
     drawn = _drawn(across.scenes, across.law, along)
     spread = fit_spread(usable({**drawn, **(known or {})}), across.law)
     law = replace(across.law, pairs=spread, provenance=dict(provenance or {}))
@@ -211,6 +217,29 @@ def _axes(pair: Residuals, start: Calibration) -> Distances:
     matches, residual = pair
     shift = matches.shift_px(start.location or (0.0, 0.0))
     return Distances.of_axes(matches, residual - shift, np.zeros(len(matches)))
+
+
+def _carried(
+    scenes: FoundScenes, along: PairSpread, taught_by: Calibration
+) -> PairSpread:
+    """The excess along the lines of these scenes.
+
+    Only a share `carry` of what sets pairs apart from their matcher's others holds
+    along lines, see :class:`semisure.types.PairSpread`. Pairs with larger effects e
+    than the mean m exceed them by (1 − carry) (e − m) less.
+    """
+    if taught_by.pairs is None:
+        return along
+    law = replace(taught_by, pairs=WIDE)
+    seen = [pair.scene_pair(law) for pairs in scenes.values() for pair in pairs]
+    effects = np.mean([pair_effects(pair, law) for pair in seen], axis=0)
+    less = (1.0 - along.carry) * (effects - np.array(taught_by.pairs.means))
+    return replace(
+        along,
+        along_fine=along.along_fine - float(less[0]),
+        along_gate=along.along_gate - float(less[1]),
+        along_coarse=along.along_coarse - float(less[2]),
+    )
 
 
 def _drawn(

@@ -29,6 +29,7 @@ Pixels: integer coordinates are pixel centres, so resizing maps
 from semisure.types.arrays import (
     Array,
     BoolArray,
+    CellMaps,
     FloatArray,
     Index,
     IntArray,
@@ -63,6 +64,7 @@ __all__ = [
     "Array",
     "BoolArray",
     "Calibration",
+    "CellMaps",
     "Cues",
     "Estimate",
     "FloatArray",

@@ -28,6 +28,7 @@ Vector3: TypeAlias = Annotated[FloatArray, "3"]
 Matrix: TypeAlias = Annotated[FloatArray, "k k"]  # square
 Matrix3: TypeAlias = Annotated[FloatArray, "3 3"]  # a homography, rotation, K, E or F
 Pose: TypeAlias = Annotated[FloatArray, "3 4"]  # [R | t]
+CellMaps: TypeAlias = Annotated[FloatArray, "n 2 3"]  # [A | c] of each match
 Jacobian: TypeAlias = Annotated[FloatArray, "2 k n"]  # ∂ pixel / ∂ parameters
 
 Index: TypeAlias = slice | BoolArray | IntArray

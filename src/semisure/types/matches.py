@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.types.arrays import (
+    CellMaps,
     FloatArray,
     Index,
     Labels,
+    Mask,
     PerAxis,
     PerMatch,
     Points,
@@ -25,6 +27,7 @@ from semisure.types.checks import (
 )
 
 DEFAULT_FINE_WINDOW_PX = 8.0  # the coarse cell of every matcher of the paper
+CELL_EDGE = 1e-9  # of half a cell: its edge belongs to it, whatever the rounding
 
 
 def default_window() -> FloatArray:
@@ -39,7 +42,9 @@ class Matches:
     `side` says which image's point was refined, so which image the standard
     deviations, residuals and scales of a match live in: 0 or 1, one for all or
     one for each match. `fine_window` is the side in px of the window that the
-    fine stage searched; a calibrated location is measured in it.
+    fine stage searched; a calibrated location is measured in it. `cell` is the cell
+    that the coarse stage chose, where the matcher has one: [A | c], the affine map
+    that takes the square from −1 to 1 on both axes to the cell in the refined image.
 
     >>> import numpy as np
     >>> matches = Matches(
@@ -60,6 +65,7 @@ class Matches:
     target_size: tuple[int, int]  # width, height
     side: Labels = field(default_factory=lambda: np.array(1))  # 0 or 1
     fine_window: PerMatch = field(default_factory=default_window)  # px
+    cell: CellMaps | None = None  # px of the refined image
 
     doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
 
@@ -71,6 +77,8 @@ class Matches:
                 values = np.full(n, values)
             array = as_floats(name, values, (n, *shape))
             object.__setattr__(self, name, array)
+        if self.cell is not None:
+            object.__setattr__(self, "cell", as_floats("cell", self.cell, (n, 2, 3)))
         for name in ("source_size", "target_size"):
             object.__setattr__(self, name, as_size(name, getattr(self, name)))
         self._check_ranges()
@@ -91,6 +99,10 @@ class Matches:
         require("side", self.side, np.isin(self.side, (0, 1)), "be 0 or 1", advice)
         window = self.fine_window
         require("fine_window", window, window > 0, "be positive", "It is a size in px.")
+        if self.cell is not None:
+            area = np.linalg.det(self.cell[:, :, :2])
+            advice = "Its first two columns are half its sides, as vectors in px."
+            require("cell", self.cell, area != 0, "have an area", advice)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -115,6 +127,24 @@ class Matches:
         """The refined point of each match, px in its own image."""
         return np.where(self.side[:, None] == 1, self.target, self.source)
 
+    def in_cell(self, points: Points) -> Mask | None:
+        """Which points, one for each match, lie in its coarse cell; None without cells.
+
+        >>> import numpy as np
+        >>> one = Matches(
+        ...     source=np.zeros((1, 2)), target=np.ones((1, 2)), confidence=[0.9],
+        ...     fine_std=np.ones((1, 2)), coarse_std=np.ones((1, 2)),
+        ...     source_size=(640, 480), target_size=(640, 480),
+        ...     cell=np.array([[[4.0, 0.0, 20.0], [0.0, 4.0, 20.0]]]))
+        >>> one.in_cell(np.array([[24.0, 16.5]])), one.in_cell(np.array([[24.5, 20.0]]))
+        (array([ True]), array([False]))
+        """
+        if self.cell is None:
+            return None
+        away = (points - self.cell[:, :, 2])[:, :, None]
+        inside = np.abs(np.linalg.solve(self.cell[:, :, :2], away)[:, :, 0])
+        return np.asarray((inside <= 1.0 + CELL_EDGE).all(axis=1))
+
     def shift_px(self, location: tuple[float, float]) -> PerAxis:
         """What a location, in fine windows, is in pixels of each refined point."""
         return self.fine_window[:, None] * np.array(location)
@@ -122,7 +152,8 @@ class Matches:
     def take(self, index: Index) -> Matches:
         """The matches that `index` (a mask or positions) picks."""
         picked = {name: getattr(self, name)[index] for name in _ARRAY_SHAPES}
-        return replace(self, **picked)
+        cell = None if self.cell is None else self.cell[index]
+        return replace(self, **picked, cell=cell)
 
     def swapped(self) -> Matches:
         """The same matches with images 0 and 1 exchanged."""

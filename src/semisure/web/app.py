@@ -28,6 +28,7 @@ from semisure.web.orders import (
     check_order,
     shipped_calibrations,
 )
+from semisure.web.protocol import PromptProtocol
 from semisure.web.queue import FullError, Job, Queue
 from semisure.web.uploads import check_upload
 from semisure.web.workers import Worker
@@ -51,8 +52,12 @@ def make_app(
     limits: Limits | None = None,
     hosts: Iterable[str] = (),
     calibrations: Mapping[str, Calibration] | None = None,
+    token: str | None = None,
 ) -> FastAPI:
-    """The application; it answers to loopback names and `hosts`."""
+    """The application; it answers to loopback names and `hosts`.
+
+    With a `token` it answers to any name, but only whoever knows the token.
+    """
     limits = limits or Limits()
     offered = {**shipped_calibrations(), **(calibrations or {})}
     queue = Queue(limits, partial(Worker, offered, limits))
@@ -67,7 +72,13 @@ def make_app(
         title="semisure", docs_url=None, redoc_url=None, openapi_url=None,
         lifespan=lifespan,
     )  # fmt: skip
-    app.add_middleware(Guard, hosts=(*LOOPBACK, *hosts), body_bytes=limits.body_bytes)
+    app.add_middleware(
+        Guard,
+        hosts=(*LOOPBACK, *hosts),
+        body_bytes=limits.body_bytes,
+        upload_seconds=limits.upload_seconds,
+        token=token,
+    )
     for name, (file, kind) in FILES.items():
         response = partial(Response, (STATIC / file).read_bytes(), media_type=kind)
         app.add_api_route(f"/{name}", _constant(response), methods=["GET"])
@@ -211,6 +222,7 @@ def serve(app: FastAPI, listener: socket.socket, limits: Limits) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        http=PromptProtocol,
         ws="none",
         limit_concurrency=limits.connections,
         timeout_keep_alive=5,

@@ -16,6 +16,7 @@ class Limits:
     waiting: int = 8  # jobs in the queue; more are refused
     kept: int = 24  # finished jobs; the oldest are dropped
     connections: int = 64
+    upload_seconds: float = 120.0  # for all of an upload to arrive
     shown_side: int = 1000  # of pictures in the page, px
 
     @property

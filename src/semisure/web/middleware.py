@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import secrets
+import time
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.requests import cookie_parser
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+TOKEN = "token"  # noqa: S105 - its name, in the address and the cookie
 SAFE_METHODS = ("GET", "HEAD")
 HEADERS = {
     "Content-Security-Policy": (
@@ -30,10 +35,18 @@ HEADERS = {
 class Guard:
     """Checks the host, origin and length of requests; adds headers to responses."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], body_bytes: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Iterable[str],
+        body_bytes: int,
+        upload_seconds: float = 120.0,
+        token: str | None = None,
+    ) -> None:
         self.app = app
         self.hosts = frozenset(host.lower() for host in hosts)
-        self.body_bytes = body_bytes
+        self.body_bytes, self.upload_seconds = body_bytes, upload_seconds
+        self.token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -46,15 +59,31 @@ class Guard:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        headers = Headers(scope=scope)
+        refusal = self._stranger(scope, headers)
+        if refusal is None:
+            refusal = self._refusal(scope["method"], headers)
         answer: ASGIApp = self.app if refusal is None else refusal
         await answer(scope, self._counted(receive), send_with_headers)
+
+    def _stranger(self, scope: Scope, headers: Headers) -> Response | None:
+        """The answer to whoever has not shown the token; it becomes a cookie."""
+        if self.token is None:
+            return None
+        query = parse_qs(scope["query_string"].decode("latin1"))
+        if _same(query.get(TOKEN, [""])[0], self.token):
+            answer = RedirectResponse(scope["path"], 303)
+            answer.set_cookie(TOKEN, self.token, httponly=True, samesite="strict")
+            return answer
+        if _same(cookie_parser(headers.get("cookie", "")).get(TOKEN, ""), self.token):
+            return None
+        return _error(403, "Open the address that semisure serve printed.")
 
     def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
         # Another site can point a host name of its own at this server (DNS rebinding),
         # or post a form to it; then the host or the origin is not ours.
         host = headers.get("host", "")
-        if _host_name(f"//{host}") not in self.hosts:
+        if self.token is None and _host_name(f"//{host}") not in self.hosts:
             return _error(403, "This server does not answer to that host name.")
         if method not in SAFE_METHODS and not _same_origin(headers, host):
             return _error(403, "Requests from other sites are refused.")
@@ -65,14 +94,21 @@ class Guard:
 
     def _counted(self, receive: Receive) -> Receive:
         """Count the bytes too: a request need not state its length, or may lie."""
-        left = self.body_bytes
+        left, whole = self.body_bytes, False
+        end = time.monotonic() + self.upload_seconds
 
         async def receive_counted() -> Message:
-            nonlocal left
-            message = await receive()
+            nonlocal left, whole
+            if whole:  # what follows is only that the client hangs up
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), end - time.monotonic())
+            except asyncio.TimeoutError:
+                raise HTTPException(408, "The upload took too long.") from None
             left -= len(message.get("body", b""))
             if left < 0:
                 raise HTTPException(413, too_large(self.body_bytes))
+            whole = not message.get("more_body", False)
             return message
 
         return receive_counted
@@ -81,6 +117,10 @@ class Guard:
 def too_large(body_bytes: int) -> str:
     """The sentence for an upload over the limit."""
     return f"The upload is larger than the {body_bytes / 1e6:.0f} MB that are accepted."
+
+
+def _same(given: str, token: str) -> bool:
+    return secrets.compare_digest(given.encode(), token.encode())
 
 
 def _error(status: int, sentence: str) -> JSONResponse:

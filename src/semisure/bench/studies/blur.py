@@ -115,7 +115,7 @@ def blur(study: Study) -> Outcome:
         title=f"Median error, px, with the refined image blurred by {SIGMA_PX:g} px; "
         "the paper's: supplement C.1, a picture",
         head=["", "blur", *_HEAD, "pairs"],
-        rows=_printed(study.options.matchers, rows),
+        rows=_printed(study, rows),
     )
     figures = {"blur": panels}
     return Outcome(
@@ -126,11 +126,9 @@ def blur(study: Study) -> Outcome:
 _HEAD = ("E|r_x|", "E|r_y|", "x / y", "|r_x|", "|r_y|", "x / y")
 
 
-def _printed(
-    matchers: Sequence[str], rows: Sequence[dict[str, Any]]
-) -> list[list[Cell]]:
+def _printed(study: Study, rows: Sequence[dict[str, Any]]) -> list[list[Cell]]:
     printed: list[list[Cell]] = []
-    for matcher in matchers:
+    for matcher in study.options.matchers:
         for name in AXES:
             some = where(rows, matcher=matcher, blur=name)
             mine = [row for row in some if row["matches"]]
@@ -141,7 +139,7 @@ def _printed(
                     for axis in "xy"
                 )
                 numbers += [x, y, x / y]
-            printed.append([matcher, name, *numbers, len(mine)])
+            printed.append([study.label(matcher), name, *numbers, len(mine)])
     return printed
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from semisure.bench.exported import Exported
 from semisure.bench.outcome import Cell, Outcome, Table
-from semisure.bench.study import CALIBRATION_PAIRS, Study
+from semisure.bench.study import Study
 from semisure.bench.true_errors import with_truth
 from semisure.calibration import FitReport, fit
+from semisure.calibration.fit_law import Optimiser
 from semisure.errors import FitError
 from semisure.io.atomic import as_json
 from semisure.io.files import calibration_document
@@ -30,14 +31,16 @@ class Task:
     matcher: str
     exported: Sequence[Exported]
     location: bool
+    optimiser: Optimiser
 
 
 def evaluate(task: Task) -> tuple[Calibration, FitReport]:
-    """The fit, by Newton's method."""
+    """The fit, and how it went; a location is fitted by Newton's method."""
     names = sorted({e.group for e in task.exported})
     return fit(
         [with_truth(e) for e in task.exported],
         location=task.location,
+        optimiser="newton" if task.location else task.optimiser,
         matcher=task.matcher,
         provenance={"pairs": len(task.exported), "sequences": len(names)},
     )
@@ -54,7 +57,8 @@ def calibration(study: Study) -> Outcome:
                 f"A calibration needs at least {LEAST:,} matches, but {matcher} found "
                 f"{matches:,} in {len(exported)} pairs; give more pairs."
             )
-        tasks += [Task(matcher, exported, location=at) for at in (False, True)]
+        by = study.options.optimiser
+        tasks += [Task(matcher, exported, located, by) for located in (False, True)]
     fits = study.map(evaluate, tasks, "Fitting laws")
     printed: list[list[Cell]] = []
     files = {}
@@ -90,5 +94,5 @@ def _symbols(fitted: Calibration) -> dict[str, float | None]:
 def _some(study: Study, matcher: str) -> list[Exported]:
     """The paper's 200 pairs, evenly from all folders."""
     options = study.options
-    limit = options.limit or -(-CALIBRATION_PAIRS // len(options.data))
-    return study.changed(limit=limit).exported(matcher)
+    limit = options.limit or -(-options.calibration_pairs // len(options.data))
+    return study.changed(limit=limit).exported(matcher, held_out=True)

@@ -30,7 +30,7 @@ def estimators(study: Study) -> Outcome:
             printed += paper_rows(label, numbers, paper.HPATCHES_PAIRS)
         for matcher in study.options.matchers:
             mine = where(rows, estimator=name, matcher=matcher)
-            label = f"{name}, {matcher}"
+            label = f"{name}, {study.label(matcher)}"
             printed += our_rows(label, mine, at)
             gained += gain_rows(label, mine, at, study.options.seed)
     title = "Homography AUC (%) by robust estimator; the paper's: Tab. 4"

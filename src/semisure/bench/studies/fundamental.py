@@ -40,7 +40,7 @@ def fundamental(study: Study) -> Outcome:
         for data, some in by_folder(where(rows, matcher=matcher)).items():
             for name in names:
                 mine = where(some, estimator=name)
-                label = f"{matcher}, {data}, {name}"
+                label = f"{study.label(matcher)}, {data}, {name}"
                 printed += arm_rows(label, mine)
                 gained += gains(label, mine, options.seed)
     notes.append(

@@ -44,8 +44,9 @@ def _of_protocol(study: Study) -> Outcome:
             name = f"{paper.MATCHERS[matcher]}, paper"
             pairs = paper.HPATCHES_PAIRS if on_hpatches else None
             printed += paper_rows(name, published[matcher], pairs)
-        printed += our_rows(matcher, mine, at)
-        gained += gain_rows(matcher, mine, at, options.seed)
+        label = study.label(matcher)
+        printed += our_rows(label, mine, at)
+        gained += gain_rows(label, mine, at, options.seed)
     title = (
         f"Homography AUC (%) after {options.estimator}; the paper's: Tab. 1, "
         f"{'HPatches' if on_hpatches else 'MTV'}"

@@ -60,16 +60,18 @@ def initial(study: Study) -> Outcome:
         ["EfficientLoFTR, paper", "core", name, int(row[0]), *row[1:], None]
         for name, row in paper.BY_INITIAL.items()
     ]
-    reduction, improved = {}, {}
+    reduction, improved, counts = {}, {}, {}
     for matcher in options.matchers:
         mine = where(rows, matcher=matcher)
         for method in CORE_ARMS:
             bins = binned(mine, method)
-            label = f"{matcher}, {method}"
+            label = f"{study.label(matcher)}, {method}"
             for name, numbers in zip(BINS_PX, bins, strict=True):
-                printed.append([matcher, method, name, int(numbers[0]), *numbers[1:]])
+                cells = int(numbers[0]), *numbers[1:]
+                printed.append([study.label(matcher), method, name, *cells])
             reduction[label] = (list(BINS_PX), np.array([n[4] for n in bins]))
             improved[label] = (list(BINS_PX), np.array([n[2] for n in bins]))
+            counts[label] = np.array([n[0] for n in bins])
         lost = sum(not np.isfinite(row["base"]) for row in mine)
         notes.append(f"{matcher}: {lost} of {len(mine)} pairs have no initial model.")
     head = ["", "arm", "e0, px", "pairs", "Δe, px", "improved, %", "Δinliers", "Δe, %"]
@@ -82,7 +84,13 @@ def initial(study: Study) -> Outcome:
     )
     shown = {"Median relative reduction": reduction, "Pairs improved": improved}
     panels = [
-        Panel(title=title, xlabel="initial corner error, px", ylabel="%", lines=lines)
+        Panel(
+            title=f"{title}; areas: pairs",
+            xlabel="initial corner error, px",
+            ylabel="%",
+            lines=lines,
+            counts=counts,
+        )
         for title, lines in shown.items()
     ]
     return Outcome(tables=[table], rows=rows, figures={"initial": panels}, notes=notes)

@@ -6,16 +6,22 @@ Two kinds of data: a map with the true poses of its queries
 judge: for it a file to submit is written for each arm. A query that finds no pose is
 submitted with that of the first mapped image retrieved, as hloc does, and counted.
 
-All arms of a query have the same matches to the same mapped images and the same start:
-``base`` and ``core`` as the paper has them, ``core+`` with our law, whose location, if
-it has one, is taken off the matches before they are lifted. ``base − shift`` is the
-estimator on those. Images are matched as they are, since intrinsics and map belong to
-that size; with another size, the query's camera and the map's observations are scaled.
+All arms of a query have the same matches to the same mapped images and the same start.
+``base`` and ``core`` form 2D–3D matches as hloc does: a match takes the 3D point of the
+keypoint within 2 px, and the query's point stays. ``core+`` moves that point too, and
+has our law, whose location, if it has one, is taken off the matches before they are
+lifted. ``base − shift`` is the estimator on matches less the location.
+
+Images of Aachen are matched at the paper's 1180 × 896, turned for those taller than
+wide, those of other maps as they are; the query's camera and the map's observations are
+scaled. ``--map MATCHER=FOLDER`` names a COLMAP model triangulated from the matcher's
+own matches, which hloc makes, to take the place of the SIFT model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +30,10 @@ from semisure.bench import paper
 from semisure.bench.calibrations import check_known
 from semisure.bench.data import labels, matched_at
 from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
-from semisure.bench.query_poses import ARMS, evaluate
-from semisure.bench.query_tasks import settings_for, tasks_of
+from semisure.bench.query_poses import ARMS, Task, evaluate
+from semisure.bench.query_tasks import settings_for, size_for, tasks_of
 from semisure.bench.study import Study
+from semisure.datasets.localisation import retrieval_name
 from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
 from semisure.types import as_choice
 
@@ -53,8 +60,7 @@ def localisation(study: Study) -> Outcome:
             settings = settings_for(study, root)
             tasks, remark = tasks_of(study, matcher, name, root, settings)
             rows += study.rows(evaluate, tasks, f"Localising, {matcher}")
-            px, size = settings.threshold_px, matched_at(options.size)
-            notes += [remark, f"{name}: inliers within {px:g} px; images {size}."]
+            notes += [remark, _formed(study, matcher, name, root, tasks)]
     located = [row for row in rows if "base m" in row]
     sent = [row for row in rows if "base m" not in row]
     tables = [located_table(located, estimator)] if located else []
@@ -74,6 +80,20 @@ def localisation(study: Study) -> Outcome:
     )
 
 
+def _formed(
+    study: Study, matcher: str, name: str, root: Path, tasks: Sequence[Task]
+) -> str:
+    """What 2D–3D matches and poses rest on, in a sentence."""
+    pairs = sum(len(task.exported) for task in tasks)
+    own = study.options.maps.get(matcher)
+    by = "the map that comes with the images" if own is None else f"the map {own.name}"
+    return (
+        f"{matcher}, {name}: {pairs} image pairs of {len(tasks)} queries by "
+        f"{retrieval_name(root)}, images {matched_at(size_for(study, root))}, {by}; "
+        f"inliers within {settings_for(study, root).threshold_px:g} px."
+    )
+
+
 def located_table(rows: Sequence[dict[str, Any]], estimator: str) -> Table:
     """Medians, and recall in percent; a query without a pose errs infinitely."""
     printed: list[list[Cell]] = []
@@ -85,13 +105,14 @@ def located_table(rows: Sequence[dict[str, Any]], estimator: str) -> Table:
                 within = [
                     100.0 * float(((m <= a) & (deg <= b)).mean()) for a, b in THRESHOLDS
                 ]
-                printed.append([name, condition, arm, *middle, *within, len(mine)])
+                about = [len(mine), *_about(mine)]
+                printed.append([name, condition, arm, *middle, *within, *about])
     limits = [f"@{100 * m:g} cm {deg:g}°" for m, deg in THRESHOLDS]
     return Table(
         name="localisation",
         title=f"Camera poses after {estimator}: median errors, recall (%); "
         "the paper's: Tab. 2, other data",
-        head=["", "retrieval", "arm", "cm", "deg", *limits, "queries"],
+        head=["", "queries are", "arm", "cm", "deg", *limits, "queries", *_ABOUT],
         rows=printed,
         digits=3,
     )
@@ -105,21 +126,33 @@ def aachen_table(
     for matcher in matchers:
         for when, numbers in paper.AACHEN.get(matcher, {}).items():
             name, count = paper.MATCHERS[matcher], paper.AACHEN_QUERIES[when]
+            about = [count, count * paper.AACHEN_RETRIEVED, None, "NetVLAD, top 50"]
             for arm, recall in zip(("base", "core"), numbers, strict=True):
-                printed.append([f"{name}, paper", when, arm, *recall, None, count])
+                printed.append([f"{name}, paper", when, arm, *recall, None, *about])
         for name, when, mine in _groups(where(rows, matcher=matcher)):
             for arm in ARMS:
                 if f"{arm} pose" in mine[0]:
                     count = sum(row[f"{arm} pose"] is not None for row in mine)
-                    printed.append([name, when, arm, *[None] * 3, count, len(mine)])
+                    ours = [len(mine), *_about(mine)]
+                    printed.append([name, when, arm, *[None] * 3, count, *ours])
     limits = [f"@{m:g} m {deg:g}°" for m, deg in AACHEN_THRESHOLDS]
     return Table(
         name="localisation_aachen",
         title=f"Aachen v1.1, recall (%) after {estimator}; the paper's: Tab. 2",
-        head=["", "when", "arm", *limits, "localised", "queries"],
+        head=["", "when", "arm", *limits, "localised", "queries", *_ABOUT],
         rows=printed,
         digits=1,
     )
+
+
+_ABOUT = ("pairs", "inlier px", "retrieval")
+
+
+def _about(rows: Sequence[dict[str, Any]]) -> list[Cell]:
+    """Image pairs, the inlier threshold and the retrieval of some queries."""
+    first = rows[0]
+    pairs = sum(row["mapped"] for row in rows)
+    return [pairs, first["threshold_px"], first["retrieval"]]
 
 
 def _groups(

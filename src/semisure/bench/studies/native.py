@@ -72,15 +72,16 @@ def native(study: Study) -> Outcome:
         exported = study.exported(matcher, size)
         calibrations, remark = study.calibrations(matcher, exported)
         own = [OwnTask(*pair) for pair in zip(exported, calibrations, strict=True)]
-        tally.add(matcher, exported, study.map(evaluate, own, f"Errors, {matcher}"))
+        judged = study.map(evaluate, own, f"Errors, {matcher}")
+        tally.add(study.label(matcher), exported, judged)
         notes.append(remark)
     for name, folder in options.native.items():
         tasks = [
             NativeTask(pair, folder / f"{pair.name}.npz", options.seed + k)
             for k, pair in enumerate(exported)
         ]
-        judged = study.map(evaluate_native, tasks, f"Errors, {name}")
-        tally.add(name, exported, judged)
+        others = study.map(evaluate_native, tasks, f"Errors, {name}")
+        tally.add(name, exported, others)
     if not options.native:
         notes.append(
             "No other matcher's uncertainties were given: --native NAME=FOLDER."

@@ -2,7 +2,9 @@
 
 For each data set three pairs, by the first matcher's corner error before the refit: a
 quarter of the way up, in the middle, and the hardest that has a model; a column for
-each matcher. Matches are coloured by the error that the paper's law expects of them.
+each matcher. Matches are coloured by the error that the paper's law expects of them,
+with ``--palette paper`` as the paper does: from green to red, and outliers of the
+initial homography grey.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from semisure.bench.outcome import Cell, MatchPanel, Outcome, Table, where
 from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
 from semisure.error_laws import error_law
+from semisure.estimators import estimate_homography
 from semisure.io.images import Image, read_image, reduced, resized
-from semisure.types import Calibration, Matches
+from semisure.types import Calibration, Mask, Matches
 
 SHARES = (0.25, 0.5, 1.0)  # of the pairs that have a model, from easy to hard
 SHOWN_SIDE = 640  # px
@@ -57,10 +60,16 @@ def qualitative(study: Study) -> Outcome:
         for k in chosen([row["base"] for _, _, row in first]):
             for matcher, entries in by_matcher.items():
                 exported, calibration, row = entries[k]
-                panels.append(_panel(matcher, exported, calibration, row))
+                panels.append(_panel(part, matcher, exported, calibration, row))
                 shown = [row[arm] for arm in ("base", *CORE_ARMS)]
                 printed.append(
-                    [root.name, row["pair"], matcher, *shown, row["matches"]]
+                    [
+                        root.name,
+                        row["pair"],
+                        study.label(matcher),
+                        *shown,
+                        row["matches"],
+                    ]
                 )
     table = Table(
         name="qualitative",
@@ -92,7 +101,11 @@ def _by_matcher(study: Study, rows: Sequence[dict[str, Any]]) -> dict[str, list[
 
 
 def _panel(
-    matcher: str, exported: Exported, calibration: Calibration, row: dict[str, Any]
+    study: Study,
+    matcher: str,
+    exported: Exported,
+    calibration: Calibration,
+    row: dict[str, Any],
 ) -> MatchPanel:
     matches = exported.matches()
     images = [_shown(path, exported.size) for path in exported.images]
@@ -103,7 +116,16 @@ def _panel(
         image1=images[1],
         matches=_smaller(matches, images[0], images[1]),
         expected=mixture.expected_abs_error(error_law(matches, calibration)),
+        palette=study.options.palette,
+        grey=_outliers(study, matches) if study.options.palette == "paper" else None,
     )
+
+
+def _outliers(study: Study, matches: Matches) -> Mask:
+    """Matches that the initial homography does not explain."""
+    options = study.options
+    start = estimate_homography(matches, options.estimator, options.ransac())
+    return np.asarray(~start.inliers)
 
 
 def _px(error: float) -> str:
@@ -127,4 +149,5 @@ def _smaller(matches: Matches, image0: Image, image1: Image) -> Matches:
         matches,
         source=moved(matches.source, matches.source_size, sizes[0]),
         target=moved(matches.target, matches.target_size, sizes[1]),
+        cell=None,  # not shown
     )

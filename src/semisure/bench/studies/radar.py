@@ -32,7 +32,7 @@ def radar(study: Study) -> Outcome:
     rows, notes = rows_of(study, names)
     first = options.matchers[0]
     by_matcher = {
-        matcher: _areas(rows, matcher, options.estimator, at)
+        study.label(matcher): _areas(rows, matcher, options.estimator, at)
         for matcher in options.matchers
     }
     by_estimator = {name: _areas(rows, first, name, at) for name in PAPER_ESTIMATORS}
@@ -40,13 +40,13 @@ def radar(study: Study) -> Outcome:
     published = {paper.MATCHERS[m]: _published(row) for m, row in table_1.items()}
     panels = [
         _panel(f"ours, {options.estimator}", by_matcher),
-        _panel(f"ours, {first}", by_estimator),
+        _panel(f"ours, {study.label(first)}", by_estimator),
         _panel("paper, RANSAC", published),
     ]
     printed = [
         *_printed(f"ours, {options.estimator}", by_matcher),
         *_printed("paper, RANSAC", published),
-        *_printed(f"ours, {first}", by_estimator),
+        *_printed(f"ours, {study.label(first)}", by_estimator),
     ]
     if study.protocol == "hpatches":
         theirs = {

@@ -37,7 +37,7 @@ def relative(study: Study) -> Outcome:
     printed = paper_rows()
     for matcher in options.matchers:
         for name, mine in by_folder(where(rows, matcher=matcher)).items():
-            printed += block(f"{matcher}, {name}", mine, options.seed)
+            printed += block(f"{study.label(matcher)}, {name}", mine, options.seed)
     notes.append(
         f"Inliers within {settings.threshold_px:g} px of their line, at most "
         f"{settings.max_iterations} samples; images {matched_at(options.size)}. "
@@ -56,7 +56,7 @@ def relative(study: Study) -> Outcome:
 
 def paper_rows() -> Lines:
     """The paper's arms; it has no 20° and no median."""
-    name, pairs = "MegaDepth-1500, paper", paper.RELATIVE_PAIRS
+    name, pairs = "EfficientLoFTR, MegaDepth-1500, paper", paper.RELATIVE_PAIRS
     return [
         [name, arm, *numbers, None, None, pairs]
         for arm, numbers in paper.RELATIVE.items()

@@ -1,0 +1,170 @@
+"""The scripts that export other matchers' uncertainties, and the bench on their files.
+
+Neither network can be installed here: stand-ins with the same public calls return flows
+that are known, so that axes, frames and directions are tested, not the networks.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_trees import SHIFT_PX, SIZE, add_sequence
+from semisure.bench import paper
+from semisure.bench.native_files import export_native, read_native
+from semisure.bench.options import Options
+from semisure.bench.parallel import Workers
+from semisure.bench.run import of_study
+from semisure.bench.study import Study
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+EXAMPLES = Path(__file__).parents[1] / "examples"
+WIDE, HIGH = paper.NATIVE_SIZE
+MOVED = SHIFT_PX * WIDE / SIZE[0]  # px at the size the images are brought to
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for k, name in enumerate(("i_a", "v_b")):
+        add_sequence(tmp_path / "tree" / name, k)
+    return tmp_path / "tree"
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class StandInRoMa:
+    """Half as fine a grid; the right half is 100 px off, and says so."""
+
+    def match(self, image0: Any, image1: Any) -> dict[str, Any]:
+        assert image0.shape == image1.shape == (HIGH, WIDE, 3)
+        assert image0.dtype == np.uint8
+        rows, columns = HIGH // 2, WIDE // 2
+        x = (torch.arange(columns) + 0.5) / columns * 2 - 1
+        y = (torch.arange(rows) + 0.5) / rows * 2 - 1
+        warp = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
+        wrong = warp[..., 0] > 0
+        warp[..., 0] += 2 * MOVED / WIDE
+        warp[..., 1] += torch.where(wrong, 200.0 / HIGH, 0.0)
+        precision = torch.eye(2).expand(rows, columns, 2, 2).clone()
+        precision[wrong] *= 0.01
+        return {"warp_AB": warp[None], "precision_AB": precision[None]}
+
+
+class StandInPDCNet:
+    """As fine as the image; the lower half is 100 px off, and says so."""
+
+    def estimate_flow_and_confidence_map(
+        self, source: Any, target: Any, mode: str
+    ) -> tuple[Any, dict[str, Any]]:
+        assert source.shape == target.shape == (1, 3, HIGH, WIDE)
+        assert mode == "channel_first"
+        # Image 0 is the target: its first column is where image 1's is `MOVED` later.
+        shift = round(MOVED)
+        same = (source[..., shift:].float() - target[..., :-shift].float()).abs()
+        assert same.mean() < 6.0
+        flow = torch.zeros(1, 2, HIGH, WIDE)
+        flow[:, 0] = MOVED
+        flow[:, 1, HIGH // 2 :] = 100.0
+        probability = torch.full((1, 1, HIGH, WIDE), 0.9)
+        probability[..., HIGH // 2 :, :] = 0.2
+        return flow, {"p_r": probability}
+
+
+def judged(
+    name: str, folder: Path, tree: Path, pool: Workers, cache: Path
+) -> dict[str, list[Any]]:
+    options = Options(data=[tree], cache=cache, native={name: folder})
+    outcome = of_study("native", Study(options, pool))
+    return {row[1]: row[2:] for row in outcome.tables[0].rows if row[0] == name}
+
+
+def check(folder: Path, rows: dict[str, list[Any]]) -> None:
+    matches, _ = read_native(folder / "i_a_2.npz", (paper.NATIVE_SIZE,) * 2)
+    assert len(matches) == 8500
+    assert (matches.target_size, matches.source_size) == ((WIDE, HIGH),) * 2
+    right = np.abs(matches.target - matches.source - [MOVED, 0]).max(axis=1) < 1e-3
+    assert 0.45 < right.mean() < 0.55
+    # Half of the matches err by 100 px, and the uncertainty knows which.
+    assert rows["its own"][:3] == [100.0, 100.0, 100.0]
+    np.testing.assert_allclose(rows["errors"][:4], [50, 50, 50, 0], atol=2)
+    assert rows["errors"][4] == 2 * 8500
+
+
+def test_roma_v2_by_its_public_calls(
+    tree: Path, pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = SimpleNamespace(RoMaV2=StandInRoMa)
+    monkeypatch.setitem(sys.modules, "romav2", package)
+    roma = script("native_roma_v2")
+    folder = tmp_path / "roma"
+    assert export_native(tree, folder, roma.RoMa()) == 2
+    check(folder, judged("RoMa v2", folder, tree, pool, tmp_path / "c"))
+
+
+def test_roma_v2s_variance_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "romav2", SimpleNamespace(RoMaV2=StandInRoMa))
+    roma = script("native_roma_v2")
+    # Precision 4 along x and 1 along y: variances 1/4 and 1, stretched by 2 and 3.
+    precision = np.zeros((1, 3, 2, 2))
+    precision[0, 0] = np.diag([4.0, 1.0])
+    precision[0, 1] = [[2.0, 1.0], [1.0, 2.0]]  # inverse [[2, −1], [−1, 2]] / 3
+    found = roma.variances(precision, np.array([2.0, 3.0]))
+    expected = [0.25 * 4 + 9, 2 / 3 * 4 + 2 / 3 * 9]
+    np.testing.assert_allclose(found[0, :2], expected)
+    assert found[0, 2] == max(expected)  # no precision at all: the least certain
+
+
+def test_pdcnet_plus_by_its_public_calls(
+    tree: Path, pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def select_model(*args: Any, **named: Any) -> tuple[StandInPDCNet, bool]:
+        asked.append((args[0], args[1], args[2].network_type, *args[3:], named))
+        return StandInPDCNet(), True
+
+    module = SimpleNamespace(select_model=select_model)
+    monkeypatch.setitem(sys.modules, "model_selection", module)
+    pdcnet = script("native_pdcnet_plus")
+    folder = tmp_path / "pdcnet"
+    assert export_native(tree, folder, pdcnet.PDCNet("weights")) == 2
+    where = {"path_to_pre_trained_models": "weights"}
+    assert asked == [("PDCNet_plus", "megadepth", "PDCNet_plus", 3, 7, where)]
+    check(folder, judged("PDC-Net+", folder, tree, pool, tmp_path / "c"))
+
+
+def test_an_export_goes_on_and_draws_the_same_again(tree: Path, tmp_path: Path) -> None:
+    calls = []
+
+    def match(image0: Any, image1: Any) -> tuple[Any, Any, Any]:
+        calls.append(image0.shape)
+        points = np.arange(200.0).reshape(100, 2)
+        return points, points + 1, np.arange(100.0)
+
+    asked = {"size": (64, 48), "sample": 10}
+    assert export_native(tree, tmp_path / "x", match, **asked) == 2
+    assert calls == [(48, 64, 3)] * 2
+    first = {p.name: p.read_bytes() for p in (tmp_path / "x").iterdir()}
+    (tmp_path / "x" / "v_b_2.npz").unlink()
+    export_native(tree, tmp_path / "x", match, **asked)
+    assert len(calls) == 3
+    again = {p.name: np.load(p)["source"] for p in (tmp_path / "x").iterdir()}
+    export_native(tree, tmp_path / "y", match, **asked, limit=1)
+    assert [p.name for p in (tmp_path / "y").iterdir()] == ["i_a_2.npz"]
+    assert set(first) == set(again)
+    assert len(again["v_b_2.npz"]) == 10
+    alike = np.array_equal(again["i_a_2.npz"], again["v_b_2.npz"])
+    assert not alike  # each pair has a draw of its own
