@@ -94,7 +94,7 @@ def localize(
     check_name(matcher)
     loaded_calibration = options.calibration_of(
         calibration or matcher,
-        matcher,
+        None if images is None else matcher,
         force=force,
         model_error=model_error,
         quiet=quiet,

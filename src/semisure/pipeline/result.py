@@ -28,12 +28,7 @@ from semisure.pipeline.models import (
 from semisure.pipeline.verdict import Verdict, judged
 from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
-from semisure.refit.core_plus import floored
-from semisure.refit.covariance import (
-    of_distances,
-    of_homography,
-    of_predictions,
-)
+from semisure.refit.covariance import of_distances, of_predictions
 from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
 from semisure.refit.model_choice import Evidence
 from semisure.refit.pair_law import (
@@ -99,20 +94,13 @@ class PairResult:
         """
         if self.calibration.pairs is None or not self.related:
             return None
-        view, pair = self.lines_view(), (self.matches, self.calibration)
+        C, view = self.refit.matching_covariance, self.lines_view()
+        pair = self.matches, self.calibration
         if view is not None:
-            C = view.covariance(self.calibration, absorbed=True)
             return pair_law_by_lines(*pair, view.lines, C)
         assert self.H_01 is not None  # a related pair has one of the models
-        unbiased, calibration = without_bias(*pair)
+        unbiased, _ = without_bias(*pair)
         residual = plane.residual(self.H_01, unbiased)
-        C = of_homography(
-            self.H_01,
-            unbiased,
-            law=floored(error_law(unbiased, calibration), unbiased),
-            shared_error=calibration.shared_error,
-            absorbed=True,
-        )
         variance = None if C is None else of_predictions(C, self.H_01, unbiased)
         return pair_law_by_residuals(*pair, residual, variance)
 

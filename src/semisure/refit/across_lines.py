@@ -92,7 +92,7 @@ class AcrossLines(Generic[G]):
         return bool(weight @ (beyond - failed) > least)
 
     def covariance(
-        self, calibration: Calibration, *, absorbed: bool = False
+        self, calibration: Calibration, *, field: bool = True
     ) -> Matrix | None:
         """k × k of the geometry's parameters; None if they are not determined."""
         return covariance.of_lines(
@@ -101,5 +101,5 @@ class AcrossLines(Generic[G]):
             self.law,
             shared_error=calibration.shared_error,
             least=calibration.model_error,
-            absorbed=absorbed,
+            field=field,
         )

@@ -75,7 +75,7 @@ def _refined_in_target(matches: Matches) -> bool:
     return 2 * np.count_nonzero(matches.side) >= len(matches)
 
 
-def field_at_corners(H_01: Matrix3, matches: Matches) -> Matrix:
+def field_at_corners(H_01: Matrix3, matches: Matches) -> FloatArray:
     """What each function of the field does to the places of the corners, (8, q).
 
     A corner is where the field takes it. Where image 0 was refined the field is in its

@@ -65,15 +65,14 @@ def of_homography(
     weight: PerMatch | None = None,
     shared_error: float | None = None,
     least: float | None = None,
-    absorbed: bool = False,
+    field: bool = True,
 ) -> Matrix | None:
     """8 × 8 px² of the images of image 0's corners, or None if undetermined.
 
     The order is that of :func:`semisure.geometry.homography.corners`, x and y in turn.
     Give the `law` of a refit by scores, or the `weight` (n,) of one by least squares.
-    `least` is the least model error (:func:`semisure.refit.model_error.least_px`).
-    With `absorbed`, only what the model took from the residuals counts, not what they
-    show and it cannot follow.
+    `least` is the least model error (:func:`semisure.refit.model_error.least_px`);
+    without `field` there is none.
     """
     residual = plane.residual(H_01, matches)
     J = corner_jacobian(H_01, matches)
@@ -99,7 +98,7 @@ def of_homography(
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=True),
     )
-    return sandwich(J, *terms, points, good, shared, None if absorbed else misfit)
+    return sandwich(J, *terms, points, good, shared, misfit if field else None)
 
 
 def of_pose(
@@ -111,6 +110,7 @@ def of_pose(
     weight: PerMatch | None = None,
     shared_error: float | None = None,
     least: float | None = None,
+    field: bool = True,
 ) -> Matrix | None:
     """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
     residual = matches.points - se3.project(pose, camera, matches.world)
@@ -125,8 +125,8 @@ def of_pose(
         group=matches.group,
     )
     misfit = Misfit(
-        waves=model_error.camera_field(matches.points, matches.refined_size),
-        lenses=1,
+        waves=model_error.intrinsics_field(matches.points, matches.refined_size),
+        lenses=2,
         own=0.0,
         points=matches.points,
         residual=residual,
@@ -134,7 +134,7 @@ def of_pose(
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=False),
     )
-    return sandwich(J, *terms, matches.points, good, shared, misfit)
+    return sandwich(J, *terms, matches.points, good, shared, misfit if field else None)
 
 
 def of_lines(
@@ -144,12 +144,12 @@ def of_lines(
     *,
     shared_error: float | None = None,
     least: float | None = None,
-    absorbed: bool = False,
+    field: bool = True,
 ) -> Matrix | None:
     """k × k of an epipolar geometry's parameters, from distances across its lines.
 
     One axis instead of two; the change of view, which lines do not tell, is taken as
-    the usual one. `least` and `absorbed` are as in :func:`of_homography`.
+    the usual one.
     """
     distance = lines.distance
     score, slope, weight = _line_score(law, distance)
@@ -173,8 +173,9 @@ def of_lines(
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=False),
     )
-    terms = score, slope, weight
-    return sandwich(J, *terms, points, good, shared, None if absorbed else misfit)
+    return sandwich(
+        J, score, slope, weight, points, good, shared, misfit if field else None
+    )
 
 
 def _line_score(

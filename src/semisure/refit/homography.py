@@ -181,7 +181,7 @@ def _core_plus(matches: Matches, calibration: Calibration, start: Matrix3) -> Re
 
 
 def _covariance(
-    H: Matrix3, matches: Matches, calibration: Calibration
+    H: Matrix3, matches: Matches, calibration: Calibration, *, field: bool
 ) -> Matrix | None:
     # The law is made again: a refit that nobody asks for its covariance holds none.
     law = floored(error_law(matches, calibration), matches)
@@ -191,6 +191,7 @@ def _covariance(
         law=law,
         shared_error=calibration.shared_error,
         least=calibration.model_error,
+        field=field,
     )
 
 

@@ -32,6 +32,7 @@ from semisure.types import (
     WorldMatches,
 )
 from semisure.types.checks import as_reals
+from semisure.types.results import Uncertainty
 
 FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
 
@@ -98,7 +99,7 @@ def kept(
     reason: str,
     weight: PerMatch | None = None,
     log_likelihood: tuple[float, float] | None = None,
-    uncertainty: Callable[[], Matrix | None] | None = None,
+    uncertainty: Uncertainty | None = None,
 ) -> Refit:
     """The refit of `count` matches that returns its start, and why."""
     return Refit(
@@ -121,7 +122,7 @@ def made(
     weight: PerMatch,
     iterations: int = 1,
     log_likelihood: tuple[float, float] | None = None,
-    uncertainty: Callable[[], Matrix | None] | None = None,
+    uncertainty: Uncertainty | None = None,
 ) -> Refit:
     """The refit that found a model to replace its start."""
     return Refit(
@@ -143,7 +144,7 @@ def more_likely(
     method: str,
     law: ErrorLaw,
     residual: Callable[[FloatArray], PerAxis],
-    covariance: Callable[[FloatArray], Matrix | None],
+    covariance: Callable[..., Matrix | None],
     iterations: int,
     objection: str | None = None,
 ) -> Refit:

@@ -109,10 +109,14 @@ def on_both_axes(cosines: FloatArray) -> FloatArray:
     return both.reshape(2 * f, 2, n)
 
 
-def camera_field(points: Points, size: FloatArray) -> FloatArray:
-    """Cosines along both axes and one lens, of an image whose pose is sought."""
-    both = on_both_axes(cosines(points, size))
-    return np.concatenate([both, radial(points, size)[None]])
+def intrinsics_field(points: Points, size: FloatArray) -> FloatArray:
+    """A lens and a focal length that are off, of an image whose pose is sought.
+
+    Nothing else: what else is smooth is shared by the matches to one mapped image,
+    not by the camera.
+    """
+    off = (2.0 * points + 1.0 - size) / np.linalg.norm(size, axis=-1, keepdims=True)
+    return np.stack([LENS * off.T, radial(points, size)])
 
 
 def across_lines(points: Points, size: FloatArray, normal: PerAxis) -> FloatArray:
@@ -122,7 +126,7 @@ def across_lines(points: Points, size: FloatArray, normal: PerAxis) -> FloatArra
 
 
 def added_covariance(
-    J: FloatArray, good: Mask, response: Matrix, misfit: Misfit
+    J: FloatArray, good: Mask, response: FloatArray, misfit: Misfit
 ) -> Matrix:
     """What the field adds to the parameters' covariance.
 

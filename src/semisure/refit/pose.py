@@ -208,7 +208,12 @@ def _core_plus(
 
 
 def _covariance(
-    pose: Pose, matches: WorldMatches, camera: Camera, calibration: Calibration
+    pose: Pose,
+    matches: WorldMatches,
+    camera: Camera,
+    calibration: Calibration,
+    *,
+    field: bool,
 ) -> Matrix | None:
     law = floored(_with_map(error_law(matches, calibration), matches), matches)
     return covariance.of_pose(
@@ -218,6 +223,7 @@ def _covariance(
         law=law,
         shared_error=calibration.shared_error,
         least=calibration.model_error,
+        field=field,
     )
 
 

@@ -99,7 +99,7 @@ class FoundPair:
         model = geometry.P_01 if self.kind == "essential" else geometry.matrix
         # The covariance is that of the parameters of the form that the model has.
         fitted = self._view(self.matches.take(~judged), calibration, model)
-        C = fitted.covariance(calibration)
+        C = fitted.covariance(calibration, field=False)
         if C is None:
             return None
         matches = self.matches.take(judged)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +28,12 @@ class Estimate:
     reason: str | None = None  # why `model` is None
 
 
+class Uncertainty(Protocol):
+    """Makes the covariance of a model, with or without what it cannot follow."""
+
+    def __call__(self, *, field: bool) -> Matrix | None: ...
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Refit:
     """A refitted model, its weights, and how it came about.
@@ -53,7 +58,7 @@ class Refit:
     iterations: int = 1
     log_likelihood: tuple[float, float] | None = None  # initial, returned; nats
     std_floor_px: float | None = None  # the law's floor on raw standard deviations
-    uncertainty: Callable[[], Matrix | None] | None = field(default=None, repr=False)
+    uncertainty: Uncertainty | None = field(default=None, repr=False)
 
     @cached_property
     def covariance(self) -> Matrix | None:
@@ -65,7 +70,15 @@ class Refit:
         :func:`semisure.geometry.epipolar.moved` steps. Fundamental matrix: 7 × 7 of
         the tangent of :class:`semisure.geometry.fundamental.Seven`.
         """
-        return None if self.uncertainty is None else self.uncertainty()
+        return None if self.uncertainty is None else self.uncertainty(field=True)
+
+    @cached_property
+    def matching_covariance(self) -> Matrix | None:
+        """The same by the matches' errors alone, as if no lens bent the image.
+
+        It says by how much residuals are smaller than errors.
+        """
+        return None if self.uncertainty is None else self.uncertainty(field=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
