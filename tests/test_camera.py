@@ -105,5 +105,5 @@ def test_wrong_intrinsics_are_named(model: str, params, message: str) -> None:
 
 
 def test_a_camera_has_a_size() -> None:
-    with pytest.raises(InputError, match="must have a size"):
+    with pytest.raises(InputError, match=r"must be \(width, height\) in pixels"):
         Camera("SIMPLE_PINHOLE", 0, 480, (500.0, 320, 240))

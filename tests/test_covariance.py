@@ -269,3 +269,10 @@ def test_refits_can_be_sent_to_other_processes() -> None:
         refit = refit_pose(matches, CAMERA, EXAMPLE_CALIBRATION, truth, method=method)
         sent = pickle.loads(pickle.dumps(refit))  # noqa: S301
         assert np.array_equal(sent.covariance, refit.covariance)
+
+
+def test_no_matches_determine_nothing() -> None:
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=10)
+    none = matches.take(slice(0))
+    law = error_law(none, EXAMPLE_CALIBRATION)
+    assert covariance.of_homography(np.eye(3), none, law=law) is None

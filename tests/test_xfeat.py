@@ -137,7 +137,7 @@ def test_shipped_calibrations_know_the_shift() -> None:
     assert ours.location is not None
     # The library's grid of offsets is centred half a pixel off, and more.
     assert all(-0.25 < shift < -0.05 for shift in ours.location)
-    assert "temperature=0.02" in ours.provenance["matcher"]
+    assert "temperature=0.02" in ours.provenance["numbers"]["matcher"]
 
 
 def test_wrong_weights_and_images_get_one_sentence(

@@ -33,7 +33,7 @@ class InputError(SemisureError, ValueError):
     ...     RansacSettings(threshold_px=-1)
     ... except InputError as error:
     ...     print(error)
-    threshold_px must be positive, but is -1.
+    threshold_px must be positive, but is -1.0.
     """
 
 

@@ -212,7 +212,7 @@ def _rescored(
 
 def _extent(matches: Matches | WorldMatches) -> float:
     """The diagonal of the image in which errors are, px."""
-    return float(np.linalg.norm(matches.refined_size, axis=1).max())
+    return float(np.linalg.norm(matches.refined_size, axis=1).max(initial=0.0))
 
 
 def _terms(

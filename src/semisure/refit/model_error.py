@@ -93,7 +93,7 @@ def cosines(points: Points, size: FloatArray) -> FloatArray:
 def radial(points: Points, size: FloatArray) -> FloatArray:
     """The distortion of a lens at points of its image, LENS at half a diagonal, (2, n).
 
-    >>> radial(np.array([[0.0, 0.0], [319.5, 239.5]]), np.array([640, 480])).T.round(2)
+    >>> radial(np.array([[0.0, 0.0], [319.5, 239.5]]), np.array([640, 480])).T.round(1)
     array([[-3.2, -2.4],
            [ 0. ,  0. ]])
     """
