@@ -221,10 +221,11 @@ def _pictures(images: tuple[Image, Image], result: PairResult) -> list[Section]:
 
 
 def _epipolar(figure: Figure, enlarged: float) -> Section:
+    drawn = f", and is drawn {enlarged:g} times too wide" if enlarged > 1 else ""
     caption = (
         "Some matches and their epipolar lines, in one colour each. A point's match "
         "lies somewhere on its line; the band holds 90 % of right matches, by the "
-        f"error of the match and of the line, and is drawn {enlarged:g} times too wide."
+        f"error of the match and of the line{drawn}."
     )
     picture = Picture(png(figure, "none"), caption, wide=True, plate=False)
     return Section(heading="Epipolar lines", pictures=[picture])
