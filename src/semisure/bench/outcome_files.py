@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from semisure.bench import BENCHES
+from semisure.bench.exported import Size
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome, as_csv, plain, rows_as_csv
 from semisure.io.atomic import write_atomically, write_json
@@ -24,7 +25,9 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
     """Tables as text, CSV and JSON, rows as CSV, figures as PNG and SVG."""
     from semisure.bench.figures import draw, rendered
 
-    files = {f"{name}.txt": f"{text_of(outcome)}\n{made_with(options)}\n".encode()}
+    files = {
+        f"{name}.txt": f"{text_of(outcome)}\n{made_with(options, name)}\n".encode()
+    }
     for table in outcome.tables:
         files[f"{table.name}.csv"] = as_csv([table.head, *table.rows])
     if outcome.rows:
@@ -40,17 +43,24 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
     write_json(folder / f"{name}.json", document(name, options, outcome))
 
 
-def made_with(options: Options) -> str:
-    """What is needed to get the same numbers, in a sentence."""
+def made_with(options: Options, name: str | None = None) -> str:
+    """What is needed to get the same numbers, of one bench or of all."""
     listed = ", ".join(" ".join(row) for row in versions(loaded_only=False))
+    sizes = {root: _size_of(name, options, root) for root in options.data}
     sets = ", ".join(
-        "{} ({} × {})".format(root.name, *options.size_of(root))
-        for root in options.data
+        root.name if size is None else "{} ({} × {})".format(root.name, *size)
+        for root, size in sizes.items()
     )
     return (
         f"Matchers {', '.join(options.matchers)}; data {sets}; {options.estimator}; "
         f"seed {options.seed}. Made with {listed}."
     )
+
+
+def _size_of(name: str | None, options: Options, root: Path) -> Size | None:
+    """The size that images are brought to; None where they are taken as they are."""
+    as_they_are = name is not None and BENCHES[name].as_they_are
+    return options.size if as_they_are else options.size_of(root)
 
 
 def _put(content: bytes, file: IO[bytes]) -> None:
@@ -63,9 +73,7 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
     settings["data"] = {
         str(root): {
             "protocol": options.protocol_of(root),
-            "size": options.size
-            if BENCHES[name].as_they_are
-            else options.size_of(root),
+            "size": _size_of(name, options, root),
         }
         for root in options.data
     }
