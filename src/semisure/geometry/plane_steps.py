@@ -1,0 +1,190 @@
+"""Gauss–Newton steps of a homography, for matches that come in blocks.
+
+A homography is sought in frames in which the points of either image have the mean 0
+and the root mean square distance √2; they are normalised once, not in each step. There
+it is a 3 × 3 matrix G of norm 1. A match whose refined point lies in image 1 has the
+row pair
+
+    (x̃ᵀ 0 −u x̃ᵀ; 0 x̃ᵀ −v x̃ᵀ) / depth,   x̃ = (x, y, 1),   (u, v) = Π(x)
+
+of derivatives by the nine entries of G. The 9 × 9 normal matrix is made of moments
+Σ factor · x̃x̃ᵀ, a product of two thin matrices. A match refined in image 0 has the same
+rows by the entries of B = G⁻¹, and dB = −B dG B takes them to those of G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import numpy as np
+
+from semisure.geometry import homography as plane
+from semisure.types import (
+    Columns,
+    FloatArray,
+    Matches,
+    Matrix3,
+    PerMatch,
+    Points,
+)
+
+Keep = Callable[[FloatArray], FloatArray]  # where to put arrays that stay
+Equations: TypeAlias = Annotated[FloatArray, "9 10"]  # [Σ JᵀWJ | Σ JᵀWr]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frames:
+    """The maps T₀ and T₁ from pixels into the frames of the two images."""
+
+    T0: Matrix3
+    T1: Matrix3
+
+    @classmethod
+    def of(cls, matches: Matches) -> Frames | None:
+        """None where all points of an image coincide."""
+        T0, T1 = frame(matches.source), frame(matches.target)
+        return None if T0 is None or T1 is None else cls(T0, T1)
+
+    def enter(self, H_01: Matrix3) -> Matrix3:
+        """G = T₁ H T₀⁻¹, of norm 1."""
+        G = self.T1 @ H_01 @ np.linalg.inv(self.T0)
+        return G / np.linalg.norm(G)
+
+    def leave(self, G: Matrix3) -> Matrix3:
+        """H_01 of `G`."""
+        return plane.normalised(np.linalg.solve(self.T1, G @ self.T0))
+
+
+def frame(points: Points) -> Matrix3 | None:
+    """Hartley's frame: the mean becomes 0 and the root mean square distance √2."""
+    center = points.mean(axis=0)
+    rms = float(np.sqrt(points.var(axis=0).sum()))
+    if not (np.isfinite(rms) and rms > 1e-12 * (1.0 + float(np.abs(center).max()))):
+        return None
+    scale = float(np.sqrt(2.0)) / rms
+    x, y = -scale * center
+    return np.array([[scale, 0.0, x], [0.0, scale, y], [0.0, 0.0, 1.0]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """Matches under one homography."""
+
+    residual: Columns  # px, refined point minus prediction
+    predicted: Columns  # in the frame
+    per_depth: PerMatch
+
+    def defined(self) -> Look:
+        """The same with 0 in place of what points on the horizon have.
+
+        Their residuals stay undefined.
+        """
+        lost = ~np.isfinite(self.residual).all(axis=0)
+        return Look(
+            self.residual,
+            np.where(lost, 0.0, self.predicted),
+            np.where(lost, 0.0, self.per_depth),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Directed:
+    """A block of matches in the direction in which they err, in the frames."""
+
+    products: FloatArray  # (6, n): x², xy, y², x, y, 1 of the points not refined
+    refined: Columns
+    px: float  # pixels of the refined image per unit of its frame
+
+    @classmethod
+    def of(cls, matches: Matches, frames: Frames, keep: Keep = np.asarray) -> Directed:
+        """`matches` must share their refined side."""
+        points = (matches.source, frames.T0), (matches.target, frames.T1)
+        back = len(matches) > 0 and matches.side[0] == 0
+        (anchor, T), (refined, T_refined) = reversed(points) if back else points
+        scale, to = T_refined[0, 0], T_refined[:2, 2:]
+        products = np.ones((6, len(matches)))
+        x, y = products[3:5]
+        np.multiply(anchor.T, T[0, 0], out=products[3:5])
+        products[3:5] += T[:2, 2:]
+        np.multiply(x, products[3:5], out=products[:2])
+        np.multiply(y, y, out=products[2])
+        return cls(keep(products), keep(scale * refined.T + to), float(1.0 / scale))
+
+    def look(self, G: Matrix3) -> Look:
+        """Where `G`, from the anchors' image to the refined one, puts the points.
+
+        Undefined on the horizon, whose division by 0 the caller silences.
+        """
+        mapped = G @ self.products[3:]
+        per_depth = 1.0 / mapped[2]
+        predicted = mapped[:2]
+        predicted *= per_depth
+        residual = self.refined - predicted
+        residual *= self.px
+        return Look(residual, predicted, per_depth)
+
+    def equations(self, look: Look, residual: Columns, weight: Columns) -> Equations:
+        """Σ JᵀWJ and Σ JᵀWr of residuals in px and their weights, both (2, n)."""
+        factors = np.empty((8, len(look.per_depth)))
+        scaled = weight * look.per_depth
+        np.multiply(scaled, look.per_depth, out=factors[:2])
+        np.multiply(factors[:2], look.predicted, out=factors[2:4])
+        np.multiply(scaled, residual, out=factors[5:7])
+        for source, goal in ((factors[2:4], factors[4]), (factors[5:7], factors[7])):
+            x, y = source * look.predicted
+            np.add(x, y, out=goal)
+        moments = factors @ self.products.T
+        return moments.ravel()[_PLACES] * (_SIGNS * self.px**_POWERS)
+
+
+def _layout() -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where each entry of the equations stands among the moments, and its sign."""
+    outer = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # x̃x̃ᵀ among the products
+    # Of the nine 3 × 3 blocks: which of w_x, w_y, w_x u, w_y v, w_x u² + w_y v².
+    factor = np.array([[0, 0, 2], [0, 1, 3], [2, 3, 4]])
+    sign = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
+    ones = np.ones((3, 3), dtype=np.int64)
+    places = np.kron(6 * factor, ones) + np.tile(outer, (3, 3))
+    pull = (6 * np.array([[5], [6], [7]]) + [3, 4, 5]).reshape(9, 1)
+    signs = np.hstack([np.kron(sign, ones), np.repeat([1.0, 1.0, -1.0], 3)[:, None]])
+    # Derivatives are in units of the frame, residuals and weights in pixels.
+    powers = np.hstack([np.full((9, 9), 2.0), np.ones((9, 1))])
+    return np.hstack([places, pull]), signs, powers
+
+
+_PLACES, _SIGNS, _POWERS = _layout()
+
+
+def carried_over(equations: Equations, B: Matrix3) -> Equations:
+    """Equations by the entries of B = G⁻¹ as equations by those of G."""
+    K = -np.kron(B, B.T)  # dB = −B dG B, entries in rows
+    by_entry = K.T @ equations
+    return np.hstack([by_entry[:, :9] @ K, by_entry[:, 9:]])
+
+
+def stepped(G: Matrix3, equations: Equations) -> Matrix3 | None:
+    """`G` after the step that solves the equations; None if they do not determine it.
+
+    The step has no part along G, by which a homography only changes its scale.
+    """
+    if not np.isfinite(equations).all():
+        return None
+    normal, pull = equations[:, :9], equations[:, 9]
+    values = np.linalg.eigvalsh(normal)
+    # Eight directions must be determined; the ninth is the scale.
+    if not values[1] > plane.RANK_TOLERANCE**2 * values[-1]:
+        return None
+    fixed = normal + values[-1] * np.outer(G, G)
+    following = G + np.linalg.solve(fixed, pull).reshape(3, 3)
+    return np.asarray(following / np.linalg.norm(following))
+
+
+def backward(G: Matrix3) -> Matrix3 | None:
+    """G⁻¹ at its own scale, or None."""
+    try:
+        B = np.linalg.inv(G)
+    except np.linalg.LinAlgError:
+        return None
+    return B if np.isfinite(B).all() else None

@@ -1,0 +1,71 @@
+"""Fixed points of a step that approaches them slowly, by Anderson's extrapolation.
+
+Each step of reweighted least squares covers the same share of the way that is left,
+some three quarters of it. The last few steps tell that share, direction by direction:
+if the newest is a combination of the differences between them, the same combination of
+the places they led to is where all steps end. See Walker and Ni, Anderson Acceleration
+for Fixed-Point Iterations, SIAM J. Numer. Anal. 49, 2011.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from semisure.types import Vector
+
+MEMORY = 5  # places looked back to
+RANK_TOLERANCE = 1e-10  # of the differences of steps
+# Steps up to this many tolerances are short enough for what they leave to be foretold.
+NEARLY_LINEAR = 200.0
+
+
+def fixed_point(
+    start: Vector,
+    image: Callable[[Vector], Vector | None],
+    length: Callable[[Vector, Vector], float],
+    *,
+    tolerance: float,
+    max_steps: int,
+) -> tuple[Vector | None, int]:
+    """x with `image` (x) = x near `start`, and how many steps it took.
+
+    `length` of a step from one place to the next is held against `tolerance`: first of
+    the steps that are taken, later of what the last ones say is left. None where a
+    place has no image.
+
+    >>> half_way_to_2 = lambda x: 0.5 * x + 1.0
+    >>> apart = lambda x, y: float(np.abs(y - x).max())
+    >>> fixed_point(np.zeros(1), half_way_to_2, apart, tolerance=1e-6, max_steps=9)
+    (array([2.]), 3)
+    """
+    places: list[Vector] = []
+    steps: list[Vector] = []
+    x, last = start, np.inf
+    for count in range(1, max_steps + 1):
+        reached = image(x)
+        if reached is None:
+            return None, count
+        moved = length(x, reached)
+        if not moved <= last:  # the extrapolation did harm: begin anew
+            places, steps = [], []
+        places, steps = [*places[1 - MEMORY :], x], [*steps[1 - MEMORY :], reached - x]
+        x, left = _extrapolated(places, steps)
+        if moved < tolerance:
+            break
+        if moved < NEARLY_LINEAR * tolerance and length(x - left, x) < tolerance:
+            break
+        last = moved
+    return x, count
+
+
+def _extrapolated(places: list[Vector], steps: list[Vector]) -> tuple[Vector, Vector]:
+    """Where the steps lead, and the part of the newest that the others do not tell."""
+    reached = places[-1] + steps[-1]
+    if len(steps) == 1:
+        return reached, steps[-1]
+    by_place, by_step = (np.array(rows[1:]) - rows[:-1] for rows in (places, steps))
+    shares = np.linalg.lstsq(by_step.T, steps[-1], rcond=RANK_TOLERANCE)[0]
+    told = shares @ by_step
+    return reached - told - shares @ by_place, steps[-1] - told
