@@ -61,7 +61,8 @@ def inverses_2x2(A: FloatArray) -> FloatArray:
 def checked(values: ArrayLike, name: str) -> Matrix3:
     """`values` as a homography, or a sentence that calls them by `name`."""
     H = checked_matrix(values, name)
-    if np.linalg.matrix_rank(H) < 3:
+    largest, _, smallest = np.linalg.svd(H, compute_uv=False)
+    if not smallest > 3 * np.finfo(float).eps * largest:  # as matrix_rank has it
         raise _no_homography(H, name)
     return H
 
@@ -340,8 +341,8 @@ def defect(H: Matrix3, size: tuple[int, int]) -> str | None:
 
 
 def _signed_area(quad: Points) -> float:
-    x, y = quad.T
-    return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
+    (a, b), (c, d) = quad[2] - quad[0], quad[3] - quad[1]
+    return 0.5 * float(a * d - b * c)
 
 
 def mirrors(H: Matrix3) -> bool:

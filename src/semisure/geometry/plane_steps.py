@@ -30,6 +30,7 @@ from semisure.types import (
     Points,
 )
 
+PIECE = 5000  # columns of thin matrices that are multiplied at once
 Keep = Callable[[FloatArray], FloatArray]  # where to put arrays that stay
 Equations: TypeAlias = Annotated[FloatArray, "9 10"]  # [Σ JᵀWJ | Σ JᵀWr]
 
@@ -40,17 +41,19 @@ class Frames:
 
     T0: Matrix3
     T1: Matrix3
+    back0: Matrix3  # T₀⁻¹
 
     @classmethod
     def of(cls, matches: Matches) -> Frames | None:
         """None where all points of an image coincide."""
         T0, T1 = frame(matches.source), frame(matches.target)
-        return None if T0 is None or T1 is None else cls(T0, T1)
+        if T0 is None or T1 is None:
+            return None
+        return cls(T0, T1, np.linalg.inv(T0))
 
     def enter(self, H_01: Matrix3) -> Matrix3:
         """G = T₁ H T₀⁻¹, of norm 1."""
-        G = self.T1 @ H_01 @ np.linalg.inv(self.T0)
-        return G / np.linalg.norm(G)
+        return _of_norm_1(self.T1 @ H_01 @ self.back0)
 
     def leave(self, G: Matrix3) -> Matrix3:
         """H_01 of `G`."""
@@ -59,8 +62,11 @@ class Frames:
 
 def frame(points: Points) -> Matrix3 | None:
     """Hartley's frame: the mean becomes 0 and the root mean square distance √2."""
+    if len(points) == 0:
+        return None
     center = points.mean(axis=0)
-    rms = float(np.sqrt(points.var(axis=0).sum()))
+    off = points.T - center[:, None]
+    rms = float(np.sqrt((off * off).sum() / len(points)))
     if not (np.isfinite(rms) and rms > 1e-12 * (1.0 + float(np.abs(center).max()))):
         return None
     scale = float(np.sqrt(2.0)) / rms
@@ -135,8 +141,17 @@ class Directed:
         for source, goal in ((factors[2:4], factors[4]), (factors[5:7], factors[7])):
             x, y = source * look.predicted
             np.add(x, y, out=goal)
-        moments = factors @ self.products.T
+        moments = _product(factors, self.products)
         return moments.ravel()[_PLACES] * (_SIGNS * self.px**_POWERS)
+
+
+def _product(factors: FloatArray, products: FloatArray) -> FloatArray:
+    """factors · productsᵀ, (8, 6), in pieces too small for BLAS to start threads on."""
+    total = factors[:, :PIECE] @ products[:, :PIECE].T
+    for begin in range(PIECE, factors.shape[1], PIECE):
+        piece = slice(begin, begin + PIECE)
+        total += factors[:, piece] @ products[:, piece].T
+    return np.asarray(total)
 
 
 def _layout() -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -171,14 +186,18 @@ def stepped(G: Matrix3, equations: Equations) -> Matrix3 | None:
     """
     if not np.isfinite(equations).all():
         return None
-    normal, pull = equations[:, :9], equations[:, 9]
-    values = np.linalg.eigvalsh(normal)
-    # Eight directions must be determined; the ninth is the scale.
+    values, vectors = np.linalg.eigh(equations[:, :9])
+    # Eight directions must be determined; the ninth is the scale, G itself.
     if not values[1] > plane.RANK_TOLERANCE**2 * values[-1]:
         return None
-    fixed = normal + values[-1] * np.outer(G, G)
-    following = G + np.linalg.solve(fixed, pull).reshape(3, 3)
-    return np.asarray(following / np.linalg.norm(following))
+    across = vectors[:, 1:]
+    step = across @ ((equations[:, 9] @ across) / values[1:])
+    return _of_norm_1(G + step.reshape(3, 3))
+
+
+def _of_norm_1(G: Matrix3) -> Matrix3:
+    entries = G.ravel()
+    return np.asarray(G / np.sqrt(entries @ entries))
 
 
 def backward(G: Matrix3) -> Matrix3 | None:

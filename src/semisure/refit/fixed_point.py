@@ -1,10 +1,10 @@
 """Fixed points of a step that approaches them slowly, by Anderson's extrapolation.
 
 Each step of reweighted least squares covers the same share of the way that is left,
-some three quarters of it. The last few steps tell that share, direction by direction:
-if the newest is a combination of the differences between them, the same combination of
-the places they led to is where all steps end. See Walker and Ni, Anderson Acceleration
-for Fixed-Point Iterations, SIAM J. Numer. Anal. 49, 2011.
+some three quarters of it. Later the last few steps tell that share by direction: if the
+newest is a combination of the differences between them, the same combination of the
+places they led to is where all steps end. See Walker and Ni, Anderson Acceleration for
+Fixed-Point Iterations, SIAM J. Numer. Anal. 49, 2011.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 from semisure.types import Vector
 
 MEMORY = 5  # places looked back to
-RANK_TOLERANCE = 1e-10  # of the differences of steps
+RIDGE, TINY = 1e-13, 1e-300
 # Steps up to this many tolerances are short enough for what they leave to be foretold.
 NEARLY_LINEAR = 200.0
+USUAL_SHARE = 0.75  # of the way that is left, in a first step
 
 
 def fixed_point(
@@ -62,10 +63,14 @@ def fixed_point(
 
 def _extrapolated(places: list[Vector], steps: list[Vector]) -> tuple[Vector, Vector]:
     """Where the steps lead, and the part of the newest that the others do not tell."""
-    reached = places[-1] + steps[-1]
     if len(steps) == 1:
-        return reached, steps[-1]
+        return places[-1] + steps[-1] / USUAL_SHARE, steps[-1]
+    reached = places[-1] + steps[-1]
     by_place, by_step = (np.array(rows[1:]) - rows[:-1] for rows in (places, steps))
-    shares = np.linalg.lstsq(by_step.T, steps[-1], rcond=RANK_TOLERANCE)[0]
+    # Least squares by normal equations, which a ridge keeps solvable.
+    unit = 1.0 / np.sqrt((by_step * by_step).sum(axis=1) + TINY)
+    scaled = unit[:, None] * by_step
+    gram = scaled @ scaled.T + RIDGE * np.eye(len(unit))
+    shares = unit * np.linalg.solve(gram, scaled @ steps[-1])
     told = shares @ by_step
     return reached - told - shares @ by_place, steps[-1] - told

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semisure.mixture import LAPLACE, ErrorLaw, Family, softplus
+from semisure.mixture import LAPLACE, ErrorLaw, Family
 from semisure.types import Columns, PerMatch
 
 Keep = Callable[[Columns], Columns]  # where to put arrays, such as Shelf.keep
@@ -69,11 +69,13 @@ class Whitening:
     """
 
     posterior: Posterior
-    fine: Columns
+    fine2: Columns  # sᶠ to the power of 2, and of 4
+    fine4: Columns
 
     @classmethod
     def of(cls, law: ErrorLaw, keep: Keep = np.asarray) -> Whitening:
-        return cls(Posterior.of(law, keep), keep(law.fine_scale.T))
+        fine2 = law.fine_scale.T**2
+        return cls(Posterior.of(law, keep), keep(fine2), keep(fine2 * fine2))
 
     def __call__(self, residual: Columns) -> tuple[Columns, Columns, PerMatch]:
         """Residuals less their location, their weights, both (2, n), and ω (n,)."""
@@ -83,9 +85,9 @@ class Whitening:
         odds += 1.0
         success = 1.0 / (odds[0] * odds[1])
         softened = r * r
-        softened += self.fine * self.fine
+        softened *= self.fine2
+        softened += self.fine4
         np.sqrt(softened, out=softened)
-        softened *= self.fine
         return r, np.divide(success, softened, out=softened), success
 
 
@@ -100,23 +102,34 @@ class LogLikelihood:
     @classmethod
     def of(cls, law: ErrorLaw, keep: Keep = np.asarray) -> LogLikelihood:
         fine = law.fine_scale.T
-        gate = softplus(np.minimum(law.tail_logit, OPEN_GATE))
-        peak = -float(np.log(fine[0] * fine[1]).sum() + gate.sum())
+        doubt, beyond = _one_plus_exp(np.minimum(law.tail_logit.T, OPEN_GATE))
+        doubt *= fine
+        peak = -beyond - float(np.log(doubt[0] * doubt[1]).sum())
         peak -= 2 * len(law) * law.family.log_norm
         return cls(Posterior.of(law, keep), keep(_rate(law.family, fine)), peak)
 
     def __call__(self, residual: Columns) -> tuple[PerMatch, float]:
         sizes = self.posterior.size(self.posterior.centred(residual))
-        odds = self.posterior.log_odds_at(sizes)
-        # log(1 + e^x) is x far out, where e^x is too large a number.
-        far = float(np.maximum(odds - LARGEST_EXPONENT, 0.0).sum())
-        np.minimum(odds, LARGEST_EXPONENT, out=odds)
-        np.exp(odds, out=odds)
-        odds += 1.0
-        doubt = odds[0] * odds[1]
-        near = float(np.log(doubt).sum() - np.vdot(sizes, self.rate))
+        (x, y), beyond = _one_plus_exp(self.posterior.log_odds_at(sizes))
+        doubt = x * y
+        # Row by row: longer dot products would start threads.
+        energy = sizes[0] @ self.rate[0] + sizes[1] @ self.rate[1]
+        near = float(np.log(doubt).sum() - energy)
         success = np.divide(doubt < LARGEST_ODDS, doubt)
-        return success, self.peak + near + far
+        return success, self.peak + near + beyond
+
+
+def _one_plus_exp(exponent: Columns) -> tuple[Columns, float]:
+    """1 + e^x, held where it would be too large a number, and Σ of what that cut off x.
+
+    The logarithms of the numbers and the sum add up to Σ log(1 + e^x). `exponent` is
+    overwritten.
+    """
+    held = np.minimum(exponent, LARGEST_EXPONENT)
+    exponent -= held
+    np.exp(held, out=held)
+    held += 1.0
+    return held, float(exponent.sum())
 
 
 def _rate(family: Family, scale: Columns) -> Columns:

@@ -45,7 +45,7 @@ from semisure.types import (
     Vector,
 )
 
-NUMBERS = 20  # that a block keeps of each match
+NUMBERS = 22  # that a block keeps of each match
 
 
 def blocks(matches: Matches, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Index]]:
@@ -174,6 +174,6 @@ class PlaneFit:
 
     def _moved_px(self, before: Vector, after: Vector) -> float:
         """How far the farthest of the four corners moved."""
-        places = [entries.reshape(3, 3) @ self.corners for entries in (before, after)]
-        first, second = (place[:2] / place[2] for place in places)
+        places = np.array([before, after]).reshape(2, 3, 3) @ self.corners
+        first, second = places[:, :2] / places[:, 2:]
         return float(np.abs(second - first).max() / self.frames.T1[0, 0])

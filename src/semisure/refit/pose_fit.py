@@ -36,7 +36,7 @@ from semisure.types import (
     WorldMatches,
 )
 
-NUMBERS = 17  # that a block keeps of each match
+NUMBERS = 19  # that a block keeps of each match
 WATCHED = 200  # matches that tell how far a pose moved
 
 
