@@ -2,14 +2,14 @@
 
 A homography is sought in frames in which the points of either image have the mean 0
 and the root mean square distance √2; they are normalised once, not in each step. There
-it is a 3 × 3 matrix G of norm 1. A match whose refined point lies in image 1 has the
-row pair
+it is a 3 × 3 matrix G of norm 1, and a step is a matrix D: G ← (I + D) G. It moves the
+prediction (u, v) of a match whose refined point lies in image 1 by
 
-    (x̃ᵀ 0 −u x̃ᵀ; 0 x̃ᵀ −v x̃ᵀ) / depth,   x̃ = (x, y, 1),   (u, v) = Π(x)
+    (ũᵀ 0 −u ũᵀ; 0 ũᵀ −v ũᵀ) times the nine entries of D,   ũ = (u, v, 1),
 
-of derivatives by the nine entries of G. The 9 × 9 normal matrix is made of moments
-Σ factor · x̃x̃ᵀ, a product of two thin matrices. A match refined in image 0 has the same
-rows by the entries of B = G⁻¹, and dB = −B dG B takes them to those of G.
+so that the 9 × 9 normal matrix is made of moments Σ factor · ũũᵀ, a product of two thin
+matrices. D = I moves nothing. A match refined in image 0 is predicted by B = G⁻¹, and
+the step −B D G of B is the step D of G.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from semisure.types import (
     FloatArray,
     Matches,
     Matrix3,
-    PerMatch,
     Points,
 )
 
@@ -65,8 +64,8 @@ def frame(points: Points) -> Matrix3 | None:
     if len(points) == 0:
         return None
     center = points.mean(axis=0)
-    off = points.T - center[:, None]
-    rms = float(np.sqrt((off * off).sum() / len(points)))
+    off = points - center
+    rms = float(np.sqrt(np.einsum("nd,nd->", off, off) / len(points)))
     if not (np.isfinite(rms) and rms > 1e-12 * (1.0 + float(np.abs(center).max()))):
         return None
     scale = float(np.sqrt(2.0)) / rms
@@ -79,27 +78,19 @@ class Look:
     """Matches under one homography."""
 
     residual: Columns  # px, refined point minus prediction
-    predicted: Columns  # in the frame
-    per_depth: PerMatch
+    predicted: Columns  # in the frame, a part of `products`
+    products: FloatArray  # (6, n): room for u², uv, v², then u, v, 1
 
-    def defined(self) -> Look:
-        """The same with 0 in place of what points on the horizon have.
-
-        Their residuals stay undefined.
-        """
-        lost = ~np.isfinite(self.residual).all(axis=0)
-        return Look(
-            self.residual,
-            np.where(lost, 0.0, self.predicted),
-            np.where(lost, 0.0, self.per_depth),
-        )
+    def hide_horizon(self) -> None:
+        """Set predictions on the horizon to 0; their residuals stay undefined."""
+        self.predicted[:, ~np.isfinite(self.residual).all(axis=0)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Directed:
     """A block of matches in the direction in which they err, in the frames."""
 
-    products: FloatArray  # (6, n): x², xy, y², x, y, 1 of the points not refined
+    lifted: FloatArray  # (3, n): x, y, 1 of the points that were not refined
     refined: Columns
     px: float  # pixels of the refined image per unit of its frame
 
@@ -109,39 +100,42 @@ class Directed:
         points = (matches.source, frames.T0), (matches.target, frames.T1)
         back = len(matches) > 0 and matches.side[0] == 0
         (anchor, T), (refined, T_refined) = reversed(points) if back else points
-        scale, to = T_refined[0, 0], T_refined[:2, 2:]
-        products = np.ones((6, len(matches)))
-        x, y = products[3:5]
-        np.multiply(anchor.T, T[0, 0], out=products[3:5])
-        products[3:5] += T[:2, 2:]
-        np.multiply(x, products[3:5], out=products[:2])
-        np.multiply(y, y, out=products[2])
-        return cls(keep(products), keep(scale * refined.T + to), float(1.0 / scale))
+        lifted = np.ones((3, len(matches)))
+        np.multiply(anchor.T, T[0, 0], out=lifted[:2])
+        lifted[:2] += T[:2, 2:]
+        scale = float(T_refined[0, 0])
+        goal = scale * refined.T + T_refined[:2, 2:]
+        return cls(keep(lifted), keep(goal), 1.0 / scale)
 
     def look(self, G: Matrix3) -> Look:
         """Where `G`, from the anchors' image to the refined one, puts the points.
 
         Undefined on the horizon, whose division by 0 the caller silences.
         """
-        mapped = G @ self.products[3:]
-        per_depth = 1.0 / mapped[2]
-        predicted = mapped[:2]
-        predicted *= per_depth
+        mapped = G @ self.lifted
+        products = np.empty((6, mapped.shape[1]))
+        predicted, products[5] = products[3:5], 1.0
+        np.divide(mapped[:2], mapped[2], out=predicted)
         residual = self.refined - predicted
         residual *= self.px
-        return Look(residual, predicted, per_depth)
+        return Look(residual, predicted, products)
 
     def equations(self, look: Look, residual: Columns, weight: Columns) -> Equations:
-        """Σ JᵀWJ and Σ JᵀWr of residuals in px and their weights, both (2, n)."""
-        factors = np.empty((8, len(look.per_depth)))
-        scaled = weight * look.per_depth
-        np.multiply(scaled, look.per_depth, out=factors[:2])
-        np.multiply(factors[:2], look.predicted, out=factors[2:4])
-        np.multiply(scaled, residual, out=factors[5:7])
+        """[Σ JᵀWJ | Σ JᵀWr] of residuals in px and their weights, both (2, n).
+
+        On the horizon a weight must be 0.
+        """
+        at, products = look.predicted, look.products
+        np.multiply(at[0], at, out=products[:2])
+        np.multiply(at[1], at[1], out=products[2])
+        factors = np.empty((8, weight.shape[1]))
+        factors[:2] = weight
+        np.multiply(factors[:2], at, out=factors[2:4])
+        np.multiply(factors[:2], residual, out=factors[5:7])
         for source, goal in ((factors[2:4], factors[4]), (factors[5:7], factors[7])):
-            x, y = source * look.predicted
-            np.add(x, y, out=goal)
-        moments = _product(factors, self.products)
+            along = source * at
+            np.add(along[0], along[1], out=goal)
+        moments = _product(factors, products)
         return moments.ravel()[_PLACES] * (_SIGNS * self.px**_POWERS)
 
 
@@ -156,7 +150,7 @@ def _product(factors: FloatArray, products: FloatArray) -> FloatArray:
 
 def _layout() -> tuple[FloatArray, FloatArray, FloatArray]:
     """Where each entry of the equations stands among the moments, and its sign."""
-    outer = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # x̃x̃ᵀ among the products
+    outer = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])  # ũũᵀ among the products
     # Of the nine 3 × 3 blocks: which of w_x, w_y, w_x u, w_y v, w_x u² + w_y v².
     factor = np.array([[0, 0, 2], [0, 1, 3], [2, 3, 4]])
     sign = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
@@ -172,9 +166,9 @@ def _layout() -> tuple[FloatArray, FloatArray, FloatArray]:
 _PLACES, _SIGNS, _POWERS = _layout()
 
 
-def carried_over(equations: Equations, B: Matrix3) -> Equations:
-    """Equations by the entries of B = G⁻¹ as equations by those of G."""
-    K = -np.kron(B, B.T)  # dB = −B dG B, entries in rows
+def carried_over(equations: Equations, G: Matrix3, B: Matrix3) -> Equations:
+    """Equations of a step of B = G⁻¹ as equations of a step of G."""
+    K = -np.kron(B, G.T)  # −B D G, entries in rows
     by_entry = K.T @ equations
     return np.hstack([by_entry[:, :9] @ K, by_entry[:, 9:]])
 
@@ -182,17 +176,17 @@ def carried_over(equations: Equations, B: Matrix3) -> Equations:
 def stepped(G: Matrix3, equations: Equations) -> Matrix3 | None:
     """`G` after the step that solves the equations; None if they do not determine it.
 
-    The step has no part along G, by which a homography only changes its scale.
+    The step has no part along I, by which a homography only changes its scale.
     """
     if not np.isfinite(equations).all():
         return None
     values, vectors = np.linalg.eigh(equations[:, :9])
-    # Eight directions must be determined; the ninth is the scale, G itself.
+    # Eight directions must be determined; the ninth is the scale.
     if not values[1] > plane.RANK_TOLERANCE**2 * values[-1]:
         return None
     across = vectors[:, 1:]
     step = across @ ((equations[:, 9] @ across) / values[1:])
-    return _of_norm_1(G + step.reshape(3, 3))
+    return _of_norm_1(G + step.reshape(3, 3) @ G)
 
 
 def _of_norm_1(G: Matrix3) -> Matrix3:

@@ -25,7 +25,6 @@ from semisure.types import (
     Mask,
     Matches,
     Matrix,
-    PerAxis,
     PerMatch,
     Refit,
     WorldMatches,
@@ -33,7 +32,7 @@ from semisure.types import (
 from semisure.types.checks import as_reals
 from semisure.types.results import Uncertainty
 
-FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
+FAR_PX = 1e15  # stands for infinity where ∞ − ∞ would follow; its square is a float32
 
 AnyMatches = TypeVar("AnyMatches", Matches, WorldMatches)
 
@@ -176,7 +175,7 @@ def more_likely(
     )
 
 
-def far_not_undefined(residual: PerAxis) -> PerAxis:
+def far_not_undefined(residual: FloatArray) -> FloatArray:
     """The residuals with undefined ones (horizon, behind the camera) very far off."""
     # One finite sum means that every term is finite: a cheaper look than n of them.
     if np.isfinite(residual.sum()):

@@ -45,7 +45,7 @@ from semisure.types import (
     Vector,
 )
 
-NUMBERS = 22  # that a block keeps of each match
+DOUBLES, SINGLES = 11, 8  # that a block keeps of each match
 
 
 def blocks(matches: Matches, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Index]]:
@@ -86,7 +86,7 @@ class Block:
         return cls(
             rows,
             Directed.of(some, frames, shelf.keep),
-            Whitening.of(floored(law, some), shelf.keep),
+            Whitening.of(floored(law, some), shelf.keep_single),
             LogLikelihood.of(law, shelf.keep),
         )
 
@@ -95,7 +95,7 @@ class Block:
         look = self.directed.look(model)
         residual = far_not_undefined(look.residual)
         if residual is not look.residual:
-            look = look.defined()
+            look.hide_horizon()
         centred, weight, _ = self.whitening(residual)
         return self.directed.equations(look, centred, weight)
 
@@ -124,7 +124,7 @@ class PlaneFit:
         frames = Frames.of(matches)
         if frames is None:
             return None
-        shelf = Shelf(NUMBERS * len(matches))
+        shelf = Shelf(DOUBLES * len(matches), SINGLES * len(matches))
         sides: tuple[list[Block], list[Block]] = ([], [])
         for side, rows in blocks(matches):
             block = Block.of(matches, calibration, frames, rows, shelf)
@@ -133,29 +133,29 @@ class PlaneFit:
         corners = frames.T0 @ np.column_stack([frame, np.ones(4)]).T
         return cls(frames, sides[1], sides[0], corners, len(matches))
 
-    @np.errstate(all="ignore")
     def converged(self, H_01: Matrix3) -> tuple[Matrix3 | None, int]:
         """The homography at which the corners of image 0 stay, or the last, or None."""
-        G, steps = fixed_point(
-            self.frames.enter(H_01).ravel(),
-            self._following,
-            self._moved_px,
-            tolerance=TOLERANCE_PX,
-            max_steps=MAX_ITERATIONS,
-        )
-        return None if G is None else self.frames.leave(G.reshape(3, 3)), steps
+        with np.errstate(all="ignore"):
+            G, steps = fixed_point(
+                self.frames.enter(H_01).ravel(),
+                self._following,
+                self._moved_px,
+                tolerance=TOLERANCE_PX,
+                max_steps=MAX_ITERATIONS,
+            )
+            return None if G is None else self.frames.leave(G.reshape(3, 3)), steps
 
-    @np.errstate(all="ignore")
     def judged(self, H_01: Matrix3) -> tuple[PerMatch, float]:
         """ω of each match under a homography, and the log likelihood, nats."""
-        G = self.frames.enter(H_01)
-        weight, total = np.zeros(self.count), 0.0
-        back = backward(G) if self.backward else None
-        for model, of_side in ((G, self.forward), (back, self.backward)):
-            for block in of_side:
-                weight[block.rows], part = block.judged(model)
-                total += part
-        return weight, total
+        with np.errstate(all="ignore"):
+            G = self.frames.enter(H_01)
+            weight, total = np.zeros(self.count), 0.0
+            back = backward(G) if self.backward else None
+            for model, of_side in ((G, self.forward), (back, self.backward)):
+                for block in of_side:
+                    weight[block.rows], part = block.judged(model)
+                    total += part
+            return weight, total
 
     def _following(self, entries: Vector) -> Vector | None:
         """The entries of G after one step; None where they are not determined."""
@@ -168,7 +168,7 @@ class PlaneFit:
             if B is None:
                 return None
             behind = sum(block.equations(B) for block in self.backward)
-            equations += carried_over(np.asarray(behind), B)
+            equations += carried_over(np.asarray(behind), G, B)
         following = stepped(G, equations)
         return None if following is None else following.ravel()
 

@@ -36,7 +36,7 @@ from semisure.types import (
     WorldMatches,
 )
 
-NUMBERS = 19  # that a block keeps of each match
+DOUBLES, SINGLES = 11, 8  # that a block keeps of each match
 WATCHED = 200  # matches that tell how far a pose moved
 
 
@@ -65,7 +65,11 @@ class Block:
 
     @classmethod
     def of(
-        cls, matches: WorldMatches, calibration: Calibration, rows: slice, shelf: Shelf
+        cls,
+        matches: WorldMatches,
+        calibration: Calibration,
+        rows: slice,
+        shelf: Shelf,
     ) -> Block:
         some = matches.take(rows)
         law = law_with_map(some, calibration)
@@ -73,7 +77,7 @@ class Block:
             rows,
             shelf.keep(some.world.T).T,
             shelf.keep(some.points.T),
-            Whitening.of(floored(law, some), shelf.keep),
+            Whitening.of(floored(law, some), shelf.keep_single),
             LogLikelihood.of(law, shelf.keep),
         )
 
@@ -103,7 +107,7 @@ class PoseFit:
     def of(
         cls, matches: WorldMatches, camera: Camera, calibration: Calibration
     ) -> PoseFit:
-        shelf = Shelf(NUMBERS * len(matches))
+        shelf = Shelf(DOUBLES * len(matches), SINGLES * len(matches))
         parts = [
             Block.of(matches, calibration, rows, shelf)
             for rows in equal_parts(len(matches))
@@ -111,29 +115,29 @@ class PoseFit:
         watched = matches.world[:: 1 + len(matches) // WATCHED]
         return cls(camera, parts, watched, len(matches))
 
-    @np.errstate(all="ignore")
     def converged(self, start: Pose) -> tuple[Pose | None, int]:
         """The pose at which no point moves any more, or the last one, or None."""
-        normal, _ = self._equations(start)
-        # Steps in units of what the matches can tell, so that they can be compared.
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
-        step, count = fixed_point(
-            np.zeros(6),
-            partial(self._following, start, unit),
-            partial(self._moved_px, start, unit),
-            tolerance=TOLERANCE_PX,
-            max_steps=MAX_ITERATIONS,
-        )
-        return None if step is None else se3.moved(start, unit * step), count
+        with np.errstate(all="ignore"):
+            normal, _ = self._equations(start)
+            # Steps in units of what the matches can tell, so that they can be compared.
+            unit = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
+            step, count = fixed_point(
+                np.zeros(6),
+                partial(self._following, start, unit),
+                partial(self._moved_px, start, unit),
+                tolerance=TOLERANCE_PX,
+                max_steps=MAX_ITERATIONS,
+            )
+            return None if step is None else se3.moved(start, unit * step), count
 
-    @np.errstate(all="ignore")
     def judged(self, pose: Pose) -> tuple[PerMatch, float]:
         """ω of each match under a pose, and the log likelihood, nats."""
-        weight, total = np.zeros(self.count), 0.0
-        for block in self.blocks:
-            weight[block.rows], part = block.judged(pose, self.camera)
-            total += part
-        return weight, total
+        with np.errstate(all="ignore"):
+            weight, total = np.zeros(self.count), 0.0
+            for block in self.blocks:
+                weight[block.rows], part = block.judged(pose, self.camera)
+                total += part
+            return weight, total
 
     def _equations(self, pose: Pose) -> tuple[Matrix, Vector]:
         normal, pull = np.zeros((6, 6)), np.zeros(6)
