@@ -111,13 +111,9 @@ class ErrorLaw:
 
     def take(self, index: Index) -> ErrorLaw:
         """The laws of the matches that `index` picks."""
-        return ErrorLaw(
-            self.fine_scale[index],
-            self.coarse_scale[index],
-            self.tail_logit[index],
-            self.location[index],
-            self.family,
-        )
+        # One axis after the other in memory, as the arrays themselves are.
+        arrays = self.fine_scale, self.coarse_scale, self.tail_logit, self.location
+        return ErrorLaw(*(array.T[:, index].T for array in arrays), self.family)
 
 
 def _example_law() -> ErrorLaw:

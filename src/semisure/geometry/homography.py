@@ -52,10 +52,17 @@ def inverse(H: Matrix3) -> Matrix3 | None:
 
 def inverses_2x2(A: FloatArray) -> FloatArray:
     """A⁻¹ of each matrix of (n, 2, 2); infinite or NaN where there is none."""
+    (a, b), (c, d) = A.transpose(1, 2, 0)
     with np.errstate(all="ignore"):
-        adjugate = np.stack([A[:, 1, 1], -A[:, 0, 1], -A[:, 1, 0], A[:, 0, 0]], axis=1)
-        det = A[:, 0, 0] * A[:, 1, 1] - A[:, 0, 1] * A[:, 1, 0]
-        return (adjugate / det[:, None]).reshape(-1, 2, 2)
+        adjugate = np.array([[d, -b], [-c, a]])
+        adjugate /= a * d - b * c
+    return adjugate.transpose(2, 0, 1)
+
+
+def times_2x2(A: FloatArray, v: FloatArray) -> FloatArray:
+    """A v of each matrix of (n, 2, 2) and each column of (2, n)."""
+    (a, b), (c, d) = A.transpose(1, 2, 0)
+    return np.stack([a * v[0] + b * v[1], c * v[0] + d * v[1]])
 
 
 def checked(values: ArrayLike, name: str) -> Matrix3:
@@ -93,10 +100,13 @@ def normalised(H: Matrix3) -> Matrix3:
 
 def jacobian(H: Matrix3, points: Points) -> FloatArray:
     """∂ project(H, p) / ∂p at each point, (n, 2, 2)."""
-    w = depth(H, points)
-    mapped = project(H, points)
+    mapped = project(H, points).T
+    J = np.empty((2, 2, len(points)))  # an entry after the other in memory
     with np.errstate(all="ignore"):  # none at the horizon
-        return (H[:2, :2] - mapped[:, :, None] * H[2, :2]) / w[:, None, None]
+        per_depth = 1.0 / depth(H, points)
+        for a, b in np.ndindex(2, 2):
+            J[a, b] = (H[a, b] - mapped[a] * H[2, b]) * per_depth
+    return J.transpose(2, 0, 1)
 
 
 def residual(H: Matrix3, matches: Matches) -> PerAxis:

@@ -43,11 +43,8 @@ class Frames:
     back0: Matrix3  # T₀⁻¹
 
     @classmethod
-    def of(cls, matches: Matches) -> Frames | None:
-        """None where all points of an image coincide."""
+    def of(cls, matches: Matches) -> Frames:
         T0, T1 = frame(matches.source), frame(matches.target)
-        if T0 is None or T1 is None:
-            return None
         return cls(T0, T1, np.linalg.inv(T0))
 
     def enter(self, H_01: Matrix3) -> Matrix3:
@@ -59,16 +56,18 @@ class Frames:
         return plane.normalised(np.linalg.solve(self.T1, G @ self.T0))
 
 
-def frame(points: Points) -> Matrix3 | None:
-    """Hartley's frame: the mean becomes 0 and the root mean square distance √2."""
+def frame(points: Points) -> Matrix3:
+    """Hartley's frame: the mean becomes 0 and the root mean square distance √2.
+
+    Points that coincide keep their distances, 0.
+    """
     if len(points) == 0:
-        return None
+        return np.eye(3)
     center = points.mean(axis=0)
     off = points - center
     rms = float(np.sqrt(np.einsum("nd,nd->", off, off) / len(points)))
-    if not (np.isfinite(rms) and rms > 1e-12 * (1.0 + float(np.abs(center).max()))):
-        return None
-    scale = float(np.sqrt(2.0)) / rms
+    apart = rms > 1e-12 * (1.0 + float(np.abs(center).max()))
+    scale = float(np.sqrt(2.0)) / rms if apart else 1.0
     x, y = -scale * center
     return np.array([[scale, 0.0, x], [0.0, scale, y], [0.0, 0.0, 1.0]])
 

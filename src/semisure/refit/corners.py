@@ -31,9 +31,7 @@ def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
         if not np.isfinite(corners).all():  # a corner lies on the horizon
             return None
         # The null direction of nine entries is their scale, which pinv leaves alone.
-        J = np.einsum(
-            "den,ek->dkn", _by_entry(G, at @ unit[:2, :2]), np.linalg.pinv(corners)
-        )
+        J = np.linalg.pinv(corners).T @ _by_entry(G, at @ unit[:2, :2])
         if on_source.any():
             # x₀ = Π⁻¹(y) moves by −(∂Π/∂x)⁻¹ dΠ(x₀).
             local = plane.inverses_2x2(plane.jacobian(H_01, at[on_source]))
@@ -43,12 +41,15 @@ def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
 
 def _by_entry(G: Matrix3, points: Points) -> Jacobian:
     """∂ project(G, p) / ∂ entries of G, (2, 9, n)."""
-    per_depth = 1.0 / plane.depth(G, points)
-    x = np.stack([points[:, 0] * per_depth, points[:, 1] * per_depth, per_depth])
-    u, v = plane.project(G, points).T
+    x, y = points.T
+    mapped = G @ np.stack([x, y, np.ones(len(points))])
     D = np.zeros((2, 9, len(points)))
-    D[0, :3] = D[1, 3:6] = x
-    D[0, 6:], D[1, 6:] = -u * x, -v * x
+    over_depth = D[0, :3]
+    np.divide(1.0, mapped[2], out=over_depth[2])
+    np.multiply(points.T, over_depth[2], out=over_depth[:2])
+    D[1, 3:6] = over_depth
+    for row, along in zip(D, mapped, strict=False):
+        np.multiply(over_depth, -along * over_depth[2], out=row[6:])
     return D
 
 
@@ -62,11 +63,9 @@ def field_at(H_01: Matrix3, matches: Matches, points: Points) -> FloatArray:
     lens0 = model_error.radial(points, size0)
     lens1 = model_error.radial(plane.project(H_01, points), size1)
     if _refined_in_target(matches):
-        lens0 = np.einsum("nab,bn->an", local, lens0)
+        lens0 = plane.times_2x2(local, lens0)
     else:
-        regular = np.abs(np.linalg.det(local)) > 1e-12
-        local[~regular] = np.nan
-        lens1 = np.einsum("nab,bn->an", np.linalg.inv(local), lens1)
+        lens1 = plane.times_2x2(plane.inverses_2x2(local), lens1)
     waves = model_error.on_both_axes(model_error.cosines(points, size0))
     return np.concatenate([waves, np.stack([lens0, lens1])])
 

@@ -282,8 +282,9 @@ def _sandwich(
 ) -> Matrix | None:
     used = good & (weight > 0).any(axis=1)
     J_all = J
-    J, slope, score = J[:, :, used], slope[:, :, used], score[used]
-    turned = np.einsum("akn,abn->bkn", J, slope)
+    if not used.all():
+        J, slope, score = J[:, :, used], slope[:, :, used], score[used]
+    turned = np.stack([_summed(J, by_axis) for by_axis in slope.transpose(1, 0, 2)])
     bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
     bread = 0.5 * (bread + bread.T)
     if not _positive(bread):
@@ -292,8 +293,8 @@ def _sandwich(
         bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
         if not _positive(bread):
             return None
-    scores = np.einsum("akn,na->nk", J, score)
-    meat = scores.T @ scores
+    scores = _summed(J, score.T)
+    meat = scores @ scores.T
     if not _positive(meat):
         return None
     meat = meat * _clustering(scores, meat, block_ids(points[used], BLOCK_PX))
@@ -316,10 +317,18 @@ def _sandwich(
     return root @ root.T + model_error.added_covariance(J_all, good, response, misfit)
 
 
+def _summed(J: FloatArray, factors: FloatArray) -> FloatArray:
+    """Σ over axes of J (axes, p, n) times one number an axis and match, (p, n)."""
+    total = J[0] * factors[0]
+    for rows, factor in zip(J[1:], factors[1:], strict=True):
+        total += rows * factor
+    return np.asarray(total)
+
+
 def _clustering(scores: FloatArray, meat: Matrix, block: Labels) -> float:
     """How many times more block sums vary than independent scores would, ≥ 1."""
-    count, parameters = int(block.max()) + 1, scores.shape[1]
-    sums = np.stack([np.bincount(block, column, count) for column in scores.T])
+    count, parameters = int(block.max()) + 1, len(scores)
+    sums = np.stack([np.bincount(block, row, count) for row in scores])
     excess = float(np.trace(np.linalg.solve(meat, sums @ sums.T))) / parameters
     # The fit takes as many degrees of freedom off the blocks as it has parameters.
     return max(1.0, excess * count / max(count - parameters, 1))
@@ -342,7 +351,8 @@ def view_change(H_01: Matrix3, matches: Matches) -> PerMatch:
         on_source = matches.side == 0
         if on_source.any():
             A[on_source] = plane.inverses_2x2(A[on_source])
-        return np.linalg.norm(A - np.eye(2), axis=(1, 2))
+        (a, b), (c, d) = A.transpose(1, 2, 0)
+        return np.sqrt((a - 1.0) ** 2 + b * b + c * c + (d - 1.0) ** 2)
 
 
 def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:

@@ -167,8 +167,6 @@ def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
 
 def _core_plus(matches: Matches, calibration: Calibration, start: Matrix3) -> Refit:
     fit = PlaneFit.of(matches, calibration)
-    if fit is None:
-        return kept(len(matches), start, "core+", _UNDETERMINED)
     H, iterations = fit.converged(start)
     return more_likely(
         H,

@@ -119,11 +119,8 @@ class PlaneFit:
     count: int
 
     @classmethod
-    def of(cls, matches: Matches, calibration: Calibration) -> PlaneFit | None:
-        """None where all points of an image coincide."""
+    def of(cls, matches: Matches, calibration: Calibration) -> PlaneFit:
         frames = Frames.of(matches)
-        if frames is None:
-            return None
         shelf = Shelf(DOUBLES * len(matches), SINGLES * len(matches))
         sides: tuple[list[Block], list[Block]] = ([], [])
         for side, rows in blocks(matches):
