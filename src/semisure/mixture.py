@@ -112,8 +112,13 @@ class ErrorLaw:
     def take(self, index: Index) -> ErrorLaw:
         """The laws of the matches that `index` picks."""
         # One axis after the other in memory, as the arrays themselves are.
-        arrays = self.fine_scale, self.coarse_scale, self.tail_logit, self.location
-        return ErrorLaw(*(array.T[:, index].T for array in arrays), self.family)
+        return ErrorLaw(
+            self.fine_scale.T[:, index].T,
+            self.coarse_scale.T[:, index].T,
+            self.tail_logit.T[:, index].T,
+            self.location.T[:, index].T,
+            self.family,
+        )
 
 
 def _example_law() -> ErrorLaw:
