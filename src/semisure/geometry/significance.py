@@ -12,7 +12,7 @@ chance; for lines, which many meet by chance, the one of highest confidence.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, pi
+from math import exp, lgamma, pi
 
 import numpy as np
 
@@ -134,6 +134,4 @@ def _surest(matches: Matches) -> Labels:
 
 
 def _log_choose(n: int, k: int) -> float:
-    from scipy.special import gammaln
-
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)

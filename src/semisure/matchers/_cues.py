@@ -18,6 +18,7 @@ from semisure.types import FloatArray
 
 # Rows at a time: with 20,000 candidates a tile of float32 is 20 MB.
 TILE_ROWS = 256
+TILE_ENTRIES = 2**21  # of a tile that only cues need: 8 MB of float32
 
 
 def wide(values: Tensor) -> Tensor:
@@ -60,9 +61,13 @@ def grid_mean(probability: Tensor, offsets: Tensor) -> Tensor:
 @extraction("fine")
 def grid_std(probability: Tensor, offsets: Tensor) -> Tensor:
     """Std (m, 2) of `offsets` (k, 2) under each row, (m, k)."""
-    probability, offsets = _unit(probability), wide(offsets)
-    away = offsets - (probability @ offsets)[:, None]
-    return torch.einsum("mk,mkd->md", probability, away**2).sqrt()
+    offsets = wide(offsets)
+    stds = [offsets.new_zeros(0, 2)]
+    for rows in probability.split(TILE_ROWS):
+        weight = _unit(rows)
+        away = offsets - (weight @ offsets)[:, None]
+        stds.append(torch.einsum("mk,mkd->md", weight, away**2).sqrt())
+    return torch.cat(stds)
 
 
 def _unit(probability: Tensor) -> Tensor:
