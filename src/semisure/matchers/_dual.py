@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from semisure.matchers._cues import TILE_ENTRIES, TILE_ROWS, wide
+from semisure.matchers._cues import TILE_ENTRIES, TILE_ROWS, single, wide
 from semisure.matchers._stopwatch import extraction
 
 
@@ -33,6 +33,7 @@ class CellMatches(NamedTuple):
     confidence: Tensor
 
 
+@single
 def mutual_cells(
     f0: Tensor,
     f1: Tensor,
@@ -56,6 +57,7 @@ def mutual_cells(
     return CellMatches(index0, row_index[index0], row_best[index0].exp())
 
 
+@single
 def top_cells(f0: Tensor, f1: Tensor, count: int) -> CellMatches:
     """The `count` cells of image 0 with the largest maxima, best first, not mutual."""
     row_best, row_index, _ = _maxima(f0, f1)
@@ -105,6 +107,7 @@ def _log_sums(f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @extraction("coarse")
+@single
 def row_spread(f0: Tensor, f1: Tensor, size: tuple[int, int]) -> Tensor:
     """Std (m, 2) in cells, x and y, of each row's softmax over the cells of image 1.
 

@@ -134,7 +134,7 @@ class GimNet(nn.Module):
         heat = torch.cat(heats)
         source = cell_corner(chosen.index0, cells.size0[1], CELL)
         target = cell_corner(chosen.index1, cells.size1[1], CELL)
-        target = target + wide(heat @ offsets(heat))
+        target = target + wide(heat) @ wide(offsets(heat))
         return RawMatches(source, target, chosen, heat, cells)
 
     @staticmethod

@@ -41,7 +41,8 @@ def in_strips(
 def doubled_rows(x: Tensor, rows: slice) -> Tensor:
     """Some rows of the map (1, c, h, w) at twice its size, its corners aligned."""
     height, width = x.shape[2:]
-    place = torch.linspace(0.0, height - 1.0, 2 * height, dtype=torch.float64)[rows]
+    pace = (height - 1) / (2 * height - 1)
+    place = torch.arange(2.0 * height, device=x.device)[rows] * pace  # as torch does
     above = place.floor().long()
     below = (above + 1).clamp_max(height - 1)
     share = (place - above).to(x)[:, None]

@@ -81,11 +81,9 @@ class Edm(Network):
 
 def _match(edm: Edm, views: tuple[View, View]) -> tuple[dict[str, FloatArray], Labels]:
     """Points and cues in the pixels of the views, and the side of each match."""
-    import torch
-
     from semisure.matchers._cues import as_arrays, points_and_confidence, unit_tensor
 
-    with torch.inference_mode():
+    with edm.running():
         pixels = (unit_tensor(grey(view), edm.device) for view in views)
         raw = edm.model(*pixels, edm.threshold, edm.share)
         named = points_and_confidence(raw) | cues(raw) | {"native_scale": raw.sigma}
