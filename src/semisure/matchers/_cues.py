@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def single(function: Callable[P, T]) -> Callable[P, T]:
-    """`function` computed in single precision, whatever the network runs in.
+    """`function` computed in single precision or better, whatever the network runs in.
 
     A softmax over thousands of cells has no digits to lose.
     """
@@ -40,9 +40,9 @@ def single(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         device = next(a.device.type for a in args if isinstance(a, Tensor))
+        half = torch.bfloat16, torch.float16
         full: Any = [
-            a.float() if isinstance(a, Tensor) and a.is_floating_point() else a
-            for a in args
+            a.float() if isinstance(a, Tensor) and a.dtype in half else a for a in args
         ]
         with torch.autocast(device, enabled=False):
             return function(*full, **kwargs)
