@@ -10,9 +10,9 @@ from semisure.mixture import ErrorLaw, ordered
 from semisure.types import Matches, WorldMatches
 
 MAX_ITERATIONS = 30
-# What the last step moves corners or points by, at most. They are then closer than a
-# millionth of a pixel to where further steps would take them.
-TOLERANCE_PX = 1e-6
+# What the last step moves corners or points by, at most. It ends closer than that, a
+# millionth of a pixel or less, to where all further ones would lead.
+TOLERANCE_PX = 2e-6
 BLOCK_ROWS = 10_000  # a dozen arrays of (2, 10000) numbers are two megabytes
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on

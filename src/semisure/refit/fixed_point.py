@@ -17,8 +17,6 @@ from semisure.types import Vector
 
 MEMORY = 5  # places looked back to
 RIDGE, TINY = 1e-13, 1e-300
-# Steps up to this many tolerances are short enough for what they leave to be foretold.
-NEARLY_LINEAR = 200.0
 USUAL_SHARE = 0.75  # of the way that is left, in a first step
 
 
@@ -32,9 +30,8 @@ def fixed_point(
 ) -> tuple[Vector | None, int]:
     """x with `image` (x) = x near `start`, and how many steps it took.
 
-    `length` of a step from one place to the next is held against `tolerance`: first of
-    the steps that are taken, later of what the last ones say is left. None where a
-    place has no image.
+    The last step is the first whose `length`, from one place to its image, is below
+    `tolerance`. None where a place has no image.
 
     >>> half_way_to_2 = lambda x: 0.5 * x + 1.0
     >>> apart = lambda x, y: float(np.abs(y - x).max())
@@ -52,19 +49,16 @@ def fixed_point(
         if not moved <= last:  # the extrapolation did harm: begin anew
             places, steps = [], []
         places, steps = [*places[1 - MEMORY :], x], [*steps[1 - MEMORY :], reached - x]
-        x, left = _extrapolated(places, steps)
+        x, last = _extrapolated(places, steps), moved
         if moved < tolerance:
             break
-        if moved < NEARLY_LINEAR * tolerance and length(x - left, x) < tolerance:
-            break
-        last = moved
     return x, count
 
 
-def _extrapolated(places: list[Vector], steps: list[Vector]) -> tuple[Vector, Vector]:
-    """Where the steps lead, and the part of the newest that the others do not tell."""
+def _extrapolated(places: list[Vector], steps: list[Vector]) -> Vector:
+    """Where the steps lead."""
     if len(steps) == 1:
-        return places[-1] + steps[-1] / USUAL_SHARE, steps[-1]
+        return places[-1] + steps[-1] / USUAL_SHARE
     reached = places[-1] + steps[-1]
     by_place, by_step = (np.array(rows[1:]) - rows[:-1] for rows in (places, steps))
     # Least squares by normal equations, which a ridge keeps solvable.
@@ -72,5 +66,4 @@ def _extrapolated(places: list[Vector], steps: list[Vector]) -> tuple[Vector, Ve
     scaled = unit[:, None] * by_step
     gram = scaled @ scaled.T + RIDGE * np.eye(len(unit))
     shares = unit * np.linalg.solve(gram, scaled @ steps[-1])
-    told = shares @ by_step
-    return reached - told - shares @ by_place, steps[-1] - told
+    return np.asarray(reached - shares @ (by_place + by_step))

@@ -129,7 +129,8 @@ def _one_plus_exp(exponent: Columns) -> tuple[Columns, float]:
     overwritten.
     """
     held = np.minimum(exponent, LARGEST_EXPONENT)
-    exponent -= held
+    np.maximum(exponent, LARGEST_EXPONENT, out=exponent)
+    exponent -= LARGEST_EXPONENT
     np.exp(held, out=held)
     held += 1.0
     return held, float(exponent.sum())
