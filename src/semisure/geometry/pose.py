@@ -139,7 +139,7 @@ def normal_equations(
     for rows, r, w in zip(J, residual.T, weight.T, strict=True):
         weighted = rows * w
         normal += weighted @ rows.T
-        pull += weighted @ r
+        pull += np.einsum("kn,n->k", weighted, r)  # BLAS would start threads
     return normal, pull
 
 

@@ -37,6 +37,7 @@ from semisure.types import (
 )
 
 DOUBLES, SINGLES = 11, 8  # that a block keeps of each match
+BLOCK_ROWS = 5000  # a Jacobian has 12 numbers a match
 WATCHED = 200  # matches that tell how far a pose moved
 
 
@@ -110,7 +111,7 @@ class PoseFit:
         shelf = Shelf(DOUBLES * len(matches), SINGLES * len(matches))
         parts = [
             Block.of(matches, calibration, rows, shelf)
-            for rows in equal_parts(len(matches))
+            for rows in equal_parts(len(matches), BLOCK_ROWS)
         ]
         watched = matches.world[:: 1 + len(matches) // WATCHED]
         return cls(camera, parts, watched, len(matches))
@@ -118,9 +119,9 @@ class PoseFit:
     def converged(self, start: Pose) -> tuple[Pose | None, int]:
         """The pose at which no point moves any more, or the last one, or None."""
         with np.errstate(all="ignore"):
-            normal, _ = self._equations(start)
-            # Steps in units of what the matches can tell, so that they can be compared.
-            unit = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
+            # Steps in units that move points by about a pixel can be compared.
+            J = se3.jacobian(start, self.camera, self.watched)
+            unit = 1.0 / np.sqrt((J * J).sum(axis=(0, 2)) + 1e-300)
             step, count = fixed_point(
                 np.zeros(6),
                 partial(self._following, start, unit),
