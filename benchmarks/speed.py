@@ -68,9 +68,9 @@ def compare_homographies() -> None:
     print(f"  {'matches':>9}" + "".join(f"{name:>12}" for name in names))
     at_size: dict[int, dict[str, float]] = {}
     for count in SIZES:
-        repeats = max(3, min(40, 200_000 // count))
-        pairs = PAIRS if count < 1_000_000 else 2
-        rows = [medians(arms(count, seed), repeats) for seed in range(pairs)]
+        repeats = max(2, min(30, 100_000 // count))
+        pairs = PAIRS if count < 100_000 else 1
+        rows = [medians(arms(count, seed), repeats, warm_up=1) for seed in range(pairs)]
         seconds = {name: float(np.median([r[name] for r in rows])) for name in names}
         at_size[count] = seconds
         print(f"  {count:>9,}" + "".join(f"{1e3 * seconds[n]:12.2f}" for n in names))

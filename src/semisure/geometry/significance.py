@@ -19,6 +19,7 @@ import numpy as np
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry.homography import residual
+from semisure.geometry.squares import square_of
 from semisure.types import Labels, Mask, Matches, Matrix3
 
 BLOCK_PX = 32.0
@@ -118,9 +119,9 @@ def _thinned(matches: Matches, near: Mask) -> tuple[int, int]:
     """
     counts = []
     for points in (matches.source, matches.target):
-        blocks = np.floor(points / BLOCK_PX)
-        every = len(np.unique(blocks, axis=0))
-        counts.append((every, len(np.unique(blocks[near], axis=0))))
+        squares = square_of(points, BLOCK_PX)
+        every = len(np.unique(squares))
+        counts.append((every, len(np.unique(squares[near]))))
     return min(c[0] for c in counts), min(c[1] for c in counts)
 
 
@@ -128,8 +129,8 @@ def _surest(matches: Matches) -> Labels:
     """The match of highest confidence of each block, at most one in either image."""
     kept = np.argsort(-matches.confidence, kind="stable")
     for points in (matches.source, matches.target):
-        blocks = np.floor(points[kept] / BLOCK_PX)
-        kept = kept[np.sort(np.unique(blocks, axis=0, return_index=True)[1])]
+        squares = square_of(points[kept], BLOCK_PX)
+        kept = kept[np.sort(np.unique(squares, return_index=True)[1])]
     return kept
 
 
