@@ -36,6 +36,7 @@ from semisure.refit.corners import corner_jacobian, field_at, field_at_corners
 from semisure.refit.line_law import LineLaw
 from semisure.refit.model_error import Misfit, block_ids
 from semisure.refit.shared_field import Shared, bilinear_field
+from semisure.refit.shelf import hold_on
 from semisure.types import (
     FloatArray,
     Labels,
@@ -55,6 +56,7 @@ from semisure.types.world import TYPICAL_VIEW_CHANGE
 # Matches this close err together; what reaches farther is the model error's. Of 32, 48
 # and 96 px, by random views of photos.
 BLOCK_PX = 48.0
+NUMBERS = 320  # that a covariance makes of each match, most of them for a moment
 
 
 def of_homography(
@@ -74,6 +76,7 @@ def of_homography(
     `least` is the least model error (:func:`semisure.refit.model_error.least_px`);
     without `field` there is none.
     """
+    hold_on(NUMBERS * len(matches))
     residual = plane.residual(H_01, matches)
     J = corner_jacobian(H_01, matches)
     if J is None:
@@ -113,6 +116,7 @@ def of_pose(
     field: bool = True,
 ) -> Matrix | None:
     """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
+    hold_on(NUMBERS * len(matches))
     residual = matches.points - se3.project(pose, camera, matches.world)
     with np.errstate(all="ignore"):
         good = np.isfinite(residual.sum(axis=1))
