@@ -223,7 +223,7 @@ def _report(
 
 def _variance(
     scores: FloatArray, information: Matrix, free: tuple[int, ...], pairs: int
-) -> tuple[Matrix, str]:
+) -> tuple[FloatArray, str]:
     """Of the fitted parameters; clustered by pair where there are enough pairs.
 
     Matches of one pair err together, so a variance that takes them as independent is

@@ -115,11 +115,11 @@ def look(pose: Pose, camera: Camera, world: Points3) -> tuple[Points, Jacobian]:
     """Pixels of world points and their derivatives: `project` and `jacobian` in one."""
     points = to_camera(pose, world)
     at = np.empty((2, 6, len(world)))
-    pixels = lens.project(camera, points)
     ahead = points[:, 2] > 0
     if ahead.all():
-        at[:, 3:] = lens.jacobian(camera, points)
+        pixels, at[:, 3:] = lens.look(camera, points)
     else:
+        pixels = lens.project(camera, points)
         seen = np.where(ahead[:, None], points, [0, 0, 1.0])
         at[:, 3:] = np.where(ahead, lens.jacobian(camera, seen), 0.0)
     x, y, z = points.T
