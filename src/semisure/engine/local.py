@@ -25,6 +25,7 @@ from semisure.engine.threads import ONE_THREAD, environment, one_thread
 from semisure.errors import SemisureError
 from semisure.io.processes import ctrl_c_blocked, exit_with_parent
 
+ENDING_S = 5.0
 STARTS = 3  # in a row that may fail before the engine gives up
 
 
@@ -111,6 +112,7 @@ class LocalEngine:
         try:
             kind, content = worker.pipe.recv()
         except (EOFError, OSError):
+            worker.let_end()
             self._remove(worker)
             if worker.ready:
                 yield from left.died(attempt, worker.why_dead())
@@ -165,6 +167,10 @@ class _Worker:
         with suppress(OSError):
             self.pipe.send((None if code == self._code else code, attempt.items))
         self._code = code
+
+    def let_end(self) -> None:
+        """Wait until a process whose pipe is closed has an exit code of its own."""
+        self._process.join(ENDING_S)
 
     def kill(self) -> None:
         self._process.kill()
