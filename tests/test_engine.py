@@ -276,9 +276,7 @@ def test_two_batches_a_slot_wait_and_workers_stay() -> None:
 
 def test_a_lost_node_is_no_fault_of_its_batches() -> None:
     errors = FakeRay.exceptions
-    died = {
-        f"task{k}": errors.NodeDiedError() for k in (0, 2, 3)
-    }
+    died = {f"task{k}": errors.NodeDiedError() for k in (0, 2, 3)}
     ray = FakeRay(cpus=1, **died)
     got = dict(on_fake_ray(ray, workers=1).map(Each(work.square), [[1, 2], [3, 4]]))
     assert got == {0: 1, 1: 4, 2: 9, 3: 16}
