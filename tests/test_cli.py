@@ -164,7 +164,11 @@ def test_demo_shows_real_photos_bettered(tmp_path: Path, monkeypatch) -> None:
         assert row["core+"] < row["core"] < row["base"]
         assert row["core+"] < 0.4
     assert 0.1 < result["stereo_observed_px"] < 1
-    ratio = result["stereo_expected_px"] / result["stereo_observed_px"]
+    expected, observed = (
+        np.array(result[f"stereo_half_and_90_{which}_px"])
+        for which in ("expected", "observed")
+    )
+    ratio = expected / observed
     assert 0.4 < ratio < 2.5
     text = page.read_text()
     assert text.count("data:image/png;base64,") == 7  # two charts for dark pages too

@@ -164,6 +164,7 @@ class MatcherStatus:
     size: int  # bytes of weights; approximate until they are downloaded
     source: str
     status: str
+    file: str = ""  # where weights are looked for, ~ for the user's home
 
 
 def describe_matchers() -> list[MatcherStatus]:
@@ -180,7 +181,7 @@ def _usable(package: str) -> bool:
 
 
 def _describe(name: str, entry: _Entry) -> MatcherStatus:
-    from semisure.matchers._weights import has_sha256, locate
+    from semisure.matchers._weights import cache_folder, has_sha256, locate
 
     weights = entry.weights()
     if weights is None:
@@ -199,4 +200,5 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     size = weights.size or weights.about
     if local is not None:
         size = local[0].stat().st_size
-    return MatcherStatus(name, weights.licence, size, weights.source, status)
+    file = str(cache_folder() / weights.filename).replace(str(Path.home()), "~", 1)
+    return MatcherStatus(name, weights.licence, size, weights.source, status, file)

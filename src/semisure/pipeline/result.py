@@ -120,6 +120,11 @@ class PairResult:
         return abs_error_quantile(self.law, 0.9)
 
     @cached_property
+    def pooled_px(self) -> tuple[float, float]:
+        """What half, and 90 %, of all errors in x and y should stay within."""
+        return pooled_abs_quantile(self.law, 0.5), pooled_abs_quantile(self.law, 0.9)
+
+    @cached_property
     def failure(self) -> PerMatch:
         """Chance of each match that its coarse cell was wrong."""
         return mixture.coarse_failure(self.law)
@@ -210,7 +215,7 @@ class PairResult:
                 f"chance alone explains them (probability {self.model_failure:.2f})."
             )
         middle, behind = np.median(self.expected_px), self.refit.weight.sum()
-        half, most = (pooled_abs_quantile(self.law, share) for share in (0.5, 0.9))
+        half, most = self.pooled_px
         sentence = (
             f"{n:,} matches, median expected error {middle:.2f} px, half within "
             f"{half:.2f} px and 90 % within {most:.1f} px{self._shown()}; the {name} "

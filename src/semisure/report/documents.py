@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from semisure import mixture
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
 from semisure.pipeline import PairResult
 from semisure.refit import expected_corner_error
-from semisure.types import FloatArray, PerMatch, Refit
+from semisure.types import FloatArray, PerAxis, PerMatch, Refit
 
+ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
 RESULT_SUFFIXES = (".json", ".npz", ".csv")
 
 
@@ -85,6 +87,11 @@ def columns(result: PairResult) -> dict[str, PerMatch]:
         "within_90": result.within_90_px,
         "coarse_failure": result.failure,
     }
+
+
+def half_axes(result: PairResult) -> PerAxis:
+    """Half of the interval about each match that holds 68 % of its error, (n, 2) px."""
+    return mixture.quantile(result.law, ONE_SIGMA) - result.law.location
 
 
 def full_document(result: PairResult) -> dict[str, Any]:
