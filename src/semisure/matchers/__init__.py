@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semisure.errors import InputError, next_step
-from semisure.io.sources import digest, sources_of
+from semisure.io.sources import digest, sha256, sources_of
 from semisure.types import Matcher, as_choice
 
 if TYPE_CHECKING:
@@ -136,14 +136,41 @@ def identity(matcher: Matcher) -> dict[str, str] | None:
     own = getattr(matcher, "fingerprint", None)
     if own is not None:
         return {"fingerprint": str(own)}
+    name = name_of(matcher)
+    if name is None:
+        return None
+    weights = getattr(matcher, "weights", None)
+    return {"settings": repr(matcher), **fingerprint(name, weights)}
+
+
+def name_of(matcher: object) -> str | None:
+    """The name of a loaded matcher; None where it is not one of ours.
+
+    >>> name_of(load_matcher("daisy"))
+    'daisy'
+    """
     for name, entry in _ENTRIES.items():
         place = f"{__name__}.{entry.module}", entry.factory
         if (type(matcher).__module__, type(matcher).__name__) != place:
             continue
         if getattr(matcher, "variant", "") == entry.variant:
-            weights = getattr(matcher, "weights", None)
-            return {"settings": repr(matcher), **fingerprint(name, weights)}
+            return name
     return None
+
+
+def has_official_weights(matcher: object) -> bool:
+    """Whether a matcher of ours runs with the weights of its authors.
+
+    A file that the user names is compared with the official one, where that is known.
+    """
+    name, file = name_of(matcher), getattr(matcher, "weights", None)
+    official = None if name is None else _ENTRIES[name].weights()
+    if file is None or official is None:
+        return name is not None
+    from semisure.matchers._weights import locate
+
+    given, local = sha256(Path(file)), locate(official)
+    return given == official.sha256 or (local is not None and given == sha256(local[0]))
 
 
 def _weights_file(name: str, weights: str | Path | None) -> Path:

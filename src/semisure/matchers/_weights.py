@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from semisure.errors import FileError
+from semisure.io.user_cache import cache_folder, user_cache
 from semisure.matchers._download import (
     QUIET_VARIABLE,
     download,
@@ -30,7 +31,6 @@ from semisure.types import Tick
 
 logger = logging.getLogger(__name__)
 
-CACHE_VARIABLE = "SEMISURE_CACHE"
 _SHA256 = "[0-9a-f]{64}"
 
 
@@ -69,15 +69,6 @@ class Weights:
         return (self.url.split("/raw/")[0] or self.page).removeprefix("https://")
 
 
-def cache_folder() -> Path:
-    """Where downloads are kept: $SEMISURE_CACHE, or the user's cache folder."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "semisure"
-
-
 def locate(weights: Weights) -> tuple[Path, str] | None:
     """A file that is on this machine, and the name of its place; None without one."""
     for path, place in _places(weights):
@@ -88,7 +79,7 @@ def locate(weights: Weights) -> tuple[Path, str] | None:
 
 def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
     yield cache_folder() / weights.filename, "cache"
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    user = user_cache()
     if weights.hub:
         torch_home = Path(os.environ.get("TORCH_HOME") or user / "torch")
         yield torch_home / "hub" / "checkpoints" / weights.filename, "torch's cache"

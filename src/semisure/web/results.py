@@ -59,7 +59,7 @@ def result_files(
         **{f"{name}.jpg": jpeg(picture) for name, picture in pictures.items()},
         "page.json": _encoded(_page_document(order, pair, pictures)),
         "semisure.json": _encoded(_document(order, pair)),
-        "semisure.csv": csv_bytes(pair.matches, **documents.columns(pair)),
+        "semisure.csv": csv_bytes(pair.matches, **pair.columns()),
     }
     if order.report:
         on_stage(REPORT)
