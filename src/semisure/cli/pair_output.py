@@ -23,7 +23,10 @@ Strict = Annotated[
 Outputs = Annotated[
     list[Path] | None,
     typer.Option(
-        "-o", "--output", help="JSON, NPZ or CSV, by its suffix; may be repeated."
+        "-o",
+        "--output",
+        help="JSON, NPZ or CSV, by its suffix; may be repeated.",
+        metavar="FILE",
     ),
 ]
 

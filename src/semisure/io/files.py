@@ -19,7 +19,7 @@ from semisure.io.atomic import write_atomically, write_json
 from semisure.io.npz import UNREADABLE, read_npz
 from semisure.mixture import STD_FLOOR_PX
 from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
-from semisure.types.checks import require_file
+from semisure.types.checks import did_you_mean, require_file
 from semisure.types.matches import COLUMN_NAMES, columns_of
 
 FORMAT = "semisure-calibration"
@@ -142,11 +142,12 @@ def _read_document(path: Path) -> dict[str, Any]:
 def _no_calibration(path: Path) -> str:
     if path.suffix or path.name != str(path):
         return f"There is no calibration file {path}."
-    names = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.json")))
+    names = sorted(file.stem for file in SHIPPED.glob("*.json"))
     return (
-        f"No calibration of {path} ships with semisure (there is {names}). Make one "
-        f"from any photos: semisure calibrate --photos FOLDER --matcher {path} "
-        f"-o {path}.json"
+        f"There is no calibration {path}: neither a file nor one that ships with "
+        f"semisure ({', '.join(names)}).{did_you_mean(str(path), names)} Without one, "
+        "`semisure match` makes it on first use; `semisure calibrate` makes a better "
+        "one from your photos."
     )
 
 

@@ -4,7 +4,8 @@ Looked for in this order: a path that the user names; the caches of semisure, to
 the Hugging Face hub; an installed package that carries them; the official download.
 What is fetched must have the SHA-256 written here, or where none is, the one that the
 hub itself publishes for the file; that one is kept beside the file and checked at every
-later use. Files that other programs put into their caches are verified where they carry
+later use. A file that is known by git's name for its content, a SHA-1, has that
+checked. Files that other programs put into their caches are verified where they carry
 a SHA-256, and said to be unverified where they do not.
 """
 
@@ -49,6 +50,9 @@ class Weights:
     url: str = ""
     page: str = ""
     sha256: str = ""  # empty: the hub knows it
+    git_blob: str = ""  # git's name for the content, where there is no SHA-256
+    terms: str = ""  # to which the user must say yes before the file is fetched,
+    matcher: str = ""  # by `semisure fetch` and this name
     size: int = 0  # bytes; 0: the hub knows it
     about: int = 0  # bytes, for a listing where the size is not written here
     package: tuple[str, str, str] | None = None  # pip name, module, path inside it
@@ -96,7 +100,11 @@ def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
 
 
 def obtain(
-    weights: Weights, path: str | Path | None = None, tick: Tick | None = None
+    weights: Weights,
+    path: str | Path | None = None,
+    tick: Tick | None = None,
+    *,
+    accept_terms: bool = False,
 ) -> Path:
     """A verified weights file, downloaded if it must be.
 
@@ -110,10 +118,15 @@ def obtain(
         return chosen
     local = locate(weights)
     if local is None:
+        if weights.terms and not accept_terms:
+            raise FileError(
+                f"{weights.filename} is not on this machine, and its terms ask for "
+                f"your consent. Run: semisure fetch {weights.matcher}"
+            )
         return download(weights, cache_folder() / weights.filename, tick)
     file, place = local
     sha256 = weights.sha256 or stated_sha256(file)
-    if sha256:
+    if sha256 or weights.git_blob:
         verify(file, replace(weights, sha256=sha256))
     elif not os.environ.get(QUIET_VARIABLE):
         logger.warning(

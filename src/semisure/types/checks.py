@@ -68,8 +68,20 @@ def require_file(path: Path, what: str = "file") -> Path:
     except (OSError, ValueError):  # names that no file can have
         exists = False
     if exists:
-        raise FileError(f"The {what} {path} cannot be read: it is no plain file.")
-    raise FileError(f"There is no {what} {path}.")
+        kind = "a folder" if path.is_dir() else "no plain file"
+        raise FileError(f"The {what} {path} cannot be read: it is {kind}.")
+    raise FileError(f"There is no {what} {path}.{_near(path)}")
+
+
+def _near(path: Path) -> str:
+    """A question about the file beside it whose name differs by little."""
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir())
+    except (OSError, ValueError):
+        return ""
+    same = [name for name in names if Path(name).stem == path.stem and path.stem]
+    close = same[:1] or get_close_matches(path.name, names, n=1, cutoff=0.8)
+    return f" Did you mean {path.with_name(close[0])}?" if close else ""
 
 
 def require_kind(name: str, value: object, kind: type | UnionType, advice: str) -> None:
