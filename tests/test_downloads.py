@@ -82,7 +82,7 @@ def raw(text: bytes):
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv(w.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("SEMISURE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SEMISURE_OFFLINE", raising=False)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))

@@ -22,6 +22,7 @@ import numpy as np
 from semisure import mixture
 from semisure.mixture import GAUSSIAN, ErrorLaw
 from semisure.types import Calibration, Cues, LawName
+from semisure.types.calibration import require_calibration
 
 
 def error_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
@@ -32,6 +33,7 @@ def error_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
     >>> error_law(matches, EXAMPLE_CALIBRATION).fine_scale.shape
     (4, 2)
     """
+    require_calibration(calibration)
     return _LAWS[calibration.law](cues, calibration)
 
 

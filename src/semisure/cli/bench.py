@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from semisure.cli import choices
 from semisure.cli.app import app
 from semisure.cli.options import (
     AsJson,
     CalibrationName,
     Device,
     EstimatorName,
+    OptimiserName,
     Quiet,
     Seed,
     WeightsFile,
     complete_calibrations,
-    complete_matchers,
-    complete_optimisers,
     parse_size,
 )
 from semisure.cli.progress import stages
@@ -38,11 +38,13 @@ def _benches(incomplete: str) -> list[str]:
 
 DataFolders = Annotated[
     list[Path] | None,
-    typer.Option(help="A data set, or a folder of data sets; repeatable."),
+    typer.Option(
+        help="A data set, or a folder of data sets; repeatable.", metavar="FOLDER"
+    ),
 ]
 MatcherNames = Annotated[
     list[str] | None,
-    typer.Option(help="Default: daisy; repeatable.", autocompletion=complete_matchers),
+    choices.one_of(choices.MATCHERS, "Matcher, default daisy; repeatable", "--matcher"),
 ]
 ProtocolName = Annotated[
     str | None,
@@ -79,13 +81,6 @@ CrossValidate = Annotated[
     bool,
     typer.Option(
         "--cross-validate", help="Fit laws to the other sequences of the same data."
-    ),
-]
-OptimiserName = Annotated[
-    str,
-    typer.Option(
-        help="Of fitted laws: newton (ours) or powell (the paper's).",
-        autocompletion=complete_optimisers,
     ),
 ]
 PaletteName = Annotated[

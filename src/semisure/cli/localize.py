@@ -29,7 +29,10 @@ def localize(
     model: Annotated[Path, typer.Argument(help="COLMAP model: .bin or .txt files.")],
     queries: Annotated[
         list[Path],
-        typer.Option(help="Lines: name MODEL WIDTH HEIGHT PARAMS…; may be repeated."),
+        typer.Option(
+            help="Lines: name MODEL WIDTH HEIGHT PARAMS…; may be repeated.",
+            metavar="FILE",
+        ),
     ],
     pairs: Annotated[
         Path, typer.Option(help="hloc's retrieval file, lines: query mapped-image.")
@@ -45,9 +48,11 @@ def localize(
     ] = None,
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
+    photos: options.Photos = None,
+    no_calibrate: options.NoCalibrate = False,
     force: options.Force = False,
     model_error: options.ModelError = None,
-    estimator: options.EstimatorName = "lo-ransac",
+    estimator: options.PoseEstimatorName = "lo-ransac",
     method: options.MethodName = "core+",
     threshold_px: options.Threshold = 12.0,
     radius_px: Annotated[
@@ -77,7 +82,7 @@ def localize(
     from semisure.localize import localize as run
     from semisure.maps.colmap import read_model
     from semisure.maps.hloc import read_queries, read_retrieval
-    from semisure.matchers import check_name, load_matcher
+    from semisure.matchers import load_matcher
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
 
@@ -91,15 +96,16 @@ def localize(
         max_pairs=max_pairs,
         seed=seed,
     )
-    check_name(matcher)
-    loaded_calibration = options.calibration_of(
-        calibration or matcher,
-        None if images is None else matcher,
-        force=force,
-        model_error=model_error,
-        quiet=quiet,
-    )
-    run_matcher = None
+    if images is None and matches is None:
+        raise typer.BadParameter("give --images to match, or --matches to read matches")
+    law = run_matcher = None
+    if calibration is not None or images is None:
+        law = options.calibration_of(
+            calibration or matcher,
+            None if images is None else matcher,
+            force=force,
+            quiet=quiet,
+        )
     if images is not None:
         run_matcher = load_matcher(
             matcher, max_side=max_side, device=device, weights=weights
@@ -107,6 +113,11 @@ def localize(
     source = _source(images, query_images, matches, run_matcher)
     made_of = _made_of(model, _identity(run_matcher), images, query_images, matches)
     with stages(quiet or as_json) as begin:
+        if law is None:
+            assert run_matcher is not None  # or the matches' law was asked for
+            law = options.own_calibration(
+                run_matcher, photos, not no_calibrate, quiet, begin
+            )
         begin("Reading the map")
         retrieved, mapped = read_retrieval(pairs), read_model(model)
         counter = _PairCounter(
@@ -118,7 +129,7 @@ def localize(
             retrieved,
             mapped,
             counter.counted(source),
-            loaded_calibration,
+            options.with_model_error(law, model_error),
             output,
             settings,
             made_of=made_of,
@@ -159,12 +170,10 @@ def _source(
     matches: Path | None,
     matcher: Matcher | None,
 ) -> Source:
-    from semisure.errors import InputError
     from semisure.localize import from_images, from_store, stored
 
     if images is None or matcher is None:
-        if matches is None:
-            raise InputError("Give --images to match, or --matches to read matches.")
+        assert matches is not None  # one of the two was given
         return from_store(matches)
     source = from_images(images, query_images or images, matcher)
     return source if matches is None else stored(source, matches, _identity(matcher))

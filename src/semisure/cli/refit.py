@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 
 def refit(
-    file: Annotated[Path, typer.Argument(help="Matches of one image pair.")],
+    file: Annotated[
+        Path, typer.Argument(help="Matches of one image pair.", metavar="FILE")
+    ],
     calibration: Annotated[
         str,
         typer.Option(
             "-c",
             "--calibration",
             help="Calibration file, or the name of a shipped one.",
+            metavar="FILE|NAME",
             autocompletion=options.complete_calibrations,
         ),
     ],
@@ -63,7 +66,9 @@ def refit(
     cameras = [given.parse(text) for text in intrinsics or []]
     result = refit_matches(
         load_matches(file, size=options.parse_size(size)),
-        options.calibration_of(calibration, model_error=model_error, quiet=quiet),
+        options.with_model_error(
+            options.calibration_of(calibration, quiet=quiet), model_error
+        ),
         model=as_choice("model", model, MODELS),
         estimator=estimator,
         method=as_choice("method", method, REFIT_METHODS),

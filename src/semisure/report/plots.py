@@ -38,8 +38,15 @@ def plain_text(text: str) -> str:
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
+class NotebookFigure(Figure):
+    """A figure that shows itself in a notebook, whether or not pyplot is loaded."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
 def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
+    figure = NotebookFigure(figsize=(width, height), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
     return figure
 
@@ -48,6 +55,13 @@ def png(figure: Figure, background: str = "white") -> bytes:
     """The figure as a PNG file's bytes; background "none" is transparent."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", facecolor=background)
+    return buffer.getvalue()
+
+
+def jpeg(figure: Figure) -> bytes:
+    """The figure as a JPEG file's bytes: a quarter of the size, where it has photos."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="jpeg", facecolor="white", pil_kwargs={"quality": 85})
     return buffer.getvalue()
 
 

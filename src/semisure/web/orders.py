@@ -37,6 +37,7 @@ CHOICES = (
     "seed",
 )
 FIELDS = (*CHOICES, "again", "report")
+FIRST_USE = "made on first use"  # a calibration that the first job makes
 EMBEDDED = "daisy"  # the one matcher that is not a network
 NUMBERS = {  # name: (least, most, whole)
     "threshold": (0.01, 1000.0, False),
@@ -101,6 +102,8 @@ def available_choices(calibrations: Mapping[str, Calibration]) -> dict[str, Any]
     matchers = []
     for row in describe_matchers():
         suitable = [name for name, c in calibrations.items() if c.matcher == row.name]
+        if not suitable and samples.available():
+            suitable = [FIRST_USE]
         why_not, command = why_not_ready(row, bool(suitable))
         matchers.append(
             {

@@ -41,8 +41,9 @@ class Job:
     cancelled: bool = False
 
     def begin_stage(self, stage: str) -> None:
-        """Note that a stage begins."""
-        self.step += bool(self.stage)
+        """Note that a stage begins, or how far it is."""
+        same = stage.partition(",")[0] == self.stage.partition(",")[0]
+        self.step += bool(self.stage) and not same
         self.stage = stage
 
     def seconds(self) -> float:

@@ -21,10 +21,13 @@ from semisure.refit import REFIT_METHODS
 from semisure.report import documents
 from semisure.report.drawings import Photo
 from semisure.report.pair import digest, pair_page
-from semisure.types import Calibration, Matcher, Matches, as_choice
+from semisure.selfcal.choice import calibration_for
+from semisure.selfcal.first_use import FirstUse
+from semisure.selfcal.from_photos import Begin
+from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
 from semisure.web import arms
 from semisure.web.limits import Limits
-from semisure.web.orders import EMBEDDED, REPORT, STAGES, Kept, Order
+from semisure.web.orders import EMBEDDED, FIRST_USE, REPORT, STAGES, Kept, Order
 from semisure.web.page_document import page_document
 from semisure.web.samples import load_sample
 
@@ -39,8 +42,9 @@ def result_files(
 ) -> dict[str, bytes]:
     """Run `order` and return its result as files by name."""
     kept, matches = _begun(order, limits, on_stage)
+    calibration = _calibration(order, calibrations, on_stage)
     on_stage(STAGES[3])
-    pair = _estimated(order, matches, calibrations[order.calibration])
+    pair = _estimated(order, matches, calibration)
     rows = arms.arms(pair) if pair.related else []
     on_stage(STAGES[4])
     small = decode_image(kept.image0), decode_image(kept.image1)
@@ -52,7 +56,7 @@ def result_files(
         **{f"{name}.jpg": jpeg(picture) for name, picture in pictures.items()},
         "page.json": _encoded(page_document(order, pair, rows, names)),
         "semisure.json": _encoded(_document(order, pair)),
-        "semisure.csv": csv_bytes(pair.matches, **documents.columns(pair)),
+        "semisure.csv": csv_bytes(pair.matches, **pair.columns()),
     }
     if order.report:
         on_stage(REPORT)
@@ -89,6 +93,28 @@ def _begun(order: Order, limits: Limits, on_stage: OnStage) -> tuple[Kept, Match
         matches=_npz(matches), image0=first, image1=second, origin=_encoded(digests)
     )
     return kept, matches
+
+
+def _calibration(
+    order: Order, calibrations: Mapping[str, Calibration], on_stage: OnStage
+) -> Calibration:
+    """The chosen calibration; a matcher that has none gets one, which takes minutes."""
+    if order.calibration != FIRST_USE:
+        return calibrations[order.calibration]
+    options = FirstUse(tell=lambda sentence: None, begin=_counting(order, on_stage))
+    return calibration_for(_loaded(order.matcher), first_use=options)
+
+
+def _counting(order: Order, on_stage: OnStage) -> Begin:
+    """Stages of the calibration as the page tells them."""
+
+    def begin(stage: str) -> Tick:
+        def tick(done: int, total: int) -> None:
+            on_stage(f"Calibrating {order.matcher}, once: {stage}, {done} of {total}")
+
+        return tick
+
+    return begin
 
 
 def _estimated(order: Order, matches: Matches, calibration: Calibration) -> PairResult:
