@@ -45,7 +45,7 @@ def test_fit_then_refit(pair_files: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "better.json"
     done = semisure("refit", pair_files[1], "-c", theta, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("500 matches, median expected error ")
+    assert done.stdout.startswith("500 matches: half of their errors within ")
     done = semisure("refit", pair_files[1], "-c", theta, "--json")
     printed = json.loads(done.stdout)
     stored = json.loads(out.read_text())
@@ -111,8 +111,8 @@ def test_too_few_matches_exit_with_three(
         (
             ["refit", "{pair}", "-c", "{theta}", "-e", "magsac"],
             2,
-            "'magsac' is not ransac, lo-ransac, prosac, gc-ransac, magsac++, poselib or "
-            "superansac. Did you mean magsac++?",
+            "'magsac' is not ransac, lo-ransac, prosac, gc-ransac, magsac++, poselib "
+            "or superansac. Did you mean magsac++?",
         ),
         (["refit", "{pair}", "-c", "{theta}", "-m", "lm"], 2, "'lm' is not core+,"),
         (["refit", "{pair}", "-c", "{theta}", "--threshold", "0"], 2, "positive"),
