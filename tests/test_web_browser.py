@@ -208,13 +208,11 @@ def test_a_match_is_picked_zoomed_to_and_moved(address, browser, photos) -> None
     numbers = by(driver, "picked-numbers").text
     assert f"{x:.1f}, {y:.1f}" in numbers
     assert "distance from the homography" in numbers
-    hint = by(driver, "picked-hint").text
-    assert "magnified" in hint
+    assert "magnified" in by(driver, "picked-hint").text
     by(driver, "zoom-match").click()
     seen = view(driver)
     assert seen["zoom"] == 8
     assert seen["centers"][0] == pytest.approx([x + 0.5, y + 0.5], abs=25)  # or an edge
-    assert by(driver, "picked-hint").text != hint  # the ellipse is less magnified now
     middle = driver.execute_script(
         "const [x, y, w, h] = semisure.shown.frames[0]; return [x + w / 2, y + h / 2]"
     )
