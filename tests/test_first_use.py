@@ -61,7 +61,7 @@ def test_a_law_is_made_once_kept_and_said(photos: Path, cache: Path) -> None:
     matcher = Mine("one", [])
     made, told = law(matcher, photos)
     assert len(matcher.calls) == 5
-    assert "has no calibration yet: calibrating it once, on 5 random" in told[0]
+    assert told[0].startswith("Mine has no calibration yet: calibrating it once, on 5")
     assert "Kept for later in" in told[-1]
     assert made.origin == "calibrated on first use, 5 views"
     assert "trial" in made.provenance  # on a photo that was held out
@@ -132,9 +132,7 @@ def test_the_result_says_that_its_law_was_made_by_the_way(
 
 
 def test_whoever_forbids_it_is_told_what_to_do_instead(photos: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"semisure\.self_calibrate\(matcher, photos\)"
-    ):
+    with pytest.raises(InputError, match=r"semisure\.self_calibrate"):
         law(Mine("one", []), photos, allowed=False)
     law(Mine("one", []), photos)
     law(Mine("one", []), allowed=False)  # there is one now
@@ -153,6 +151,7 @@ def test_without_photos_of_scikit_image_the_pip_line_is_named(monkeypatch) -> No
         law(Mine("one", []))
 
 
+@pytest.mark.slow
 def test_shipped_laws_are_for_the_official_weights_alone(tmp_path: Path) -> None:
     daisy = load_matcher("daisy")
     assert name_of(daisy) == "daisy"
