@@ -355,7 +355,7 @@ def test_the_name_that_git_gives_a_content_is_computed_as_git_does(
 
 def test_nothing_is_fetched_before_its_terms_are_accepted(server: Server) -> None:
     weights = replace(ON_TERMS, url=server.url)
-    with pytest.raises(FileError, match="your consent. Run: semisure fetch gim-loftr"):
+    with pytest.raises(FileError, match=r"consent\. Run: semisure fetch gim-loftr"):
         w.obtain(weights)
     assert server.ranges == []
     assert not w.cache_folder().exists()
@@ -374,7 +374,7 @@ def test_a_file_is_verified_by_its_git_blob_now_and_later(server: Server) -> Non
 @pytest.mark.parametrize("body", [CONTENT[:-1] + b"x", b"<html>", CONTENT + b"more"])
 def test_another_content_is_not_kept(server: Server, body: bytes) -> None:
     server.reply, server.head = send(body), state_length(len(body))
-    with pytest.raises(FileError, match="is not the official net.pt"):
+    with pytest.raises(FileError, match=r"is not the official net\.pt"):
         w.obtain(replace(ON_TERMS, url=server.url), accept_terms=True)
     assert not list(w.cache_folder().glob("net.pt*"))
 
@@ -384,7 +384,7 @@ def test_a_server_that_states_no_size_is_not_believed(
     server: Server, length: str
 ) -> None:
     server.head = state_length(length)
-    with pytest.raises(FileError, match="does not say how large|could not be"):
+    with pytest.raises(FileError, match=r"does not say how large|could not be"):
         w.obtain(replace(ON_TERMS, url=server.url), accept_terms=True)
 
 
