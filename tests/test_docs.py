@@ -26,6 +26,7 @@ from semisure.types import LAW_NAMES
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 ALONE = {"howto.md"}  # pages whose blocks stand by themselves
+ELSEWHERE = {"own_network.md"}  # run by a test of its own, with a network played
 OPTIONAL = ("poselib", "pycolmap", "h5py", "torch", "kornia")
 
 
@@ -39,7 +40,7 @@ def chapters() -> list[tuple[str, list[str]]]:
     """Blocks that share their names, in order."""
     pages = []
     for page in sorted(DOCS.glob("*.md")):
-        code = blocks(page, "python")
+        code = [] if page.name in ELSEWHERE else blocks(page, "python")
         pages += [(page.name, [b]) for b in code] if page.name in ALONE else []
         pages += [(page.name, code)] if code and page.name not in ALONE else []
     return pages

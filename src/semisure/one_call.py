@@ -127,8 +127,8 @@ def matcher_of(
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise InputError(
-            f"{' and '.join(given)} belong to a matcher that is given by its name; "
-            "set them where you make yours."
+            f"Only a matcher that is given by its name takes {' and '.join(given)}; "
+            "set that where you make yours."
         )
     if not callable(matcher):
         raise InputError(

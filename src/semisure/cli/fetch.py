@@ -51,7 +51,11 @@ def fetch(
 def _ask(name: str, terms: str) -> None:
     """Show the terms; raise unless a person agrees."""
     typer.echo(f"{name}: {terms}", err=True)
-    if not sys.stdin.isatty():
+    if not _is_person():
         raise typer.BadParameter("give --yes if you accept these terms")
     if not typer.confirm("Do you accept these terms?", err=True):
         raise typer.Exit(1)
+
+
+def _is_person() -> bool:
+    return sys.stdin.isatty()

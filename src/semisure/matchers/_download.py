@@ -124,14 +124,25 @@ def _locked_part(target: Path) -> Iterator[Path]:
     while True:
         with _opened_part(part) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            # Whoever had the lock may have renamed the file, or deleted it.
-            if part.exists() and os.path.samestat(os.fstat(file.fileno()), part.stat()):
+            if _is_still(part, file):
                 try:
                     yield part
                 finally:
                     if part.exists() and not part.stat().st_size:
                         part.unlink()
                 return
+
+
+def _is_still(part: Path, file: IO[bytes]) -> bool:
+    """Whether `part` names the open file.
+
+    Whoever had the lock may have renamed it, or deleted it, and others may do so with
+    a new one at this moment: to look twice would be a race.
+    """
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), part.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _opened_part(part: Path) -> IO[bytes]:

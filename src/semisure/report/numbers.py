@@ -31,19 +31,6 @@ _CERTAINTY = {
     ),
     "essential": (
         (
-            "standard error of the rotation",
-            "rotation_std_deg",
-            "°",
-            "How far the camera's rotation is off, in degrees.",
-        ),
-        (
-            "standard error of the direction",
-            "direction_std_deg",
-            "°",
-            "How far the direction of the camera's motion is off; two images do not "
-            "show how long the way was.",
-        ),
-        (
             "standard error of the epipolar lines",
             "median_line_std_px",
             " px",
@@ -71,6 +58,7 @@ def numbers(result: PairResult) -> list[Fact]:
             "Each match counts by its weight ω, the probability that its coarse cell "
             "was right, given how well it agrees with the model.",
         ),
+        *_motion(result),
         *_certainty(result, document),
         Fact("verdict", *_verdict(result)),
         Fact(
@@ -136,6 +124,34 @@ def _shown(result: PairResult) -> list[Fact]:
             )
         )
     return facts
+
+
+def _motion(result: PairResult) -> list[Fact]:
+    """Rotation and direction of a camera's motion, with their standard errors."""
+    motion = result.motion if result.related else None
+    if motion is None:
+        return []
+    turn, move = (
+        "" if std is None else f" ± {std:.2g}°"
+        for std in (motion.rotation_std_deg, motion.direction_std_deg)
+    )
+    axis, way = (
+        ", ".join(f"{v + 0.0:.3f}" for v in vector)
+        for vector in (motion.axis, motion.direction)
+    )
+    return [
+        Fact(
+            "rotation of the camera",
+            f"{motion.rotation_deg:.2f}°{turn}",
+            f"About the axis ({axis}): x to the right, y down, z forward.",
+        ),
+        Fact(
+            "direction of the motion",
+            f"({way}){move}",
+            "Where the first camera stands, seen from the second. Two images do not "
+            "show how far away that is.",
+        ),
+    ]
 
 
 def _certainty(result: PairResult, document: dict[str, Any]) -> list[Fact]:

@@ -31,7 +31,6 @@ from semisure.selfcal.from_photos import (
     quietly,
     self_calibrate,
 )
-from semisure.selfcal.pair_store import described
 from semisure.types import Calibration, Matcher, Tick
 from semisure.types.display import counted
 
@@ -68,7 +67,7 @@ class FirstUse:
 
 def first_use_law(matcher: Matcher, name: str | None, options: FirstUse) -> Calibration:
     """The law kept for `matcher`, or one that is made now."""
-    shown = name or described(matcher)
+    shown = name or _called(matcher)
     decided_by = _decided_by(matcher)
     if decided_by is None:
         raise InputError(
@@ -83,18 +82,31 @@ def first_use_law(matcher: Matcher, name: str | None, options: FirstUse) -> Cali
     if kept is not None and (photos is None or digest(photos) == _made_from(kept)):
         return kept
     if not options.allowed:
-        raise InputError(without_calibrating(shown))
+        raise InputError(_without_calibrating(matcher, name))
     if photos is None:
         photos = calibration_photos(f"Calibrating {shown} on first use")
     return _made(matcher, shown, file, photos, options)
 
 
-def without_calibrating(name: str) -> str:
+def _called(matcher: Matcher) -> str:
+    """A callable's own name, whatever its settings are now."""
+    return str(getattr(matcher, "__qualname__", type(matcher).__qualname__))
+
+
+def _without_calibrating(matcher: Matcher, name: str | None) -> str:
     """What to do instead of calibrating on first use."""
+    weights = getattr(matcher, "weights", None)
+    whose = "" if weights is None else f" with the weights {weights}"
+    flag = "" if weights is None else f" --weights {weights}"
+    way = (
+        "with semisure.self_calibrate(matcher, photos)"
+        if name is None
+        else f"by `semisure calibrate --matcher {name}{flag} --photos FOLDER -o "
+        f"{name}.json`, which `-c {name}.json` then takes"
+    )
     return (
-        f"{name} has no calibration yet. Make one from any photos with `semisure "
-        f"calibrate --matcher {name} --photos FOLDER -o {name}.json` and give `-c "
-        f"{name}.json`, or let it be made on first use."
+        f"{name or _called(matcher)}{whose} has no calibration yet. Make one from "
+        f"any photos {way}; or let it be made on first use."
     )
 
 

@@ -136,10 +136,10 @@ class Matches:
                 f"Matches are picked by a mask or positions, not by a name: write "
                 f"matches.{index} for the array."
             )
+        if isinstance(index, list | tuple):
+            index = np.asarray(index if len(index) else np.zeros(0, np.int64))
         try:
-            picked = np.arange(len(self))[
-                np.asarray(index) if _listed(index) else index
-            ]
+            picked = np.arange(len(self))[index]
         except IndexError as error:
             raise InputError(
                 f"The index does not fit {counted(len(self), 'match', 'matches')}: "
@@ -284,10 +284,6 @@ def columns_of(arrays: Mapping[str, Array]) -> dict[str, Array]:
         names = COLUMN_NAMES.get(name, (name,))
         columns.update(zip(names, flat.T, strict=True))
     return columns
-
-
-def _listed(index: object) -> bool:
-    return isinstance(index, list | tuple)
 
 
 class Cues(Protocol):
