@@ -8,6 +8,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.web import results, samples
 from semisure.web.app import FILES, make_app
 from semisure.web.limits import Limits
-from semisure.web.orders import Order
+from semisure.web.orders import FIRST_USE, STAGES, Order
+from semisure.web.queue import Job
 from semisure.web.uploads import check_upload
 
 
@@ -208,6 +210,29 @@ def test_a_matcher_that_is_not_ready_says_why_and_what_to_do(
             command = row["command"].split()[0]
             assert command in ("semisure", "pip", "mkdir")
     assert not next(row for row in rows if row["name"] == "daisy")["why_not"]
+
+
+def test_a_matcher_without_a_law_gets_one_by_its_first_job(monkeypatch) -> None:
+    """The stages tell how far it is; the worker does what the command line does."""
+    law, stages, asked = replace(EXAMPLE_CALIBRATION, matcher="daisy"), [], []
+
+    def made(matcher: object, *, first_use: Any) -> Any:
+        asked.append(matcher)
+        tick = first_use.begin("Matching views")
+        tick(1, 60)
+        tick(2, 60)
+        return law
+
+    monkeypatch.setattr(results, "calibration_for", made)
+    order = Order(files=(picture(), picture(9)), calibration=FIRST_USE)
+    files = results.result_files(order, {}, SMALL, stages.append)
+    assert len(asked) == 1
+    assert "Calibrating daisy, once: Matching views, 2 of 60" in stages
+    assert json.loads(files["page.json"])["chosen"]["calibration"] == FIRST_USE
+    job = Job(order, "loftr")
+    for stage in stages:
+        job.begin_stage(stage)
+    assert job.step == len(STAGES)  # the calibration is one more step, not sixty
 
 
 def test_samples_have_thumbnails(client: TestClient) -> None:
@@ -459,8 +484,6 @@ def test_a_full_queue_says_so_over_http(client: TestClient) -> None:
 
 
 def test_ones_own_calibration_can_be_offered() -> None:
-    from dataclasses import replace
-
     own = {"mine": replace(EXAMPLE_CALIBRATION, matcher="daisy")}
     with TestClient(make_app(calibrations=own), base_url=ADDRESS) as client:
         daisy = client.get("/api/menu").json()["matchers"][0]
