@@ -383,7 +383,7 @@ def test_a_sample_takes_the_place_of_files_and_files_of_a_sample(
 
     choose(driver, photos)
     take_sample(driver, "brick")
-    assert names() == ["sample: Bricks, repetitive"] * 2
+    assert names() == ["sample: Bricks, repetitive views"] * 2
     run(driver)
     by(driver, "file0").send_keys(str(photos[0]))
     assert names() == ["first.png", "drop it here, or click"]
