@@ -167,14 +167,14 @@ def test_an_estimator_of_ones_own_is_asked(photos, result) -> None:
         ({"matcher": lambda a, b: {}}, "has no calibration"),
         (
             {"matcher": lambda a, b: {}, "calibration": EXAMPLE_CALIBRATION},
-            "what the matcher returned cannot be a dict",
+            "what the matcher returned cannot be of type dict",
         ),
         (
             {"matcher": lambda a, b: None, "device": "cpu"},
             "Only a matcher that is given by its name takes device",
         ),
         ({"calibration": "dasy"}, "Did you mean daisy?"),
-        ({"calibration": 3}, "calibration cannot be a int"),
+        ({"calibration": 3}, "calibration cannot be of type int"),
         ({"calibration": "xfeat-star"}, "is of xfeat-star, not of daisy"),
         ({"estimator": "magsac"}, "Did you mean magsac++?"),
         ({"estimator": lambda *a: None}, "say which by model="),

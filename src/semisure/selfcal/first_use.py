@@ -21,13 +21,13 @@ from typing import TypeAlias
 from semisure.datasets.samples import calibration_photos
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration, save_calibration
-from semisure.io.images import find_images
 from semisure.io.sources import digest
 from semisure.io.user_cache import cache_folder
 from semisure.matchers import identity
 from semisure.selfcal.from_photos import (
     Begin,
     SelfCalSettings,
+    photo_files,
     quietly,
     self_calibrate,
 )
@@ -77,7 +77,7 @@ def first_use_law(matcher: Matcher, name: str | None, options: FirstUse) -> Cali
             "settings, and it is calibrated on first use."
         )
     file = _place(shown, {**decided_by, "views": str(options.settings)})
-    photos = None if options.photos is None else _files(options.photos)
+    photos = None if options.photos is None else photo_files(options.photos)
     kept = _kept(file)
     if kept is not None and (photos is None or digest(photos) == _made_from(kept)):
         return kept
@@ -142,12 +142,6 @@ def _kept(file: Path) -> Calibration | None:
 def _made_from(calibration: Calibration) -> object:
     first_use = calibration.provenance.get("first_use")
     return first_use.get("photos") if isinstance(first_use, Mapping) else None
-
-
-def _files(photos: Photos) -> list[Path]:
-    if isinstance(photos, str | PathLike):
-        return find_images(Path(photos))
-    return [Path(photo) for photo in photos]
 
 
 def _made(
