@@ -186,7 +186,19 @@ def test_the_time_is_estimated_once_it_can_be(monkeypatch) -> None:
     tick = first_use._estimating(FirstUse(tell=told.append))("Matching views")
     for done in range(1, 61):
         tick(done, 60)
-    assert told == ["This takes about 10 min."]  # 10 s a view, 57 left
+    assert told[0] == "This takes about 10 min."  # 10 s a view, 57 left
+    assert told[1:] == [
+        "15 of 60 views; 8 min to go.",
+        "30 of 60 views; 5 min to go.",
+        "45 of 60 views; 2 min to go.",
+    ]
+    shown: list[str] = []
+    bar = FirstUse(tell=shown.append, begin=lambda stage: lambda done, total: None)
+    clock = iter(range(0, 1000, 10))
+    tick = first_use._estimating(bar)("Matching views")
+    for done in range(1, 61):
+        tick(done, 60)
+    assert shown == ["This takes about 10 min."]  # the bar says the rest
     assert [duration(s) for s in (3, 89, 200)] == ["3 s", "89 s", "3 min"]
 
 

@@ -181,9 +181,12 @@ def _estimating(options: FirstUse) -> Begin:
         def counting(done: int, total: int) -> None:
             tick(done, total)
             left_s = (monotonic() - started) / max(done, 1) * (total - done)
-            timed = stage == "Matching views" and done == TIMED_VIEWS
-            if timed and left_s > WORTH_TELLING_S:
+            if stage != "Matching views" or left_s < WORTH_TELLING_S:
+                return
+            if done == TIMED_VIEWS:
                 options.tell(f"This takes about {duration(left_s)}.")
+            elif options.begin is quietly and done % (total // 4) == 0:  # no bar
+                options.tell(f"{done} of {total} views; {duration(left_s)} to go.")
 
         return counting
 
