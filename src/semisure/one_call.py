@@ -28,8 +28,8 @@ LOADED = 2  # matchers that stay in memory
 def match(
     image0: ImageLike,
     image1: ImageLike,
-    *,
     matcher: str | Matcher = "daisy",
+    *,
     calibration: Calibration | SelfCalibration | str | PathLike[str] | None = None,
     model: Model = "auto",
     estimator: str | RobustEstimator = "magsac++",

@@ -85,6 +85,7 @@ def localize(
     from semisure.matchers import load_matcher
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
+    from semisure.types.display import counted
 
     check_output_folder(output)
     cameras = {k: v for path in queries for k, v in read_queries(path).items()}
@@ -122,7 +123,7 @@ def localize(
         retrieved, mapped = read_retrieval(pairs), read_model(model)
         counter = _PairCounter(
             {name: len(retrieved.get(name, ())[:max_pairs]) for name in cameras},
-            begin(f"Localising {len(cameras)} queries"),
+            begin(f"Localising {counted(len(cameras), 'query', 'queries')}"),
         )
         results = run(
             cameras,
@@ -197,6 +198,8 @@ def _made_of(model: Path, *others: Any) -> dict[str, Any]:
 
 
 def _print(results: list[Localized], output: Path, as_json: bool, quiet: bool) -> None:
+    from semisure.types.display import counted
+
     lost = {result.query: result.reason for result in results if result.pose is None}
     count = len(results) - len(lost)
     poses = output / "poses.txt"
@@ -204,7 +207,8 @@ def _print(results: list[Localized], output: Path, as_json: bool, quiet: bool) -
         summary = {"queries": len(results), "localized": count, "not_localized": lost}
         typer.echo(json.dumps({**summary, "poses": str(poses)}, indent=2))
     elif not quiet:
-        typer.echo(f"{count} of {len(results)} queries localised: {poses}")
+        queries = counted(len(results), "query", "queries")
+        typer.echo(f"{count} of {queries} localised: {poses}")
         for query, reason in lost.items():
             typer.echo(f"  {query}: {reason}")
     if lost:

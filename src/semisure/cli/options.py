@@ -238,6 +238,11 @@ def own_calibration(
     calibration = calibration_for(matcher, first_use=first_use)
     if not quiet:
         warn(calibration.caution)
+        if photos is not None and not calibration.on_first_use:
+            warn(
+                f"--photos was not used: {calibration.matcher} has a shipped "
+                "calibration; `semisure calibrate` makes another."
+            )
     return calibration
 
 

@@ -19,8 +19,9 @@ from semisure.io.atomic import write_atomically, write_json
 from semisure.io.npz import UNREADABLE, read_npz
 from semisure.mixture import STD_FLOOR_PX
 from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
-from semisure.types.checks import did_you_mean, require_file
-from semisure.types.matches import COLUMN_NAMES, columns_of
+from semisure.types.calibration import require_calibration
+from semisure.types.checks import as_path, did_you_mean, require_file
+from semisure.types.matches import COLUMN_NAMES, columns_of, require_matches
 
 FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1
@@ -47,6 +48,7 @@ def save_calibration(
     >>> load_calibration(file) == load_calibration("daisy")
     True
     """
+    require_calibration(calibration)
     write_json(path, calibration_document(calibration, report))
 
 
@@ -105,7 +107,7 @@ def load_calibration(path: str | Path) -> Calibration:
     >>> load_calibration("daisy").matcher
     'daisy'
     """
-    path = Path(path)
+    path = as_path(path)
     shipped = SHIPPED / f"{path.name}.json"
     if path.name == str(path) and not path.is_file() and shipped.exists():
         path = shipped
@@ -193,7 +195,8 @@ def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> Non
     >>> len(load_matches(file))
     20
     """
-    path = Path(path)
+    require_matches(matches)
+    path = as_path(path)
     if path.suffix == ".npz":
         arrays: dict[str, Any] = {**arrays_of(matches), **extra}
         write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
@@ -222,7 +225,7 @@ def load_arrays(
     path: str | Path, names: Collection[str] | None = None
 ) -> dict[str, Array]:
     """The arrays of an NPZ or CSV file of matches: all, or those of `names`."""
-    path = Path(path)
+    path = as_path(path)
     if path.suffix not in (".npz", ".csv"):
         raise FileError(f"Matches are read from .npz or .csv, not from {path}.")
     require_file(path)

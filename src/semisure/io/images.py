@@ -18,7 +18,7 @@ from semisure.io.image_headers import (
     may_state_size_later,
     too_many_scans,
 )
-from semisure.types.checks import require_file
+from semisure.types.checks import as_path, require_file
 
 Image = NDArray[np.uint8]
 
@@ -45,7 +45,8 @@ def read_image(path: str | Path) -> Image:
     >>> read_image(file).shape
     (48, 64, 3)
     """
-    return decode_image(_file_bytes(Path(path)), str(path))
+    file = as_path(path, "Arrays are images already: semisure.match takes them.")
+    return decode_image(_file_bytes(file), str(path))
 
 
 def _file_bytes(path: Path) -> bytes:

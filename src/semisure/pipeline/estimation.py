@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -124,8 +125,11 @@ def _matched(matcher: Matcher, image0: Image, image1: Image) -> Matches:
             "semisure.load_matcher(name), or call semisure.match, which takes names."
         )
     for image in (image0, image1):
-        advice = "Read it with semisure.read_image, or call semisure.match."
-        require_kind("an image", image, np.ndarray, advice)
+        if image is None or isinstance(image, str | PathLike):
+            raise InputError(
+                f"An image must be an array, but is {image!r}: read it with "
+                "semisure.read_image, or call semisure.match, which takes paths."
+            )
     matches = matcher(image0, image1)
     advice = "A matcher returns semisure.Matches(source=…, target=…, …)."
     require_kind("what the matcher returned", matches, Matches, advice)

@@ -43,6 +43,7 @@ from semisure.refit.pair_law import (
 from semisure.types import (
     Calibration,
     Estimate,
+    FloatArray,
     Matches,
     Matrix3,
     PerMatch,
@@ -171,6 +172,11 @@ class PairResult:
         if not self.chosen:
             return None
         return PLANE if self.kind == "homography" else DEPTH
+
+    @property
+    def model(self) -> FloatArray | None:
+        """The refitted model, of whichever `kind`; None where there is none."""
+        return self.refit.model
 
     @property
     def H_01(self) -> Matrix3 | None:

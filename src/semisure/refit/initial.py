@@ -32,7 +32,8 @@ from semisure.types import (
     WorldMatches,
 )
 from semisure.types.calibration import require_calibration
-from semisure.types.checks import as_reals, require_kind
+from semisure.types.checks import as_reals
+from semisure.types.matches import require_matches
 from semisure.types.results import Uncertainty
 
 FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
@@ -58,8 +59,8 @@ def without_bias(
     True
     """
     require_calibration(calibration)
-    advice = "It is what a matcher returns, or semisure.Matches(source=…, …)."
-    require_kind("matches", matches, Matches | WorldMatches, advice)
+    if not isinstance(matches, WorldMatches):
+        require_matches(matches)
     if calibration.location is None:
         return matches, calibration
     shift = mixture.location(matches, calibration)

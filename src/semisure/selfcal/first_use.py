@@ -21,13 +21,13 @@ from typing import TypeAlias
 from semisure.datasets.samples import calibration_photos
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration, save_calibration
-from semisure.io.images import find_images
 from semisure.io.sources import digest
 from semisure.io.user_cache import cache_folder
 from semisure.matchers import identity
 from semisure.selfcal.from_photos import (
     Begin,
     SelfCalSettings,
+    photo_files,
     quietly,
     self_calibrate,
 )
@@ -77,7 +77,7 @@ def first_use_law(matcher: Matcher, name: str | None, options: FirstUse) -> Cali
             "settings, and it is calibrated on first use."
         )
     file = _place(shown, {**decided_by, "views": str(options.settings)})
-    photos = None if options.photos is None else _files(options.photos)
+    photos = None if options.photos is None else photo_files(options.photos)
     kept = _kept(file)
     if kept is not None and (photos is None or digest(photos) == _made_from(kept)):
         return kept
@@ -144,12 +144,6 @@ def _made_from(calibration: Calibration) -> object:
     return first_use.get("photos") if isinstance(first_use, Mapping) else None
 
 
-def _files(photos: Photos) -> list[Path]:
-    if isinstance(photos, str | PathLike):
-        return find_images(Path(photos))
-    return [Path(photo) for photo in photos]
-
-
 def _made(
     matcher: Matcher, name: str, file: Path, photos: list[Path], options: FirstUse
 ) -> Calibration:
@@ -187,9 +181,12 @@ def _estimating(options: FirstUse) -> Begin:
         def counting(done: int, total: int) -> None:
             tick(done, total)
             left_s = (monotonic() - started) / max(done, 1) * (total - done)
-            timed = stage == "Matching views" and done == TIMED_VIEWS
-            if timed and left_s > WORTH_TELLING_S:
+            if stage != "Matching views" or left_s < WORTH_TELLING_S:
+                return
+            if done == TIMED_VIEWS:
                 options.tell(f"This takes about {duration(left_s)}.")
+            elif options.begin is quietly and done % (total // 4) == 0:  # no bar
+                options.tell(f"{done} of {total} views; {duration(left_s)} to go.")
 
         return counting
 

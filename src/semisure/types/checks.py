@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 from types import UnionType
 from typing import TypeVar
@@ -31,9 +32,15 @@ def as_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
         if choice == value:
             return choice
     raise InputError(
-        f"{name} must be one of {', '.join(choices)}, but is {value!r}."
+        f"{name} must be one of {', '.join(choices)}, but is {_shown(value)}."
         f"{did_you_mean(value, choices)}"
     )
+
+
+def _shown(value: object) -> str:
+    """What was passed, on a line: an array has hundreds."""
+    text = " ".join(repr(value).split())
+    return text if len(text) < 80 else f"{text[:60]}…"
 
 
 def did_you_mean(value: object, choices: Sequence[str]) -> str:
@@ -52,6 +59,17 @@ def did_you_mean(value: object, choices: Sequence[str]) -> str:
     close = close or [c for c in choices if typed and c.startswith(typed)]
     close = close or get_close_matches(typed, choices, n=1)
     return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def as_path(path: str | PathLike[str], advice: str = "") -> Path:
+    """The path, or a sentence for what is none.
+
+    >>> as_path(None)
+    Traceback (most recent call last):
+    semisure.errors.InputError: a path cannot be None. Give the name of a file.
+    """
+    require_kind("a path", path, str | PathLike, advice or "Give the name of a file.")
+    return Path(path)
 
 
 def require_file(path: Path, what: str = "file") -> Path:
@@ -89,10 +107,10 @@ def require_kind(name: str, value: object, kind: type | UnionType, advice: str) 
 
     >>> require_kind("calibration", "daisy", dict, "Load it first.")
     Traceback (most recent call last):
-    semisure.errors.InputError: calibration cannot be a str. Load it first.
+    semisure.errors.InputError: calibration cannot be of type str. Load it first.
     """
     if not isinstance(value, kind):
-        what = "None" if value is None else f"a {type(value).__name__}"
+        what = "None" if value is None else f"of type {type(value).__name__}"
         raise InputError(f"{name} cannot be {what}. {advice}")
 
 

@@ -26,6 +26,7 @@ from semisure.types.checks import (
     as_reals,
     as_size,
     require,
+    require_kind,
     require_px,
 )
 from semisure.types.display import (
@@ -284,6 +285,16 @@ def columns_of(arrays: Mapping[str, Array]) -> dict[str, Array]:
         names = COLUMN_NAMES.get(name, (name,))
         columns.update(zip(names, flat.T, strict=True))
     return columns
+
+
+def require_matches(matches: object) -> None:
+    """Raise unless they are matches: people pass points, or a file's name."""
+    advice = (
+        "Read a file with semisure.load_matches(path)."
+        if isinstance(matches, str)
+        else "It is what a matcher returns, or semisure.Matches(source=…, …)."
+    )
+    require_kind("matches", matches, Matches, advice)
 
 
 class Cues(Protocol):
