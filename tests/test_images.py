@@ -123,3 +123,13 @@ def test_reduced_keeps_small_images_and_halves_large_ones() -> None:
 def test_png_round_trip(tmp_path: Path) -> None:
     write_png(tmp_path / "a.png", PICTURE)
     assert np.array_equal(read_image(tmp_path / "a.png"), PICTURE)
+
+
+def test_heic_photos_are_named_with_their_remedy(tmp_path: Path) -> None:
+    photo = tmp_path / "IMG_1.HEIC"
+    photo.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(64))
+    for read in (lambda: read_image(photo), lambda: find_images(tmp_path)):
+        with pytest.raises(FileError, match="is a HEIC photo, which OpenCV does not"):
+            read()
+    write_png(tmp_path / "b.png", np.zeros((8, 8), np.uint8))
+    assert [path.name for path in find_images(tmp_path)] == ["b.png"]
