@@ -72,10 +72,14 @@ CalibrateOn = Annotated[
         help="Fit laws to 200 held-out pairs of this folder: the paper's way."
     ),
 ]
-CalibrationPairs = Annotated[int, typer.Option(help="So many pairs of --calibrate-on.")]
+CalibrationPairs = Annotated[
+    int, typer.Option(help="Number of pairs of --calibrate-on that are used.")
+]
 CalibrationSize = Annotated[
     str | None,
-    typer.Option(help="Their image size; default: the paper's.", metavar="WxH"),
+    typer.Option(
+        help="Image size of those pairs; default: the paper's.", metavar="WxH"
+    ),
 ]
 CrossValidate = Annotated[
     bool,
@@ -114,7 +118,7 @@ CacheFolder = Annotated[
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(help="At most so many pairs or queries of a folder, evenly."),
+    typer.Option(help="Largest number of pairs or queries of a folder, spread evenly."),
 ]
 
 
@@ -133,7 +137,8 @@ def bench(
     matcher: MatcherNames = None,
     protocol: ProtocolName = None,
     size: Annotated[
-        str | None, typer.Option(help="Bring images to WxH, not the paper's size.")
+        str | None,
+        typer.Option(help="Resize images to WxH instead of the paper's size."),
     ] = None,
     max_side: MaxSide = None,
     estimator: EstimatorName = "ransac",
@@ -159,13 +164,14 @@ def bench(
     as_json: AsJson = False,
     quiet: Quiet = False,
     listed: Annotated[
-        bool, typer.Option("--list", help="Name the benches and their needs.")
+        bool, typer.Option("--list", help="List the benches and what each needs.")
     ] = False,
 ) -> None:
     """Repeat a table or figure of the paper, its numbers beside ours.
 
-    Matches are exported once and kept; evaluation runs no network. Interrupted, the
-    command goes on where it stopped. Writes text, CSV, JSON, PNG and SVG.
+    Matches are exported once and kept; evaluation runs no network. If it is
+    interrupted, run it again: it goes on where it stopped. Writes text, CSV, JSON, PNG
+    and SVG.
     """
     from semisure.bench import check_name
 

@@ -44,7 +44,7 @@ def localize(
     ] = None,
     matches: Annotated[
         Path | None,
-        typer.Option(help="HDF5 of matches: read from it; missing pairs are added."),
+        typer.Option(help="HDF5 file of matches; missing pairs are matched and added."),
     ] = None,
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,

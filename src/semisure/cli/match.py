@@ -52,13 +52,15 @@ def match(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Match two images: an expected error for each match, and a refitted model.
+    """Match two images: an expected error for each match, and the model between them.
 
-    The matches decide on the model: a homography where one plane, or a camera that only
-    turned, explains them, otherwise a fundamental matrix, or with intrinsics the
-    camera's motion. Images may have any size and be colour or grey; EXIF rotation is
-    applied. Exit code 3: no model, or one that chance explains; 4, with --strict: a
-    weak model; the sentence says why.
+    By default the matches decide which model is fitted: a homography if they show one
+    plane or a camera that only turned, otherwise a fundamental matrix, or the camera's
+    motion if intrinsics are given. Images may have any size and be colour or grey; EXIF
+    rotation is applied.
+
+    Exit codes: 3 if there is no model, or chance alone explains it; with --strict also
+    4, if the model is weak. The sentence that is printed says why.
     """
     from semisure.estimators import RansacSettings
     from semisure.io.images import read_image

@@ -170,8 +170,9 @@ AsJson = Annotated[
 ModelError = Annotated[
     float | None,
     typer.Option(
-        help="Least error of the model itself, by lens or relief, as a share of the "
-        "image's diagonal; 0 for rendered images. Default: that of photographs.",
+        help="Smallest error to assume of the model itself, because of lens or relief, "
+        "as a share of the image's diagonal; 0 for rendered images. Default: a value "
+        "for photographs.",
         metavar="SHARE",
     ),
 ]

@@ -52,7 +52,8 @@ def refit(
 ) -> None:
     """Estimate a model from matches, then refit it with calibrated weights.
 
-    Exit code 3: no model, or one that chance explains; 4, with --strict: a weak one.
+    Exit codes: 3 if there is no model, or chance alone explains it; with --strict also
+    4, if the model is weak.
     """
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_matches

@@ -228,6 +228,7 @@ class MatcherStatus:
     source: str
     status: str
     calibration: str  # shipped, or made on first use
+    file: str = ""  # where weights are looked for, ~ for the user's home
 
 
 def describe_matchers() -> list[MatcherStatus]:
@@ -244,6 +245,7 @@ def _usable(package: str) -> bool:
 
 
 def _describe(name: str, entry: _Entry) -> MatcherStatus:
+    from semisure.io.user_cache import cache_folder
     from semisure.matchers._weights import has_sha256, locate
 
     weights = entry.weights()
@@ -266,4 +268,6 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     size = weights.size or weights.about
     if local is not None:
         size = local[0].stat().st_size
-    return MatcherStatus(name, weights.licence, size, weights.source, status, law)
+    file = str(cache_folder() / weights.filename).replace(str(Path.home()), "~", 1)
+    about = weights.licence, size, weights.source, status, law
+    return MatcherStatus(name, *about, file)

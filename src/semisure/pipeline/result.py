@@ -55,8 +55,8 @@ from semisure.types.display import as_dataframe, counted, from_report
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-UNRELATED = 0.5  # images are called so above this chance that the model means nothing
-PLANE = "one plane, or the camera only turned"
+UNRELATED = 0.5  # images are called so above this chance of an accidental model
+PLANE = "one plane, or a camera that only turned"
 DEPTH = "a scene in depth"
 NOTHING = "unrelated images"
 
@@ -74,14 +74,14 @@ class PairResult:
     >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=500)
     >>> result = refit_matches(matches, EXAMPLE_CALIBRATION)
     >>> result.kind, result.finding, result.expected_px.shape
-    ('homography', 'one plane, or the camera only turned', (500,))
+    ('homography', 'one plane, or a camera that only turned', (500,))
     """
 
     matches: Matches
     calibration: Calibration
     estimate: Estimate
     refit: Refit
-    model_failure: float  # chance that the model means nothing; 1 without one
+    model_failure: float  # chance that the model is accidental; 1 without one
     kind: Kind = "homography"  # of the model
     chosen: bool = False  # by the data, not by the caller
     evidence: Evidence | None = None  # for depth, where it was weighed
@@ -127,6 +127,11 @@ class PairResult:
     def within_90_px(self) -> PerMatch:
         """The error of each match that is exceeded with a chance of 10 %."""
         return abs_error_quantile(self.law, 0.9)
+
+    @cached_property
+    def pooled_px(self) -> tuple[float, float]:
+        """What half, and 90 %, of all errors in x and y should stay within."""
+        return pooled_abs_quantile(self.law, 0.5), pooled_abs_quantile(self.law, 0.9)
 
     @cached_property
     def failure(self) -> PerMatch:
@@ -264,19 +269,18 @@ class PairResult:
                 f"The images seem unrelated: {n}, of which so few agree that "
                 f"chance alone explains them (probability {self.model_failure:.2f})."
             )
-        middle, behind = np.median(self.expected_px), self.refit.weight.sum()
-        half, most = (pooled_abs_quantile(self.law, share) for share in (0.5, 0.9))
+        half, most = self.pooled_px
         sentence = (
-            f"{n}, median expected error {middle:.2f} px, half within "
-            f"{half:.2f} px and 90 % within {most:.1f} px{self._shown()}; the {name} "
-            f"rests on {behind:,.0f} of them{self._certainty()}."
+            f"{n}: half of their errors within {half:.2f} px, 90 % within {most:.1f} px"
+            f"{self._shown()}. {name.capitalize()} from {self.refit.weight.sum():,.0f} "
+            f"effective inliers (sum of weights){self._certainty()}."
         )
         if self.refit.reason is not None:
             sentence += f" The initial model was kept: {self.refit.reason}."
         return sentence
 
     def _shown(self) -> str:
-        return "" if self.finding is None else f", showing {self.finding}"
+        return "" if self.finding is None else f"; they show {self.finding}"
 
     def _certainty(self) -> str:
         """How far off the model is expected to be, as part of a sentence."""
@@ -286,8 +290,8 @@ class PairResult:
         if self.pose_std_deg is not None:
             turn, move = self.pose_std_deg
             return (
-                f", its rotation known to {turn:.2g}° and its direction to {move:.2g}°"
+                f", standard errors {turn:.2g}° (rotation) and {move:.2g}° (direction)"
             )
         if self.line_std_px is not None:
-            return f", its lines known to {np.median(self.line_std_px):.2g} px"
+            return f", standard error of its lines {np.median(self.line_std_px):.2g} px"
         return f", expected corner error {expected_corner_error(C):.2f} px"
