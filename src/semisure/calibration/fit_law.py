@@ -202,7 +202,9 @@ def _report(
     else:
         nll, variance = nll_per_match(obs, calibration), np.zeros((0, 0))
         kind = "none: the law has a closed form or no parameters"
-    error = 0.5 * np.abs(obs.residual).sum(axis=1)
+    error = np.abs(obs.residual[:, 0])
+    error += np.abs(obs.residual[:, 1])
+    error *= 0.5
     strata = {
         name: (error >= low) & (error < high) for name, (low, high) in STRATA_PX.items()
     }
