@@ -1,8 +1,8 @@
 """Gauss–Newton steps of a homography, for matches that come in blocks.
 
 A homography is sought in frames in which the points of either image have the mean 0
-and the root mean square distance √2; they are normalised once, not in each step. There
-it is a 3 × 3 matrix G of norm 1, and a step is a matrix D: G ← (I + D) G. It moves the
+and the root mean square distance √2, or nearly; they are normalised once, not in each
+step. There it is a 3 × 3 matrix G of norm 1, and a step is a matrix D: G ← (I + D) G. It moves the
 prediction (u, v) of a match whose refined point lies in image 1 by
 
     (ũᵀ 0 −u ũᵀ; 0 ũᵀ −v ũᵀ) times the nine entries of D,   ũ = (u, v, 1),
@@ -59,10 +59,12 @@ class Frames:
 def frame(points: Points) -> Matrix3:
     """Hartley's frame: the mean becomes 0 and the root mean square distance √2.
 
-    Points that coincide keep their distances, 0.
+    Of a thousand points or so, taken evenly: it need not be exact. Points that coincide
+    keep their distances, 0.
     """
     if len(points) == 0:
         return np.eye(3)
+    points = points[:: 1 + len(points) // 1000]
     center = points.mean(axis=0)
     off = points - center
     rms = float(np.sqrt(np.einsum("nd,nd->", off, off) / len(points)))

@@ -20,6 +20,7 @@ from semisure.geometry.plane_steps import (
     Directed,
     Equations,
     Frames,
+    Look,
     backward,
     carried_over,
     stepped,
@@ -37,6 +38,7 @@ from semisure.refit.law_terms import LogLikelihood, Whitening
 from semisure.refit.shelf import Shelf
 from semisure.types import (
     Calibration,
+    Columns,
     FloatArray,
     Index,
     Matches,
@@ -56,11 +58,15 @@ def blocks(matches: Matches, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Inde
     >>> list(blocks(matches, rows=3))
     [(1, slice(0, 3, None)), (1, slice(3, 5, None))]
     """
+    first = int(matches.side[0]) if len(matches) else 1
+    if (matches.side == first).all():
+        for part in equal_parts(len(matches), rows):
+            yield first, part
+        return
     for side in (0, 1):
         of_side = np.flatnonzero(matches.side == side)
-        alone = len(of_side) == len(matches)
         for part in equal_parts(len(of_side), rows):
-            yield side, part if alone else of_side[part]
+            yield side, of_side[part]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,9 +99,13 @@ class Block:
     def equations(self, model: Matrix3) -> Equations:
         """Of one step of reweighted least squares."""
         look = self.directed.look(model)
-        residual = far_not_undefined(look.residual)
-        if residual is not look.residual:
-            look.hide_horizon()
+        equations = self._weighted(look, look.residual)
+        if np.isfinite(equations).all():
+            return equations
+        look.hide_horizon()
+        return self._weighted(look, far_not_undefined(look.residual))
+
+    def _weighted(self, look: Look, residual: Columns) -> Equations:
         centred, weight, _ = self.whitening(residual)
         return self.directed.equations(look, centred, weight)
 
