@@ -142,3 +142,13 @@ def test_a_header_tells_8_bits_from_16(suffix: str) -> None:
 def test_a_header_of_nothing_but_blanks_is_read_in_no_time() -> None:
     assert not has_16_bits(b"P5\n60 40\n" + b" " * 4000 + b"x")
     assert has_16_bits(b"P5 # a comment\n60 40\n# another\n65535\n00")
+
+
+def test_heic_photos_are_named_with_their_remedy(tmp_path: Path) -> None:
+    photo = tmp_path / "IMG_1.HEIC"
+    photo.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(64))
+    for read in (lambda: read_image(photo), lambda: find_images(tmp_path)):
+        with pytest.raises(FileError, match="is a HEIC photo, which OpenCV does not"):
+            read()
+    write_png(tmp_path / "b.png", np.zeros((8, 8), np.uint8))
+    assert [path.name for path in find_images(tmp_path)] == ["b.png"]
