@@ -48,8 +48,8 @@ app = App(
     help="Calibrated pixel errors for semi-dense matches, and a better homography.",
     epilog="Example: `semisure match a.jpg b.jpg --report page.html`; each command has "
     "its own, see `semisure match --help`. Exit codes: 0 done; 1 an error, explained "
-    "in one sentence; 2 wrong usage; 3 no model, or queries without a pose; 130 "
-    "interrupted.",
+    "in one sentence; 2 wrong usage; 3 no model, queries without a pose, or pairs that "
+    "failed; 130 interrupted.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
