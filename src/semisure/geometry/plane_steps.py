@@ -2,8 +2,8 @@
 
 A homography is sought in frames in which the points of either image have the mean 0
 and the root mean square distance √2, or nearly; they are normalised once, not in each
-step. There it is a 3 × 3 matrix G of norm 1, and a step is a matrix D: G ← (I + D) G. It moves the
-prediction (u, v) of a match whose refined point lies in image 1 by
+step. There it is a 3 × 3 matrix G of norm 1, and a step is a matrix D: G ← (I + D) G.
+It moves the prediction (u, v) of a match whose refined point lies in image 1 by
 
     (ũᵀ 0 −u ũᵀ; 0 ũᵀ −v ũᵀ) times the nine entries of D,   ũ = (u, v, 1),
 
