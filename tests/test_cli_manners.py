@@ -82,7 +82,7 @@ def test_the_first_help_has_an_example_and_the_exit_codes() -> None:
 
 def test_help_names_every_column_of_a_file_of_matches() -> None:
     text = CliRunner().invoke(app, ["refit", "--help"]).stdout
-    columns = [name for names in files._CSV_COLUMNS.values() for name in names]
+    columns = [name for names in files.CSV_COLUMNS.values() for name in names]
     for name in columns:
         assert name in text or name.startswith("residual")  # of `fit` alone
 

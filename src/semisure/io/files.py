@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ MATCH_ARRAYS = (*_REQUIRED, *_SCALARS, *_OPTIONAL, *_SIZES)  # in a file of matc
 _MAX_CSV_BYTES = 128 << 20
 _MAX_JSON_BYTES = 16 << 20
 # One CSV column per number; image sizes may be columns, or be given separately.
-_CSV_COLUMNS = {
+CSV_COLUMNS = {
     "source": ("x0", "y0"),
     "target": ("x1", "y1"),
     "confidence": ("confidence",),
@@ -120,7 +120,7 @@ def load_calibration(path: str | Path) -> Calibration:
             f"{path} has schema version {version}, but this semisure "
             f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
         )
-    return _calibration_from(document, path)
+    return calibration_from(document, path)
 
 
 def _read_document(path: Path) -> dict[str, Any]:
@@ -154,7 +154,8 @@ def _no_calibration(path: Path) -> str:
     )
 
 
-def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
+def calibration_from(document: Mapping[str, Any], path: Path) -> Calibration:
+    """The calibration in the content of such a file."""
     try:
         parameters = document["parameters"]
         resolution, pairs = document.get("resolution"), document.get("pairs")
@@ -213,7 +214,7 @@ def csv_bytes(matches: Matches, **extra: FloatArray) -> bytes:
     columns: list[Array] = []
     arrays = {k: v for k, v in arrays_of(matches).items() if k not in _SIZES}
     for name, array in {**arrays, **extra}.items():
-        header += _CSV_COLUMNS.get(name, (name,))
+        header += CSV_COLUMNS.get(name, (name,))
         columns.append(array.reshape(len(array), int(np.prod(array.shape[1:]))))
     sizes = np.array([*matches.source_size, *matches.target_size])
     header += ["width0", "height0", "width1", "height1"]
@@ -258,7 +259,7 @@ def _read_csv(path: Path) -> dict[str, Array]:
         )
     columns = dict(zip(header, rows.T, strict=True))
     arrays = {}
-    for name, parts in _CSV_COLUMNS.items():
+    for name, parts in CSV_COLUMNS.items():
         if all(part in columns for part in parts):
             stacked = np.stack([columns[part] for part in parts], axis=1)
             arrays[name] = stacked if len(parts) > 1 else stacked[:, 0]
@@ -290,7 +291,7 @@ def matches_from(
     """Matches from a file's arrays; raises one sentence naming what is missing."""
     missing = [name for name in _REQUIRED if name not in arrays]
     if missing:
-        columns = [", ".join(_CSV_COLUMNS[name]) for name in missing]
+        columns = [", ".join(CSV_COLUMNS[name]) for name in missing]
         named = columns if Path(path).suffix == ".csv" else missing
         raise FileError(f"{path} lacks {'; '.join(named)}. See `semisure fit --help`.")
     sizes: dict[str, Any] = {name: arrays.get(name, size) for name in _SIZES}
