@@ -29,7 +29,9 @@ from semisure.types import (
 )
 
 _WAITING = 1 << 16  # points that are collected before they are summed by bins
-_SUMS = 8  # votes, precision x and y, their products with x and y, xx, xy, yy
+# votes; precision of x and y; their products with x and y; by the mean precision of
+# both axes: x, y, xx, xy, yy
+_SUMS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,15 +126,14 @@ class Votes:
         return keypoints
 
     def _placed(self, chosen: Labels, floor_px: float) -> Keypoints:
-        votes, px, py, sx, sy, xx, xy, yy = self._sums[chosen].T
+        votes, px, py, sx, sy, *moments = self._sums[chosen].T
         mean = np.stack([sx / px, sy / py], axis=1)
-        total = 0.5 * (px + py)
+        x, y, xx, xy, yy = np.array(moments) / (0.5 * (px + py))
         covariance = np.empty((len(chosen), 2, 2))
         # Of the mean, and of the points about it: they are different points.
-        covariance[:, 0, 0] = 1.0 / px + xx / total - mean[:, 0] ** 2
-        covariance[:, 1, 1] = 1.0 / py + yy / total - mean[:, 1] ** 2
-        covariance[:, 0, 1] = xy / total - mean[:, 0] * mean[:, 1]
-        covariance[:, 1, 0] = covariance[:, 0, 1]
+        covariance[:, 0, 0] = 1.0 / px + np.maximum(xx - x * x, 0.0)
+        covariance[:, 1, 1] = 1.0 / py + np.maximum(yy - y * y, 0.0)
+        covariance[:, 0, 1] = covariance[:, 1, 0] = xy - x * y
         points = self._corner(self._keys[chosen, 2:]) + mean
         return Keypoints(points, floored(covariance, floor_px), votes)
 
@@ -168,10 +169,9 @@ class Votes:
         at = points - self._corner(bins)  # small numbers keep their digits
         precision = 1.0 / variance
         both = precision.mean(axis=1, keepdims=True)
-        squares = both * np.stack(
-            [at[:, 0] ** 2, at[:, 0] * at[:, 1], at[:, 1] ** 2], axis=1
-        )
-        sums = np.hstack([score[:, None], precision, precision * at, squares])
+        x, y = at.T
+        moments = both * np.stack([x, y, x * x, x * y, y * y], axis=1)
+        sums = np.hstack([score[:, None], precision, precision * at, moments])
         return np.hstack([cells, bins]), sums
 
 
@@ -184,24 +184,23 @@ def floored(covariance: FloatArray, floor_px: float) -> FloatArray:
     return covariance + floor_px**2 * np.eye(2)
 
 
-def one_to_one(
-    first: Labels, second: Labels, score: PerMatch
-) -> tuple[Labels, PerMatch]:
-    """Pairs (k, 2) of keypoints, each of which prefers the other, and their scores.
+def one_to_one(first: Labels, second: Labels, score: PerMatch) -> Labels:
+    """Matches whose keypoints prefer each other: (k, 3), the match and both keypoints.
 
-    −1 is no keypoint. Of the matches of a keypoint the one with the highest score
-    counts, in both images, as in hloc.
+    `first` and `second` (n,) are the keypoints of each match, −1 where it has none. Of
+    the matches of a keypoint the one with the highest score counts, in both images, as
+    in hloc.
 
-    >>> pairs, score = one_to_one(
-    ...     np.array([0, 0, 1, -1]), np.array([5, 6, 6, 7]), np.array([0.9, 0.5, 0.6, 1]))
-    >>> pairs.tolist(), score.tolist()
-    ([[0, 5], [1, 6]], [0.9, 0.6])
+    >>> one_to_one(
+    ...     np.array([0, 0, 1, -1]), np.array([5, 6, 6, 7]), np.array([0.9, 0.5, 0.6, 1])
+    ... ).tolist()
+    [[0, 0, 5], [2, 1, 6]]
     """
     here = np.flatnonzero((first >= 0) & (second >= 0))
     order = here[np.argsort(-score[here], kind="stable")]
     best = np.intersect1d(_first_of(first, order), _first_of(second, order))
     best = best[np.argsort(first[best])]
-    return np.stack([first[best], second[best]], axis=1), score[best]
+    return np.stack([best, first[best], second[best]], axis=1).astype(np.int64)
 
 
 def _first_of(labels: Labels, order: Labels) -> Labels:

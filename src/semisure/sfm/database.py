@@ -11,42 +11,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from semisure.errors import MissingExtraError
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX
 from semisure.maps.keypoints import Keypoints
+from semisure.sfm.aggregation import KeypointPair
 from semisure.sfm.cameras import ImageCamera
-from semisure.types import FloatArray, Labels, Matrix3
+from semisure.sfm.library import pycolmap
+from semisure.types import FloatArray
 
 _TABLE = "keypoint_covariances"
 # p ↦ p + ½, for models of pixels
 _TO_COLMAP = np.array([[1, 0, CORNER_TO_CENTRE_PX], [0, 1, CORNER_TO_CENTRE_PX], [0, 0, 1]])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeypointPair:
-    """Two images, the keypoints matched between them, and the model behind it."""
-
-    name0: str
-    name1: str
-    pairs: Labels  # (k, 2)
-    score: FloatArray
-    kind: str | None = None  # "homography", "fundamental"; None is unknown
-    model: Matrix3 | None = None  # of our pixels
-
-
-def pycolmap() -> Any:
-    """The library, or one sentence about how to get it."""
-    try:
-        import pycolmap as library
-    except ImportError:
-        raise MissingExtraError("pycolmap", "pose", "COLMAP's database") from None
-    return library
 
 
 def write_database(
@@ -122,8 +101,8 @@ def _write_pairs(
 ) -> int:
     count = 0
     for pair in pairs:
-        id0, id1 = ids[pair.name0], ids[pair.name1]
-        matches = pair.pairs.astype(np.uint32)
+        id0, id1 = ids[pair.image0], ids[pair.image1]
+        matches = pair.matches.astype(np.uint32)
         database.write_matches(id0, id1, matches)
         database.write_two_view_geometry(id0, id1, _geometry(library, pair, matches))
         count += 1

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semisure.error_laws import error_law
+from semisure.mixture import STD_FLOOR_PX
 from semisure.refit import without_bias
-from semisure.types import Calibration, Matches, PerAxis, PerMatch, Points
+from semisure.types import Calibration, Matches, PerAxis, PerMatch
+from semisure.types.pair_records import PairRecord
 from semisure.types.world import TYPICAL_VIEW_CHANGE
 
 LEAST_WEIGHT = 0.5  # of a match that the model explains
@@ -24,49 +25,56 @@ LEAST_SHARED_PX = 0.05  # no calibration is better than this
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sightings:
-    """Points of both images, their variances, and a score for each match."""
+    """Matches that a model explains, less their bias, with variances and scores."""
 
-    points: tuple[Points, Points]
-    variance: tuple[PerAxis, PerAxis]  # px², the shared error included
+    matches: Matches
+    variance: tuple[PerAxis, PerAxis]  # px² in both images, the shared error included
     score: PerMatch
-    shared_px: float
 
     def __len__(self) -> int:
         return len(self.score)
 
 
-def sighted(
-    matches: Matches, calibration: Calibration, weight: PerMatch | None = None
-) -> Sightings:
-    """The matches that the model explains, as places in both images.
-
-    Without `weight`, how much the model made of each match, all of them are used.
+def sighted(record: PairRecord, calibration: Calibration | None) -> Sightings:
+    """The matches of a pair that its model explains; all where it has no model.
 
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
     >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=4)
-    >>> seen = sighted(matches, EXAMPLE_CALIBRATION, np.array([0.9, 0.1, 1.0, 0.6]))
-    >>> len(seen), bool((seen.variance[1] > seen.variance[0]).all())
-    (3, True)
+    >>> pair = PairRecord(
+    ...     image0="a", image1="b", state="sound", matches=matches,
+    ...     weight=np.array([0.9, 0.1, 1.0, 0.6]), fine_scale=np.ones((4, 2)))
+    >>> seen = sighted(pair, EXAMPLE_CALIBRATION)
+    >>> len(seen), (seen.variance[1] - seen.variance[0]).tolist()
+    (3, [[2.0, 2.0], [2.0, 2.0], [2.0, 2.0]])
     """
-    if weight is None:
-        weight = np.ones(len(matches))
+    assert record.matches is not None
+    weight = np.ones(len(record.matches)) if record.weight is None else record.weight
     kept = weight >= LEAST_WEIGHT
-    unbiased, unlocated = without_bias(matches.take(kept), calibration)
-    fine = 2.0 * error_law(unbiased, unlocated).fine_scale ** 2  # Laplace's variance
+    matches = record.matches.take(kept)
+    if calibration is not None:
+        matches, _ = without_bias(matches, calibration)
+    fine = _fine_variance(record)[kept]
     shared = shared_variance(fine, calibration)
-    refined = unbiased.side[:, None] == np.array([0, 1])
-    first, second = (shared + np.where(refined[:, [k]], fine, 0.0) for k in (0, 1))
-    score = unbiased.confidence * weight[kept]
-    points = unbiased.source, unbiased.target
-    return Sightings(points, (first, second), score, float(np.sqrt(shared)))
+    first, second = (
+        shared + np.where(matches.side[:, None] == side, fine, 0.0) for side in (0, 1)
+    )
+    return Sightings(matches, (first, second), matches.confidence * weight[kept])
 
 
-def shared_variance(fine: PerAxis, calibration: Calibration) -> float:
+def _fine_variance(record: PairRecord) -> PerAxis:
+    """Of the refined point where the coarse cell is right, (n, 2) px²."""
+    if record.fine_scale is not None:
+        return 2.0 * record.fine_scale**2  # Laplace's
+    assert record.matches is not None
+    return np.maximum(record.matches.fine_std, STD_FLOOR_PX) ** 2
+
+
+def shared_variance(fine: PerAxis, calibration: Calibration | None) -> float:
     """Variance of the error that a pair's matches share, px².
 
     As in a model's covariance: the variance of the matches' own errors times the change
     of view, here a usual one, times the square of the calibrated factor.
     """
     own = float(np.median(fine)) if len(fine) else 0.0
-    factor = calibration.shared_error or 0.0
+    factor = 0.0 if calibration is None else calibration.shared_error or 0.0
     return max(factor**2 * TYPICAL_VIEW_CHANGE * own, LEAST_SHARED_PX**2)
