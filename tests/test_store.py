@@ -40,9 +40,14 @@ def a_record(seed: int = 0, count: int = 50, **more) -> PairRecord:
     return PairRecord(**known | more)
 
 
-def an_image(name: str, sha256: str = "00") -> ImageRecord:
+def an_image(name: str, sha256: str = "0" * 64, modified_ns: int = 1) -> ImageRecord:
     return ImageRecord(
-        name=name, width=640, height=480, sha256=sha256, bytes=9, modified_ns=1
+        name=name,
+        width=640,
+        height=480,
+        sha256=sha256,
+        bytes=9,
+        modified_ns=modified_ns,
     )
 
 
@@ -119,6 +124,7 @@ def test_a_success_counts_more_than_an_earlier_failure(store: Store) -> None:
     store.write("a", [a_record()])
     assert store.record("0.jpg", "b/ü.jpg").state == "sound"
     assert len(list(store.records())) == 1
+    assert [pair.state for pair in store.summaries()] == ["sound"]
 
 
 def test_a_pair_that_two_shards_hold_comes_once(store: Store) -> None:
@@ -155,11 +161,30 @@ def test_images_come_back_with_sizes(store: Store) -> None:
     assert images["a"].size == (640, 480)
 
 
+def test_tables_of_images_add_up_and_the_newest_counts(store: Store) -> None:
+    store.write_images([an_image("a", "1" * 64, modified_ns=2), an_image("b")])
+    store.write_images([an_image("a", "2" * 64, modified_ns=3), an_image("c")])
+    store.write_images([an_image("a", "1" * 64, modified_ns=2)])
+    images = store.images()
+    assert list(images) == ["a", "b", "c"]
+    assert images["a"].digest == "2" * 16
+
+
+def test_pairs_of_an_image_that_changed_are_passed_over(store: Store) -> None:
+    old, new = (a_record(digest0=digit * 16, reasons=(digit,)) for digit in "12")
+    store.write("one", [old])
+    store.write("two", [new])
+    store.write_images([an_image("0.jpg", "2" * 64)])
+    assert [r.reasons for r in store.records()] == [("2",)]
+    assert [r.reasons for r in store.summaries()] == [("2",)]
+    assert store.record("0.jpg", "b/ü.jpg").reasons == ("2",)
+
+
 def test_a_shard_is_named_by_recipe_names_and_contents(store: Store, tmp_path) -> None:
-    images = {name: an_image(name, sha) for name, sha in (("a", "1"), ("b", "2"))}
+    images = {"a": "1", "b": "2"}
     name = store.shard_of([("a", "b")], images)
     assert name == store.shard_of([("a", "b")], images)
-    changed = {**images, "b": an_image("b", "3")}
+    changed = {**images, "b": "3"}
     other = Store.made(tmp_path / "other", Manifest(recipe={"matcher": "another"}))
     names = {
         name,

@@ -11,6 +11,7 @@ from semisure.cli import (
     fit_law,
     localize,
     match,
+    match_pairs,
     matchers,
     refit,
     serve,
@@ -27,6 +28,7 @@ __all__ = [
     "localize",
     "main",
     "match",
+    "match_pairs",
     "matchers",
     "refit",
     "serve",
@@ -44,7 +46,8 @@ def main() -> None:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
             print(  # noqa: T201
                 "semisure: interrupted; files already written are whole; run "
-                "calibrate, bench or localize again to continue where it stopped.",
+                "calibrate, bench, localize or match-pairs again to continue where it "
+                "stopped.",
                 file=sys.stderr,
             )
         raise

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import FileError
+from semisure.io.exif import lies_on_its_side
 from semisure.io.image_headers import (
     MAX_SCANS,
     has_16_bits,
@@ -65,6 +66,25 @@ def _file_bytes(path: Path) -> bytes:
             return start + file.read(MAX_BYTES)
     except OSError as error:
         raise FileError(f"The image {path} cannot be read: {error.strerror}.") from None
+
+
+def upright_size(data: bytes, name: str = "the image") -> tuple[int, int]:
+    """Width and height of a file's bytes once upright, without decoding where possible.
+
+    >>> upright_size(b"P5 64 48 255 " + bytes(64 * 48))
+    (64, 48)
+    """
+    size = image_size(data)
+    if size is None:
+        raise _unknown(name)
+    if data.startswith(b"\xff\xd8"):
+        return size[::-1] if lies_on_its_side(data) else size
+    if data.startswith((b"P", b"BM")) or (
+        data.startswith(b"\x89PNG") and b"eXIf" not in data
+    ):
+        return size
+    height, width = decode_image(data, name).shape[:2]
+    return width, height
 
 
 def decode_image(data: bytes, name: str = "the image") -> Image:

@@ -29,6 +29,7 @@ from semisure.types.pair_records import (
 PAIRS_A_GROUP = 16  # read together
 MAX_GROUP_BYTES = 1 << 30
 _LEVEL = 3  # of zstd
+_TEXTS = ("image0", "image1", "digest0", "digest1", "state", "kind")
 _SIZES = ("width0", "height0", "width1", "height1")
 # Of matches, and of what is said about them.
 _CUES = (
@@ -121,7 +122,7 @@ def _leaves(table: Any) -> list[str]:
 def _schema(pa: ModuleType) -> Any:
     numbers = pa.list_(pa.float32())
     types = {
-        **dict.fromkeys(("image0", "image1", "state", "kind"), pa.string()),
+        **dict.fromkeys(_TEXTS, pa.string()),
         **dict.fromkeys(("match_count", *_SIZES), pa.int32()),
         **dict.fromkeys(("probability", "model_failure"), pa.float64()),
         **dict.fromkeys(("model", "cameras"), pa.list_(pa.float64())),

@@ -3,21 +3,22 @@
 ::
 
     STORE/manifest.json     what decides the answers: matcher, settings, calibration
-    STORE/images.parquet    the images by name, with sizes and digests
+    STORE/images/*.parquet  the images by name, with sizes and digests
     STORE/shards/*.parquet  some dozens of pairs each, a pair a row
     STORE/runs/*.json       how long each run took
 
 A shard is named by the digest of all that it rests on: the manifest's recipe, and names
-and contents of its images. So it is written twice with the same bytes or not at all,
-and a run that was interrupted goes on by a listing of names. Nothing is ever changed
-in place. All of it is plain JSON and Parquet that other programs read.
+and contents of its images. So a task that runs twice writes the same bytes under the
+same name, and a run that was interrupted goes on by a listing of names. Nothing is
+changed in place: an image that changed gets another row, and older pairs of it are
+passed over. All of it is plain JSON and Parquet that other programs read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +40,7 @@ from semisure.types.pair_records import (
 
 FORMAT = "semisure-store"
 SCHEMA_VERSION = 1
-MANIFEST, IMAGES, SHARDS, RUNS = "manifest.json", "images.parquet", "shards", "runs"
+MANIFEST, IMAGES, SHARDS, RUNS = "manifest.json", "images", "shards", "runs"
 _SUFFIX = ".parquet"
 
 
@@ -92,7 +93,6 @@ class Store:
 
     def __init__(self, place: Place, manifest: Manifest) -> None:
         self.place, self.manifest = place, manifest
-        self._index: dict[Names, tuple[str, int]] | None = None
 
     @property
     def name(self) -> str:
@@ -132,29 +132,28 @@ class Store:
     # ---- images ----------------------------------------------------------------------
 
     def images(self) -> dict[str, ImageRecord]:
-        """The images by name; empty where no table was written."""
-        if self.place.read(IMAGES) is None:
-            return {}
-        with self.place.opened(IMAGES) as file:
-            listed = shards.images_in(file, f"{self.name}/{IMAGES}")
-        return {image.name: image for image in listed}
+        """The images by name; of one that was changed, the newest."""
+        newest: dict[str, ImageRecord] = {}
+        for table in self.place.listed(IMAGES):
+            with self.place.opened(f"{IMAGES}/{table}") as file:
+                for image in shards.images_in(file, f"{self.name}/{IMAGES}/{table}"):
+                    known = newest.get(image.name)
+                    if known is None or known.modified_ns < image.modified_ns:
+                        newest[image.name] = image
+        return dict(sorted(newest.items()))
 
     def write_images(self, images: Iterable[ImageRecord]) -> None:
-        """Replace the table of images."""
+        """Add a table of images."""
         in_order = sorted(images, key=lambda image: image.name)
-        self.place.write(IMAGES, shards.parquet_of_images(in_order))
+        content = shards.parquet_of_images(in_order)
+        name = hashlib.sha256(content).hexdigest()[:32]
+        self.place.write(f"{IMAGES}/{name}{_SUFFIX}", content)
 
     # ---- shards ----------------------------------------------------------------------
 
-    def shard_of(
-        self, pairs: Sequence[Names], images: Mapping[str, ImageRecord]
-    ) -> str:
-        """The name of the shard that would hold these pairs."""
-        rests_on = [
-            [name, images[name].sha256 if name in images else ""]
-            for pair in pairs
-            for name in pair
-        ]
+    def shard_of(self, pairs: Sequence[Names], digests: Mapping[str, str]) -> str:
+        """The name of the shard that would hold these pairs of these images."""
+        rests_on = [[name, digests.get(name, "")] for pair in pairs for name in pair]
         text = json.dumps([self.manifest.key, rests_on])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -170,7 +169,6 @@ class Store:
     def write(self, shard: str, records: Sequence[PairRecord]) -> None:
         """Put a shard in place, whole."""
         self.place.write(_file(shard), shards.parquet_of(records))
-        self._index = None
 
     def write_run(self, name: str, document: Mapping[str, Any]) -> None:
         """Keep what there is to say of a run: it is no part of its answers."""
@@ -179,45 +177,73 @@ class Store:
     # ---- pairs -----------------------------------------------------------------------
 
     def summaries(self, only: Iterable[str] | None = None) -> Iterator[PairSummary]:
-        """All pairs without their matches, or those of some shards."""
+        """All pairs without their matches, or those of some shards, each once.
+
+        A pair that failed comes last, and only where no other shard has its matches.
+        """
+        current, seen, failed = self._current(), set[int](), dict[int, PairSummary]()
         for shard in sorted(self.shards() if only is None else only):
             with self.place.opened(_file(shard)) as file:
-                yield from shards.summaries_in(file, self._called(shard))
+                for pair in shards.summaries_in(file, self._called(shard)):
+                    key = hash(pair.names)
+                    if key in seen or not current(pair):
+                        continue
+                    if pair.state == "failed":
+                        failed[key] = pair
+                    else:
+                        seen.add(key)
+                        yield pair
+        yield from (pair for key, pair in failed.items() if key not in seen)
 
     def records(self) -> Iterator[PairRecord]:
         """The pairs that have matches, each once, some in memory at a time."""
-        seen: set[int] = set()
+        current, seen = self._current(), set[int]()
         for shard in self.shards():
             with self.place.opened(_file(shard)) as file:
                 for record in shards.records_in(file, self._called(shard)):
                     key = hash(record.names)
-                    if record.matches is not None and key not in seen:
-                        seen.add(key)
-                        yield record
+                    if record.matches is None or key in seen or not current(record):
+                        continue
+                    seen.add(key)
+                    yield record
 
     def record(self, image0: str, image1: str) -> PairRecord | None:
         """One pair by its names in their order; None where it is not there.
 
-        The first call reads the names of all pairs. A pair that failed once and
-        succeeded later is the later one.
+        The first call reads the names of all pairs, once.
         """
-        place = self._indexed().get((image0, image1))
+        place = self._index.get((image0, image1))
         if place is None:
             return None
         shard, row = place
         with self.place.opened(_file(shard)) as file:
             return shards.record_in(file, self._called(shard), row)
 
-    def _indexed(self) -> dict[Names, tuple[str, int]]:
-        if self._index is None:
-            failed: dict[Names, tuple[str, int]] = {}
-            good: dict[Names, tuple[str, int]] = {}
-            for shard in self.shards():
-                for row, pair in enumerate(self.summaries([shard])):
-                    kept = failed if pair.state == "failed" else good
-                    kept[pair.names] = shard, row
-            self._index = failed | good
-        return self._index
+    @cached_property
+    def _index(self) -> dict[Names, tuple[str, int]]:
+        """Where each pair is; where it failed, and was matched later, the later one."""
+        current = self._current()
+        failed: dict[Names, tuple[str, int]] = {}
+        good: dict[Names, tuple[str, int]] = {}
+        for shard in self.shards():
+            with self.place.opened(_file(shard)) as file:
+                for row, pair in enumerate(
+                    shards.summaries_in(file, self._called(shard))
+                ):
+                    if current(pair):
+                        kept = failed if pair.state == "failed" else good
+                        kept[pair.names] = shard, row
+        return failed | good
+
+    def _current(self) -> Callable[[PairSummary], bool]:
+        """Whether a pair is of the images as they are now, not as they once were."""
+        now = {name: image.digest for name, image in self.images().items()}
+
+        def current(pair: PairSummary) -> bool:
+            ends = (pair.image0, pair.digest0), (pair.image1, pair.digest1)
+            return all(digest in ("", now.get(name, digest)) for name, digest in ends)
+
+        return current
 
     def _called(self, shard: str) -> str:
         return f"{self.name}/{_file(shard)}"

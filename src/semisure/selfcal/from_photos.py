@@ -7,7 +7,7 @@ law.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,17 +25,11 @@ from semisure.selfcal.held_out import Trust, trial, tried
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
-from semisure.types import Calibration, Matcher, Matches, Tick, silent
+from semisure.types import Calibration, Matcher, Matches, Tick
+from semisure.types.progress import Begin, quietly
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
-
-Begin = Callable[[str], Tick]  # called with the name of each stage
-
-
-def quietly(stage: str) -> Tick:
-    """Begins a stage that tells nobody."""
-    return silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

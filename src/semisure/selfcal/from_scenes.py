@@ -17,12 +17,10 @@ from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.selfcal.from_maps import MapScene, MapSource
 from semisure.selfcal.from_photos import (
-    Begin,
     SelfCalibration,
     Views,
     law_of_views,
     match_views,
-    quietly,
     usual_size,
 )
 from semisure.selfcal.held_out import trial, tried
@@ -36,6 +34,7 @@ from semisure.selfcal.without_truth import (
     start_for,
 )
 from semisure.types import Calibration, Matcher
+from semisure.types.progress import Begin, quietly
 
 VIEWS = "views of photos"
 Some = TypeVar("Some")

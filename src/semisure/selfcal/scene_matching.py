@@ -15,10 +15,11 @@ from semisure.geometry.camera import Camera, centred, focal_of
 from semisure.pipeline.models import Cameras
 from semisure.selfcal.found_pairs import FoundPair, find_pair
 from semisure.selfcal.from_maps import MapScene, MapSource, map_scene, told
-from semisure.selfcal.from_photos import Begin, SelfCalSettings, versions
+from semisure.selfcal.from_photos import SelfCalSettings, versions
 from semisure.selfcal.image_pairs import ImagePairs, find_pairs
 from semisure.selfcal.pair_store import PairStore, described, identified
 from semisure.types import Calibration, Matcher, Matches
+from semisure.types.progress import Begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

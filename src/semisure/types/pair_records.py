@@ -14,6 +14,8 @@ PairState = Literal["sound", "weak", "unrelated", "matched", "failed"]
 MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
 PAIR_STATES: tuple[PairState, ...] = get_args(PairState)
 
+DIGITS = 16  # of a SHA-256, to tell images apart
+
 Names = tuple[str, str]
 Size = tuple[int, int]  # width, height
 
@@ -33,6 +35,8 @@ class PairSummary:
     image0: str  # names, as the store's table of images has them
     image1: str
     state: PairState
+    digest0: str = ""  # of the image files, the first digits; "" where unknown
+    digest1: str = ""
     match_count: int = 0
     probability: float = 0.0  # that the model is right
     model_failure: float = 1.0  # chance that the model means nothing
@@ -81,3 +85,8 @@ class ImageRecord:
     @property
     def size(self) -> Size:
         return self.width, self.height
+
+    @property
+    def digest(self) -> str:
+        """The first digits of `sha256`, as pairs have them."""
+        return self.sha256[:DIGITS]
