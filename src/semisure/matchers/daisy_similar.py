@@ -42,14 +42,14 @@ def describe_image(image: Array, projection: Projection | None = None) -> Array:
     return np.asarray(rooted / length if length else rooted, np.float32)
 
 
-def similar_pairs(
+def most_alike(
     vectors: Sequence[Array] | Array, count: int
 ) -> list[tuple[int, int]]:
     """Places (i, j), i < j, of the `count` images most like each one, in order.
 
     An image that nothing was seen in is like no other.
 
-    >>> similar_pairs(np.array([[1.0, 0], [0.8, 0.6], [0, 1], [0.1, 0.9]]), 1)
+    >>> most_alike(np.array([[1.0, 0], [0.8, 0.6], [0, 1], [0.1, 0.9]]), 1)
     [(0, 1), (2, 3)]
     """
     if count < 1:

@@ -98,7 +98,7 @@ class Aggregator:
     total: int = 0  # pairs, for the ticks
 
     def __call__(self) -> Aggregated:
-        sizes, votes = self._votes()
+        sizes, votes, floor_px = self._votes()
         if not sizes:
             raise InputError(
                 "No pair of the store has a model that may be right, so that there is "
@@ -107,12 +107,12 @@ class Aggregator:
         keypoints = {
             name: Keypoints.fixed(self.reference[name])
             if name in self.reference
-            else votes[name].keypoints(max_count=self.settings.max_keypoints)
+            else votes[name].keypoints(floor_px[name], self.settings.max_keypoints)
             for name in sorted(sizes)
         }
         if self.settings.placement == "mean":
             return Aggregated(sizes, keypoints, self._assigned(sizes, keypoints))
-        return _Tracks(self, sizes, keypoints).placed()
+        return _Tracks(self, sizes, keypoints, floor_px).placed()
 
     def used(self) -> Iterator[tuple[PairRecord, Sightings]]:
         """The pairs that are worth it, with the matches that are."""
@@ -123,9 +123,11 @@ class Aggregator:
                     yield record, seen
             self.tick(done, max(self.total, done))
 
-    def _votes(self) -> tuple[dict[str, Size], dict[str, Votes]]:
+    def _votes(self) -> tuple[dict[str, Size], dict[str, Votes], dict[str, float]]:
+        """Sizes, votes and the error shared by the matches of a pair, by image."""
         sizes: dict[str, Size] = {}
         votes: dict[str, Votes] = {}
+        shared: dict[str, list[float]] = {}
         for record, seen in self.used():
             for side, name in enumerate(record.names):
                 size = (seen.matches.source_size, seen.matches.target_size)[side]
@@ -134,7 +136,9 @@ class Aggregator:
                     votes[name] = Votes(self.settings.grid(size))
                 points = (seen.matches.source, seen.matches.target)[side]
                 votes[name].add(points, seen.variance[side], seen.score)
-        return sizes, votes
+                shared.setdefault(name, []).append(seen.shared_px)
+        floor_px = {name: float(np.median(px)) for name, px in shared.items()}
+        return sizes, votes, floor_px
 
     def assigned(
         self, sizes: Mapping[str, Size], keypoints: Mapping[str, Keypoints]
@@ -173,8 +177,10 @@ class _Tracks:
         source: Aggregator,
         sizes: dict[str, Size],
         keypoints: dict[str, Keypoints],
+        floor_px: dict[str, float],
     ) -> None:
         self.source, self.sizes, self.keypoints = source, sizes, keypoints
+        self.floor_px = floor_px
         counts = [len(found) for found in keypoints.values()]
         starts = np.concatenate([[0], np.cumsum(counts)])
         self.start = dict(zip(keypoints, starts.tolist(), strict=False))
@@ -235,7 +241,9 @@ class _Tracks:
         for name, found in self.keypoints.items():
             own = slice(self.start[name], self.start[name] + len(found))
             moved[name] = replace(
-                found, points=found.points + placed.move[own], covariance=covariance[own]
+                found,
+                points=found.points + placed.move[own],
+                covariance=floored(covariance[own], self.floor_px[name]),
             )
         return moved
 

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX
+from semisure.io.atomic import appearing_whole
 from semisure.maps.keypoints import Keypoints
+from semisure.pipeline.models import lines_matrix
 from semisure.sfm.aggregation import KeypointPair
 from semisure.sfm.cameras import ImageCamera
 from semisure.sfm.library import pycolmap
@@ -40,24 +42,15 @@ def write_database(
 
     With `shared_camera` images of equal intrinsics have one camera in common.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
     library = pycolmap()
-    try:
+    with appearing_whole(Path(path)) as part:
         with library.Database.open(str(part)) as database:
-            with library.DatabaseTransaction(database):
-                ids = _write_images(library, database, cameras, shared_camera)
-                for name, found in keypoints.items():
-                    moved = (found.points + CORNER_TO_CENTRE_PX).astype(np.float32)
-                    database.write_keypoints(ids[name], moved)
-            with library.DatabaseTransaction(database):
-                count = _write_pairs(library, database, ids, pairs)
+            ids = _write_images(library, database, cameras, shared_camera)
+            for name, found in keypoints.items():
+                moved = (found.points + CORNER_TO_CENTRE_PX).astype(np.float32)
+                database.write_keypoints(ids[name], moved)
+            count = _write_pairs(library, database, ids, pairs)
         _write_covariances(part, {ids[name]: k for name, k in keypoints.items()})
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
     return count
 
 
@@ -115,14 +108,15 @@ def _geometry(library: Any, pair: KeypointPair, matches: Any) -> Any:
     geometry = library.TwoViewGeometry()
     geometry.inlier_matches = matches
     geometry.config = kinds.UNCALIBRATED
-    if pair.model is None:
+    if pair.kind is None or pair.model is None:
         return geometry
     back = np.linalg.inv(_TO_COLMAP)
-    if pair.kind == "homography":
+    F = lines_matrix(pair.kind, pair.model, pair.cameras)
+    if F is None:
         geometry.config = kinds.PLANAR_OR_PANORAMIC
         geometry.H = _TO_COLMAP @ pair.model @ back
     else:
-        geometry.F = back.T @ pair.model @ back
+        geometry.F = back.T @ F @ back
     return geometry
 
 

@@ -30,6 +30,7 @@ class Sightings:
     matches: Matches
     variance: tuple[PerAxis, PerAxis]  # px² in both images, the shared error included
     score: PerMatch
+    shared_px: float  # standard deviation of the error that the matches share
 
     def __len__(self) -> int:
         return len(self.score)
@@ -58,7 +59,8 @@ def sighted(record: PairRecord, calibration: Calibration | None) -> Sightings:
     first, second = (
         shared + np.where(matches.side[:, None] == side, fine, 0.0) for side in (0, 1)
     )
-    return Sightings(matches, (first, second), matches.confidence * weight[kept])
+    score = matches.confidence * weight[kept]
+    return Sightings(matches, (first, second), score, float(np.sqrt(shared)))
 
 
 def _fine_variance(record: PairRecord) -> PerAxis:

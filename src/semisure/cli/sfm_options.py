@@ -1,0 +1,93 @@
+"""The options that `semisure export` and `semisure reconstruct` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from semisure.sfm.export import ExportSettings
+
+
+def _placements(incomplete: str) -> list[str]:
+    from semisure.cli.options import starting_with
+    from semisure.sfm.aggregation import PLACEMENTS
+
+    return starting_with(incomplete, PLACEMENTS)
+
+
+StorePlace = Annotated[
+    str, typer.Argument(metavar="STORE", help="What `semisure match-pairs` made.")
+]
+OutputFolder = Annotated[
+    Path, typer.Option("-o", "--output", help="Folder for the files.")
+]
+Images = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the images; default: where they were matched."),
+]
+Cameras = Annotated[
+    Path | None,
+    typer.Option(
+        help="Lines: name MODEL WIDTH HEIGHT PARAMS…, as hloc's queries. Images that "
+        "it does not name: by EXIF, else a guess of 1.2 times the longer side.",
+        metavar="FILE",
+    ),
+]
+SharedCamera = Annotated[
+    bool,
+    typer.Option(
+        "--shared-camera", help="Images of equal intrinsics were taken by one camera."
+    ),
+]
+Cell = Annotated[
+    float | None,
+    typer.Option(
+        help="At most one keypoint in a square of this side; default: the image's "
+        "longer side / 160.",
+        metavar="PX",
+    ),
+]
+Placement = Annotated[
+    str,
+    typer.Option(
+        help="tracks: keypoints are moved until all matches agree; mean: they stay at "
+        "the mean of the points near them, which needs less memory.",
+        autocompletion=_placements,
+    ),
+]
+MaxKeypoints = Annotated[
+    int | None,
+    typer.Option(help="Largest number of keypoints in an image.", metavar="N"),
+]
+
+
+def export_settings(
+    *,
+    cell: float | None,
+    placement: str,
+    max_keypoints: int | None,
+    cameras: Path | None = None,
+    images: Path | None = None,
+    shared_camera: bool = False,
+    reference: Path | None = None,
+) -> ExportSettings:
+    """The settings that these options mean."""
+    from semisure.maps.hloc import read_queries
+    from semisure.sfm.aggregation import PLACEMENTS, AggregationSettings
+    from semisure.sfm.export import ExportSettings
+    from semisure.types import as_choice
+
+    return ExportSettings(
+        aggregation=AggregationSettings(
+            cell_px=cell,
+            placement=as_choice("placement", placement, PLACEMENTS),
+            max_keypoints=max_keypoints,
+        ),
+        reference=reference,
+        cameras=None if cameras is None else read_queries(cameras),
+        images=images,
+        shared_camera=shared_camera,
+    )

@@ -1,0 +1,243 @@
+"""A store in the files of others: hloc's HDF5, COLMAP's database, CSV tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from semisure.geometry.camera import Camera
+from semisure.io.atomic import appearing_whole, write_atomically
+from semisure.io.store import Store
+from semisure.maps.colmap import read_model
+from semisure.maps.keypoints import Keypoints
+from semisure.sfm.aggregation import (
+    Aggregated,
+    AggregationSettings,
+    Aggregator,
+    KeypointPair,
+)
+from semisure.sfm.cameras import cameras_of
+from semisure.sfm.database import write_database
+from semisure.sfm.hloc_files import (
+    read_features,
+    write_features,
+    write_keypoint_matches,
+)
+from semisure.types import Points, Tick, silent
+from semisure.types.pair_records import PairRecord
+
+Format = Literal["hloc", "colmap", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+DATABASE, FEATURES, MATCHES, PAIRS = "database.db", "features.h5", "matches.h5", "pairs"
+_NO_MATCHES = np.zeros((0, 2), np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What was written."""
+
+    files: tuple[Path, ...]
+    images: int
+    pairs: int  # with matches
+    unrelated: int = 0  # written without matches
+    keypoints: int = 0
+
+    def summary(self) -> str:
+        """One sentence for people."""
+        size = sum(file.stat().st_size for file in self.files) / 1e6
+        keypoints = f", {self.keypoints:,} keypoints" if self.keypoints else ""
+        unrelated = f" and {self.unrelated:,} unrelated ones" if self.unrelated else ""
+        return (
+            f"{self.images:,} images{keypoints}, {self.pairs:,} pairs{unrelated}: "
+            f"{', '.join(str(file) for file in self.files)} ({size:,.1f} MB)."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSettings:
+    """How a store is turned into keypoints and cameras."""
+
+    aggregation: AggregationSettings = field(default_factory=AggregationSettings)
+    reference: Path | None = None  # whose keypoints stay: hloc's features, or a model
+    cameras: Mapping[str, Camera] | None = None
+    images: Path | None = None  # folder, for EXIF; by default the store's
+    shared_camera: bool = False
+
+
+def export(
+    address: str | Path,
+    to: Format,
+    output: str | Path,
+    settings: ExportSettings | None = None,
+    tick: Tick = silent,
+) -> Exported:
+    """Write the store at `address` into the folder `output`.
+
+    ========  ==================================================================
+    hloc      ``features.h5``, ``matches.h5`` and ``pairs.txt``
+    colmap    ``database.db`` with cameras, keypoints, matches, geometries
+    csv       ``pairs.csv``, a row a pair, and ``matches.csv``, a row a match
+    ========  ==================================================================
+    """
+    store, output = Store.at(address), Path(output)
+    settings = settings or ExportSettings()
+    if to == "csv":
+        return _to_csv(store, output, tick)
+    aggregated = aggregate_store(store, settings, tick)
+    if to == "hloc":
+        return _to_hloc(store, output, aggregated)
+    return to_colmap(store, output / DATABASE, aggregated, settings)
+
+
+def aggregate_store(
+    store: Store, settings: ExportSettings, tick: Tick = silent
+) -> Aggregated:
+    """Keypoints of a store's images and the matches between them."""
+    return Aggregator(
+        store.records,
+        store.manifest.calibration,
+        settings.aggregation,
+        _reference(settings.reference),
+        tick,
+        sum(summary.state != "failed" for summary in store.summaries()),
+    )()
+
+
+def _reference(path: Path | None) -> dict[str, Points]:
+    """Keypoints by image: of hloc's features, or of a COLMAP model."""
+    if path is None:
+        return {}
+    if path.is_dir():
+        return {name: image.points for name, image in read_model(path).images.items()}
+    return read_features(path)
+
+
+def _to_hloc(store: Store, output: Path, aggregated: Aggregated) -> Exported:
+    features, matches = output / FEATURES, output / MATCHES
+    written: set[tuple[str, str]] = set()
+    empty = (
+        KeypointPair(*pair.names, _NO_MATCHES, np.zeros(0))
+        for pair in store.summaries()
+        if pair.state != "failed" and pair.names not in written
+    )
+    names = write_keypoint_matches(
+        matches, chain(_noted(aggregated.pairs, written), empty)
+    )
+    # hloc looks for every image of a folder, those without a match too.
+    named = {*store.images(), *chain.from_iterable(names)}
+    none = {name: Keypoints.fixed(np.zeros((0, 2))) for name in sorted(named)}
+    write_features(features, none | aggregated.keypoints)
+    lines = [f"{a} {b}\n" for a, b in names]
+    pairs = output / f"{PAIRS}.txt"
+    write_atomically(pairs, lambda file: file.write("".join(lines).encode()))
+    return Exported(
+        files=(features, matches, pairs),
+        images=len(aggregated.keypoints),
+        pairs=len(written),
+        unrelated=len(names) - len(written),
+        keypoints=_count(aggregated),
+    )
+
+
+def _noted(
+    pairs: Iterable[KeypointPair], written: set[tuple[str, str]]
+) -> Iterator[KeypointPair]:
+    for pair in pairs:
+        written.add((pair.image0, pair.image1))
+        yield pair
+
+
+def to_colmap(
+    store: Store, path: Path, aggregated: Aggregated, settings: ExportSettings
+) -> Exported:
+    """Write a database of COLMAP's."""
+    folder = settings.images or Path(store.manifest.images or ".")
+    cameras = cameras_of(aggregated.sizes, settings.cameras, folder)
+    count = write_database(
+        path,
+        cameras,
+        aggregated.keypoints,
+        aggregated.pairs,
+        shared_camera=settings.shared_camera,
+    )
+    return Exported(
+        files=(path,), images=len(cameras), pairs=count, keypoints=_count(aggregated)
+    )
+
+
+def _count(aggregated: Aggregated) -> int:
+    return sum(len(found) for found in aggregated.keypoints.values())
+
+
+# ---- CSV -----------------------------------------------------------------------------
+
+_PAIR_COLUMNS = (
+    *("image0", "image1", "state", "matches", "probability", "kind"),
+    *(f"m{row}{column}" for row in range(3) for column in range(4)),
+    "reasons",
+)
+_MATCH_COLUMNS = (
+    *("image0", "image1", "x0", "y0", "x1", "y1", "confidence"),
+    *("weight", "expected_px"),
+)
+
+
+def _to_csv(store: Store, output: Path, tick: Tick) -> Exported:
+    pairs, matches = output / f"{PAIRS}.csv", output / "matches.csv"
+    images: set[str] = set()
+    count = 0
+    with appearing_whole(pairs) as part, part.open("w", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(_PAIR_COLUMNS)
+        for summary in store.summaries():
+            images.update(summary.names)
+            count += 1
+            model = ["" for _ in range(12)]
+            if summary.model is not None:
+                for (row, column), value in np.ndenumerate(summary.model):
+                    model[4 * row + column] = f"{value:.17g}"
+            table.writerow(
+                [
+                    *summary.names,
+                    summary.state,
+                    summary.match_count,
+                    f"{summary.probability:.6g}",
+                    summary.kind or "",
+                    *model,
+                    " ".join(summary.reasons),
+                ]
+            )
+    with appearing_whole(matches) as part, part.open("w", encoding="utf-8") as file:
+        file.write(",".join(_MATCH_COLUMNS) + "\n")
+        for done, record in enumerate(store.records(), start=1):
+            file.write(_match_rows(record))
+            tick(done, max(count, done))
+    return Exported(files=(pairs, matches), images=len(images), pairs=count)
+
+
+def _match_rows(record: PairRecord) -> str:
+    assert record.matches is not None
+    raw = record.matches
+    unknown = np.full(len(raw), np.nan)
+    numbers = np.column_stack(
+        [
+            raw.source,
+            raw.target,
+            raw.confidence,
+            unknown if record.weight is None else record.weight,
+            unknown if record.expected_px is None else record.expected_px,
+        ]
+    )
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    for row in numbers:
+        cells = ("" if np.isnan(value) else f"{value:.6g}" for value in row)
+        table.writerow([*record.names, *cells])
+    return text.getvalue()
