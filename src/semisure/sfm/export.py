@@ -46,14 +46,14 @@ class Exported:
     files: tuple[Path, ...]
     images: int
     pairs: int  # with matches
-    unrelated: int = 0  # written without matches
+    unrelated: int = 0  # pairs written without matches
     keypoints: int = 0
 
     def summary(self) -> str:
         """One sentence for people."""
         size = sum(file.stat().st_size for file in self.files) / 1e6
         keypoints = f", {self.keypoints:,} keypoints" if self.keypoints else ""
-        unrelated = f" and {self.unrelated:,} unrelated ones" if self.unrelated else ""
+        unrelated = f" and {self.unrelated:,} without matches" if self.unrelated else ""
         return (
             f"{self.images:,} images{keypoints}, {self.pairs:,} pairs{unrelated}: "
             f"{', '.join(str(file) for file in self.files)} ({size:,.1f} MB)."
