@@ -97,9 +97,7 @@ def main() -> None:
     names = list(read_queries(asked.queries))
     mapped = [name for name in image_names(asked.images) if name not in names]
     sfm, ours = map_by_hloc(asked.images, mapped, asked.work)
-    poses = localize_by_hloc(
-        asked.images, asked.queries, names, sfm, ours, asked.work
-    )
+    poses = localize_by_hloc(asked.images, asked.queries, names, sfm, ours, asked.work)
     print(poses.read_text(encoding="utf-8"), end="")
 
 

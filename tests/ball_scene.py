@@ -112,7 +112,10 @@ def records(noise_px: float = 0.1, names: tuple[str, ...] = ()) -> list[PairReco
 
 def made_store(folder: Path, pairs: list[PairRecord]) -> Store:
     """A store of these pairs, without images behind it."""
-    recipe = {"matcher": "ball", "calibration": calibration_document(EXAMPLE_CALIBRATION)}
+    recipe = {
+        "matcher": "ball",
+        "calibration": calibration_document(EXAMPLE_CALIBRATION),
+    }
     store = Store.made(folder, Manifest(recipe=recipe))
     store.write("only", pairs)
     names = sorted({name for pair in pairs for name in pair.names})

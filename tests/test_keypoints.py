@@ -48,7 +48,9 @@ def test_each_axis_is_averaged_by_its_own_precision():
 def test_a_covariance_is_that_of_the_mean_of_the_bin_and_of_the_shared_error():
     # Mean of two: 0.1 / 2. About it: 0.2² on x, nothing on y. Shared: 0.5².
     kept = voted([[2.0, 2.0], [2.4, 2.0]], 0.1).keypoints(floor_px=0.5)
-    np.testing.assert_allclose(kept.covariance, [np.diag([0.05 + 0.04, 0.05]) + 0.25 * np.eye(2)])
+    np.testing.assert_allclose(
+        kept.covariance, [np.diag([0.05 + 0.04, 0.05]) + 0.25 * np.eye(2)]
+    )
 
 
 def test_points_along_a_diagonal_have_a_correlation():

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ball_scene import CAMERAS, SIZE, K, carried, made_store, records
 from typer.testing import CliRunner
 
+from ball_scene import CAMERAS, SIZE, K, carried, made_store, records
 from semisure.cli import app
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera
@@ -33,7 +33,11 @@ def pairs():
 @pytest.fixture(scope="module")
 def store(tmp_path_factory, pairs):
     apart = replace(
-        pairs[0], image0="0.png", image1="5.png", state="unrelated", matches=pairs[0].matches
+        pairs[0],
+        image0="0.png",
+        image1="5.png",
+        state="unrelated",
+        matches=pairs[0].matches,
     )
     return made_store(tmp_path_factory.mktemp("ball") / "store", [*pairs, apart])
 
@@ -54,7 +58,9 @@ def misses(aggregated):
 
 
 def aggregated(pairs, **settings):
-    return Aggregator(lambda: pairs, EXAMPLE_CALIBRATION, AggregationSettings(**settings))()
+    return Aggregator(
+        lambda: pairs, EXAMPLE_CALIBRATION, AggregationSettings(**settings)
+    )()
 
 
 def test_keypoints_placed_by_tracks_agree_where_those_of_cells_do_not(pairs):
@@ -76,16 +82,16 @@ def test_errors_of_keypoints_are_about_what_their_covariances_say(pairs):
         # Both keypoints err; the images have about the same scale.
         C = first.covariance[one] + second.covariance[other]
         off = second.points[other] - truth
-        whitened.append(np.einsum("ni,ni->n", off, np.linalg.solve(C, off[..., None])[..., 0]))
+        whitened.append(
+            np.einsum("ni,ni->n", off, np.linalg.solve(C, off[..., None])[..., 0])
+        )
     ratio = np.sqrt(np.nanmedian(np.concatenate(whitened)) / (2 * np.log(2)))
     assert 0.3 < ratio < 1.2
 
 
 def test_keypoints_of_a_reference_stay_and_are_matched(pairs):
     given = np.array([[100.0, 100.0], [320.0, 240.0], [330.0, 250.0]])
-    made = Aggregator(
-        lambda: pairs, EXAMPLE_CALIBRATION, reference={"0.png": given}
-    )()
+    made = Aggregator(lambda: pairs, EXAMPLE_CALIBRATION, reference={"0.png": given})()
     np.testing.assert_allclose(made.keypoints["0.png"].points, given, atol=1e-4)
     assert len(made.keypoints["1.png"]) > 500
 
@@ -125,7 +131,9 @@ def test_hloc_finds_its_own_arrays_in_our_files(for_hloc):
         assert file["0.png"]["covariance"].shape == (len(keypoints), 2, 2)
         sizes = {name: len(file[name]["keypoints"]) for name in file}
     assert sorted(sizes) == sorted(CAMERAS)
-    listed = [line.split() for line in (for_hloc / "pairs.txt").read_text().splitlines()]
+    listed = [
+        line.split() for line in (for_hloc / "pairs.txt").read_text().splitlines()
+    ]
     assert ["0.png", "5.png"] in listed
     for name0, name1 in listed:
         matches, scores = hloc_matches(for_hloc / "matches.h5", name0, name1)
@@ -147,7 +155,16 @@ def test_hlocs_points_have_pixel_centres_at_integers(for_hloc):
 def test_queries_are_exported_with_the_keypoints_of_the_map(for_hloc, store, tmp_path):
     reference = for_hloc / "features.h5"
     result = run(
-        *("export", store.name, "--to", "hloc", "--reference", reference, "-o", tmp_path)
+        *(
+            "export",
+            store.name,
+            "--to",
+            "hloc",
+            "--reference",
+            reference,
+            "-o",
+            tmp_path,
+        )
     )
     assert result.exit_code == 0, result.output
     before, after = read_features(reference), read_features(tmp_path / "features.h5")
@@ -167,7 +184,9 @@ def test_a_file_that_is_no_reference_is_told(store, tmp_path):
 @pytest.fixture(scope="module")
 def for_colmap(tmp_path_factory, store):
     folder = tmp_path_factory.mktemp("colmap")
-    result = run("export", store.name, "--to", "colmap", "--shared-camera", "-o", folder)
+    result = run(
+        "export", store.name, "--to", "colmap", "--shared-camera", "-o", folder
+    )
     assert result.exit_code == 0, result.output
     return folder / "database.db"
 
@@ -180,7 +199,7 @@ def test_pycolmap_opens_our_database(for_colmap, pairs):
         (camera,) = database.read_all_cameras()  # shared, and guessed
         assert camera.focal_length == 1.2 * 640
         assert not camera.has_prior_focal_length
-        ids, found = database.read_two_view_geometries()
+        _, found = database.read_two_view_geometries()
         assert len(found) == len(pairs)
         inliers = sum(len(geometry.inlier_matches) for geometry in found)
         assert inliers > 300 * len(pairs)
@@ -234,7 +253,14 @@ def test_the_ball_is_reconstructed(store, tmp_path, mapper):
     if mapper == "global" and not hasattr(pycolmap, "global_mapping"):
         pytest.skip("this pycolmap has no global mapper")
     result = run(
-        *("reconstruct", store.name, "-o", tmp_path, "--cameras", cameras_file(tmp_path)),
+        *(
+            "reconstruct",
+            store.name,
+            "-o",
+            tmp_path,
+            "--cameras",
+            cameras_file(tmp_path),
+        ),
         *("--shared-camera", "--fixed-cameras", "--covariances", "--workers", "1"),
         *("--mapper", mapper, "--max-keypoints", 500, "--json"),
     )
@@ -273,7 +299,9 @@ def test_tables_have_all_pairs_and_all_matches(store, pairs, tmp_path):
     assert rows[0].startswith("image0,image1,state,matches,probability,kind,m00")
     assert len(rows) == 1 + len(pairs) + 1
     matches = (tmp_path / "matches.csv").read_text().splitlines()
-    assert len(matches) == 1 + sum(len(p.matches) for p in pairs) + len(pairs[0].matches)
+    assert len(matches) == 1 + sum(len(p.matches) for p in pairs) + len(
+        pairs[0].matches
+    )
     x0 = float(matches[1].split(",")[2])
     assert x0 == pytest.approx(pairs[0].matches.source[0, 0], abs=1e-3)
 

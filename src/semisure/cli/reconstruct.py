@@ -52,9 +52,7 @@ def reconstruct(
     cell: sfm_options.Cell = None,
     placement: sfm_options.Placement = "tracks",
     max_keypoints: sfm_options.MaxKeypoints = None,
-    workers: Annotated[
-        int, typer.Option(help="Threads; −1: all.", metavar="N")
-    ] = -1,
+    workers: Annotated[int, typer.Option(help="Threads; −1: all.", metavar="N")] = -1,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,

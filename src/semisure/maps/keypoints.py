@@ -153,10 +153,7 @@ class Votes:
         sums = np.concatenate([self._sums, sums])
         self._keys, place = np.unique(keys, axis=0, return_inverse=True)
         self._sums = np.stack(
-            [
-                np.bincount(place.ravel(), column, len(self._keys))
-                for column in sums.T
-            ],
+            [np.bincount(place.ravel(), column, len(self._keys)) for column in sums.T],
             axis=1,
         )
 
@@ -191,9 +188,8 @@ def one_to_one(first: Labels, second: Labels, score: PerMatch) -> Labels:
     the matches of a keypoint the one with the highest score counts, in both images, as
     in hloc.
 
-    >>> one_to_one(
-    ...     np.array([0, 0, 1, -1]), np.array([5, 6, 6, 7]), np.array([0.9, 0.5, 0.6, 1])
-    ... ).tolist()
+    >>> first, second = np.array([0, 0, 1, -1]), np.array([5, 6, 6, 7])
+    >>> one_to_one(first, second, np.array([0.9, 0.5, 0.6, 1.0])).tolist()
     [[0, 0, 5], [2, 1, 6]]
     """
     here = np.flatnonzero((first >= 0) & (second >= 0))

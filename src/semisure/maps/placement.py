@@ -67,7 +67,7 @@ def place(links: Links, expected_move: PerMatch) -> Placed:
     >>> moved.move[:, 0].round(3).tolist(), moved.gap.round(3).tolist()
     ([1.0, 0.0, -1.0], [[0.0, 0.0], [0.0, 0.0]])
     """
-    move = np.zeros((len(expected_move), 2))
+    move: Points = np.zeros((len(expected_move), 2))
     weight = np.ones(len(links))
     for _ in range(ROUNDS):
         system = _System(links, weight * links.precision, expected_move)
@@ -124,7 +124,9 @@ class _System:
         return x
 
     def _blocks(self) -> FloatArray:
-        squares = np.einsum("n,nki,nkj->nij", self.weight, self.links.map, self.links.map)
+        squares = np.einsum(
+            "n,nki,nkj->nij", self.weight, self.links.map, self.links.map
+        )
         blocks = self._summed(self.links.second, squares.reshape(-1, 4))
         blocks[:, [0, 3]] += self._summed(self.links.first, self.weight[:, None])
         blocks[:, [0, 3]] += self.pull[:, None]

@@ -42,9 +42,7 @@ def describe_image(image: Array, projection: Projection | None = None) -> Array:
     return np.asarray(rooted / length if length else rooted, np.float32)
 
 
-def most_alike(
-    vectors: Sequence[Array] | Array, count: int
-) -> list[tuple[int, int]]:
+def most_alike(vectors: Sequence[Array] | Array, count: int) -> list[tuple[int, int]]:
     """Places (i, j), i < j, of the `count` images most like each one, in order.
 
     An image that nothing was seen in is like no other.

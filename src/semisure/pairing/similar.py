@@ -23,7 +23,8 @@ def similar_pairs(
     >>> import tempfile, cv2, numpy as np
     >>> folder, rng = Path(tempfile.mkdtemp()), np.random.default_rng(0)
     >>> for name in "ab":  # two scenes, each seen twice, 12 px apart
-    ...     scene = cv2.GaussianBlur(rng.integers(0, 255, (140, 180)).astype("u1"), (0, 0), 4)
+    ...     noise = rng.integers(0, 255, (140, 180)).astype("u1")
+    ...     scene = cv2.GaussianBlur(noise, (0, 0), 4)
     ...     scene = cv2.normalize(scene, None, 0, 255, cv2.NORM_MINMAX)
     ...     for k in (0, 12):
     ...         _ = cv2.imwrite(str(folder / f"{name}{k}.png"), scene[:, k : k + 160])

@@ -2,9 +2,9 @@
 
 COLMAP's adjustment gives every keypoint the same weight. Here a residual is whitened by
 the covariance of its keypoint (``pycolmap.cost_functions.ReprojErrorCost``) and goes
-through Cauchy's loss at the usual length of such residuals. The rest is COLMAP's: its adjuster
-makes the problem, with the parametrisation of poses and two cameras that hold place and
-size of the scene; its terms are taken out and ours put in.
+through Cauchy's loss at the usual length of such residuals. The rest is COLMAP's: its
+adjuster makes the problem, with the parametrisation of poses and two cameras that hold
+place and size of the scene; its terms are taken out and ours put in.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _observations(model: Any) -> Iterator[tuple[Any, list[int]]]:
 
 def _sound(covariance: FloatArray) -> FloatArray:
     """Covariances (k, 2, 2) without gaps; the median where nothing is known."""
-    known = np.isfinite(covariance).all(axis=(1, 2))
+    known = np.isfinite(covariance.sum(axis=(1, 2)))
     usual = np.median(covariance[known], axis=0) if known.any() else np.eye(2)
     filled = np.where(known[:, None, None], covariance, usual)
     return filled + LEAST_STD_PX**2 * np.eye(2)

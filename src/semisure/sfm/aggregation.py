@@ -266,9 +266,7 @@ def _covariances(links: Links, placed: Placed, count: int) -> FloatArray:
     return covariance + np.eye(2) / total[:, None, None]
 
 
-def _agreeing(
-    pairs: list[KeypointPair], weight: PerMatch
-) -> Iterator[KeypointPair]:
+def _agreeing(pairs: list[KeypointPair], weight: PerMatch) -> Iterator[KeypointPair]:
     """The pairs without the matches that the others contradict."""
     start = 0
     for pair in pairs:

@@ -25,9 +25,16 @@ from semisure.sfm.cameras import ImageCamera
 from semisure.sfm.library import pycolmap
 from semisure.types import FloatArray
 
-_TABLE = "keypoint_covariances"
+_CREATE = (
+    "CREATE TABLE keypoint_covariances "
+    "(image_id INTEGER PRIMARY KEY, rows INTEGER, data BLOB)"
+)
+_INSERT = "INSERT INTO keypoint_covariances VALUES (?, ?, ?)"
+_SELECT = "SELECT image_id, data FROM keypoint_covariances"
 # p ↦ p + ½, for models of pixels
-_TO_COLMAP = np.array([[1, 0, CORNER_TO_CENTRE_PX], [0, 1, CORNER_TO_CENTRE_PX], [0, 0, 1]])
+_TO_COLMAP = np.array(
+    [[1, 0, CORNER_TO_CENTRE_PX], [0, 1, CORNER_TO_CENTRE_PX], [0, 0, 1]]
+)
 
 
 def write_database(
@@ -126,11 +133,8 @@ def _write_covariances(path: Path, keypoints: Mapping[int, Keypoints]) -> None:
         for key, k in keypoints.items()
     ]
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(
-            f"CREATE TABLE {_TABLE} (image_id INTEGER PRIMARY KEY, rows INTEGER, "
-            "data BLOB)"
-        )
-        connection.executemany(f"INSERT INTO {_TABLE} VALUES (?, ?, ?)", rows)
+        connection.execute(_CREATE)
+        connection.executemany(_INSERT, rows)
 
 
 def _upper(covariance: FloatArray) -> FloatArray:
@@ -141,7 +145,7 @@ def _upper(covariance: FloatArray) -> FloatArray:
 def read_covariances(path: str | Path) -> dict[int, FloatArray]:
     """Covariances (k, 2, 2) px² of the keypoints by image identity; ours only."""
     with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute(f"SELECT image_id, data FROM {_TABLE}").fetchall()
+        rows = connection.execute(_SELECT).fetchall()
     covariances = {}
     for key, data in rows:
         xx, xy, yy = np.frombuffer(data, "<f4").reshape(-1, 3).T.astype(np.float64)
