@@ -4,8 +4,9 @@ A store of a scene with known cameras is reconstructed by pycolmap's incremental
 intrinsics given and kept: with keypoints placed by tracks (the default), the same
 adjusted once more with their covariances, or with every keypoint alike; with keypoints
 at the mean of their cells (1/320 of the longer side); and with pycolmap's SIFT, matched
-on the same pairs of images. Errors are medians over cameras after the model was brought
-to the truth by a similarity; positions are in the unit of the truth.
+on the same pairs of images. Errors are medians over cameras: of positions, in the unit
+of the truth, after the similarity that fits them best; of rotations after the rotation
+that fits them best.
 
     semisure match-pairs SCENE/images --exhaustive -o store
     python benchmarks/reconstruction.py store ../shared/data/posed/fountain-P11
@@ -167,7 +168,10 @@ def errors(
     should = np.array([-camera.R.T @ camera.t for camera in true])
     s, R, t = similarity(at, should)
     off = np.linalg.norm(s * at @ R.T + t - should, axis=1)
-    turns = [P[:, :3] @ R.T @ camera.R.T for P, camera in zip(poses, true, strict=True)]
+    # Rotations by their own mean: centres on an arc hardly hold the turn about it.
+    mean = sum(c.R.T @ P[:, :3] for P, c in zip(poses, true, strict=True))
+    U, _, Vt = np.linalg.svd(mean)
+    turns = [P[:, :3] @ (U @ Vt).T @ c.R.T for P, c in zip(poses, true, strict=True)]
     angles = [
         np.degrees(np.arccos(np.clip((np.trace(T) - 1) / 2, -1, 1))) for T in turns
     ]

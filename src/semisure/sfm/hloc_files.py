@@ -95,8 +95,12 @@ def write_keypoint_matches(
         for pair in pairs:
             group = file.create_group(pair_key(pair.image0, pair.image1))
             matches0, scores0 = by_first(pair.matches, pair.score)
-            group.create_dataset("matches0", data=matches0)
-            group.create_dataset("matching_scores0", data=scores0)
+            # An entry for each keypoint, most of them −1: a tenth of it, compressed.
+            packed = (
+                {"compression": "gzip", "compression_opts": 1} if len(matches0) else {}
+            )
+            group.create_dataset("matches0", data=matches0, **packed)
+            group.create_dataset("matching_scores0", data=scores0, **packed)
             names.append((pair.image0, pair.image1))
     return names
 
