@@ -185,9 +185,16 @@ def _file(job: Job) -> Path:
 
 def _image_digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        stat = path.stat()
+        return _digest_of(path, stat.st_size, stat.st_mtime_ns)
     except OSError:
         raise FileError(f"There is no image {path}.") from None
+
+
+@lru_cache(maxsize=4096)
+def _digest_of(path: Path, size: int, modified_ns: int) -> str:
+    """Made once a process for a file that has not changed: it has many pairs."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _digest(arrays: dict[str, Array]) -> Array:

@@ -26,6 +26,11 @@ BATCHES_A_SLOT = 2  # one running, one waiting
 PATIENCE_S = 30.0  # for a cluster that can run nothing at all
 POLL_S = 2.0
 AT_ONCE = 64  # finished batches that are fetched together
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nobody is told over the network
+    # Its notes on dead workers would go to standard output, among our JSON.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+}
 
 
 @contextmanager
@@ -46,6 +51,7 @@ class RayEngine:
         self._ray, self._settings = ray, settings
         self._here = fingerprint()
         self._idle_since: float | None = None
+        self._counted, self._count = -POLL_S, 0
 
     def map(
         self,
@@ -95,7 +101,16 @@ class RayEngine:
             running[task.remote(code, attempt.items, self._here)] = attempt
 
     def _slots(self) -> int:
-        """How many tasks can run at a time; 0 where none ever could."""
+        """How many tasks can run at a time; 0 where none ever could.
+
+        Nodes come and go, and asking takes a while.
+        """
+        now = time.monotonic()
+        if now - self._counted >= POLL_S:
+            self._counted, self._count = now, self._slots_now()
+        return self._count
+
+    def _slots_now(self) -> int:
         total = self._ray.cluster_resources()
         slots = int(total.get("CPU", 0))
         share = self._settings.gpus_per_worker
@@ -192,7 +207,6 @@ def run_batch(code: bytes, items: Any, driver: Fingerprint) -> Any:
 
 def _connect(ray: Any, settings: EngineSettings) -> None:
     """Join the cluster at the address, or begin one on this machine."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     own = {"num_cpus": settings.count(), "include_dashboard": False}
     try:
         ray.init(
@@ -211,6 +225,8 @@ def _connect(ray: Any, settings: EngineSettings) -> None:
 
 
 def _ray() -> Any:
+    for name, value in _QUIET.items():  # read when Ray is imported
+        os.environ.setdefault(name, value)
     try:
         import ray
         import ray.exceptions

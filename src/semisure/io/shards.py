@@ -193,7 +193,7 @@ def _rows(
             size = parquet.metadata.row_group(k).total_byte_size
             if size > MAX_GROUP_BYTES:
                 raise ValueError(f"{size >> 20} MB would have to be read at once")
-            table = parquet.read_row_group(k, columns)
+            table = parquet.read_row_group(k, columns, use_threads=False)
             read = {c: _listed(pa, table[c]) for c in table.column_names}
             for row in range(table.num_rows):
                 yield {c: values[row] for c, values in read.items()}

@@ -56,6 +56,10 @@ class Manifest:
     recipe: Mapping[str, Any]
     images: str = ""
 
+    def __post_init__(self) -> None:
+        # As it comes back from the file: a tuple is a list there.
+        object.__setattr__(self, "recipe", json.loads(json.dumps(self.recipe)))
+
     @cached_property
     def key(self) -> str:
         """A digest of the recipe."""
