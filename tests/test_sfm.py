@@ -319,3 +319,46 @@ def test_an_unknown_format_is_told(store, tmp_path):
     result = run("export", store.name, "--to", "opensfm", "-o", tmp_path)
     assert isinstance(result.exception, InputError)
     assert "hloc" in str(result.exception)
+
+
+# ---- what localize wrote -------------------------------------------------------------
+
+
+@pytest.fixture
+def localized(tmp_path):
+    """A map, a query and the file that `semisure localize --matches` makes."""
+    from test_docs import make_map
+
+    make_map(tmp_path)
+    return tmp_path
+
+
+def test_matches_of_localize_become_those_of_hloc(localized):
+    from semisure.geometry import pose as se3
+    from test_localize import CAMERA, QUERY, World
+
+    result = run(
+        *("export", localized / "matches.h5", "--to", "hloc", "-o", localized / "out"),
+        *("--pairs", localized / "pairs-query-netvlad50.txt"),
+        *("--reference", localized / "sfm"),
+    )
+    assert result.exit_code == 0, result.output
+    model, world = read_model(localized / "sfm"), World(noise=1.0)
+    keypoints = read_features(localized / "out" / "features.h5")
+    for name, image in model.images.items():
+        np.testing.assert_allclose(keypoints[name], image.points, atol=1e-3)
+        matches, _ = hloc_matches(localized / "out" / "matches.h5", QUERY, name)
+        # hloc takes the 3D point of the mapped keypoint for the query's keypoint.
+        ids = image.point_ids[matches[:, 1]]
+        lifted = matches[ids >= 0]
+        assert len(lifted) > 100
+        points = world.points[image.point_ids[lifted[:, 1]]]
+        should = se3.project(world.poses[QUERY], CAMERA, points)
+        off = np.linalg.norm(keypoints[QUERY][lifted[:, 0]] - should, axis=1)
+        assert np.median(off) < 2.0  # px; the matches err by about one
+
+
+def test_a_file_of_matches_needs_its_pairs(localized):
+    result = run("export", localized / "matches.h5", "--to", "hloc", "-o", localized)
+    assert isinstance(result.exception, InputError)
+    assert "--pairs" in str(result.exception)

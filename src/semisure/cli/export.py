@@ -42,6 +42,14 @@ def export(
             metavar="FILE|FOLDER",
         ),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where STORE is a file of matches: hloc's list of its pairs.",
+            metavar="FILE",
+        ),
+    ] = None,
+    calibration: options.CalibrationName = None,
     images: sfm_options.Images = None,
     cameras: sfm_options.Cameras = None,
     shared_camera: sfm_options.SharedCamera = False,
@@ -55,6 +63,7 @@ def export(
     Semi-dense matches become keypoints that several pairs share, each with a
     covariance. Matches that the model of their pair does not explain are left out, and
     so are pairs without a model that may be right. CSV has all matches as they are.
+    STORE may also be the file of `localize --matches`, with --pairs and -c.
     """
     from semisure.io.atomic import check_output_folder
     from semisure.sfm.export import FORMATS
@@ -70,6 +79,8 @@ def export(
         images=images,
         shared_camera=shared_camera,
         reference=reference,
+        pairs=pairs,
+        calibration=calibration,
     )
     with stages(quiet) as begin:
         tick = begin("Reading pairs")

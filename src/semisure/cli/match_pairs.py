@@ -32,8 +32,8 @@ FOLLOWING = 4  # frames that a frame of a video is paired with
     "order: `semisure match-pairs photos --similar 20 -o store`; hloc's list on a "
     "cluster: `semisure match-pairs photos --pairs pairs.txt --engine ray --address "
     "auto -o s3://bucket/store`; a video: `semisure match-pairs frames --video "
-    "walk.mp4 --every 10 -o store`; job 3 of an array of 16: `semisure match-pairs photos "
-    "--exhaustive --shard 3/16 -o store`",
+    "walk.mp4 --every 10 -o store`; job 3 of an array of 16: `semisure match-pairs "
+    "photos --exhaustive --shard 3/16 -o store`",
 )
 def match_pairs(
     images: Annotated[

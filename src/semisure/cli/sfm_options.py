@@ -73,8 +73,11 @@ def export_settings(
     images: Path | None = None,
     shared_camera: bool = False,
     reference: Path | None = None,
+    pairs: Path | None = None,
+    calibration: str | None = None,
 ) -> ExportSettings:
     """The settings that these options mean."""
+    from semisure.io.files import load_calibration
     from semisure.maps.hloc import read_queries
     from semisure.sfm.aggregation import PLACEMENTS, AggregationSettings
     from semisure.sfm.export import ExportSettings
@@ -90,4 +93,6 @@ def export_settings(
         cameras=None if cameras is None else read_queries(cameras),
         images=images,
         shared_camera=shared_camera,
+        pairs=pairs,
+        calibration=None if calibration is None else load_calibration(calibration),
     )

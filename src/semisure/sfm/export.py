@@ -14,7 +14,6 @@ import numpy as np
 
 from semisure.geometry.camera import Camera
 from semisure.io.atomic import appearing_whole, write_atomically
-from semisure.io.store import Store
 from semisure.maps.colmap import read_model
 from semisure.maps.keypoints import Keypoints
 from semisure.sfm.aggregation import (
@@ -30,7 +29,8 @@ from semisure.sfm.hloc_files import (
     write_features,
     write_keypoint_matches,
 )
-from semisure.types import Points, Tick, silent
+from semisure.sfm.pair_sources import PairSource, source_of
+from semisure.types import Calibration, Points, Tick, silent
 from semisure.types.pair_records import PairRecord
 
 Format = Literal["hloc", "colmap", "csv"]
@@ -69,6 +69,9 @@ class ExportSettings:
     cameras: Mapping[str, Camera] | None = None
     images: Path | None = None  # folder, for EXIF; by default the store's
     shared_camera: bool = False
+    # Of a file of matches in place of a store, which knows both:
+    pairs: Path | None = None
+    calibration: Calibration | None = None
 
 
 def export(
@@ -80,14 +83,16 @@ def export(
 ) -> Exported:
     """Write the store at `address` into the folder `output`.
 
+    `address` may also be a file of matches that `semisure localize` wrote.
+
     ========  ==================================================================
     hloc      ``features.h5``, ``matches.h5`` and ``pairs.txt``
     colmap    ``database.db`` with cameras, keypoints, matches, geometries
     csv       ``pairs.csv``, a row a pair, and ``matches.csv``, a row a match
     ========  ==================================================================
     """
-    store, output = Store.at(address), Path(output)
-    settings = settings or ExportSettings()
+    settings, output = settings or ExportSettings(), Path(output)
+    store = source_of(address, settings.pairs, settings.calibration)
     if to == "csv":
         return _to_csv(store, output, tick)
     aggregated = aggregate_store(store, settings, tick)
@@ -97,7 +102,7 @@ def export(
 
 
 def aggregate_store(
-    store: Store, settings: ExportSettings, tick: Tick = silent
+    store: PairSource, settings: ExportSettings, tick: Tick = silent
 ) -> Aggregated:
     """Keypoints of a store's images and the matches between them."""
     return Aggregator(
@@ -119,7 +124,7 @@ def _reference(path: Path | None) -> dict[str, Points]:
     return read_features(path)
 
 
-def _to_hloc(store: Store, output: Path, aggregated: Aggregated) -> Exported:
+def _to_hloc(store: PairSource, output: Path, aggregated: Aggregated) -> Exported:
     features, matches = output / FEATURES, output / MATCHES
     written: set[tuple[str, str]] = set()
     empty = (
@@ -155,7 +160,7 @@ def _noted(
 
 
 def to_colmap(
-    store: Store, path: Path, aggregated: Aggregated, settings: ExportSettings
+    store: PairSource, path: Path, aggregated: Aggregated, settings: ExportSettings
 ) -> Exported:
     """Write a database of COLMAP's."""
     folder = settings.images or Path(store.manifest.images or ".")
@@ -189,7 +194,7 @@ _MATCH_COLUMNS = (
 )
 
 
-def _to_csv(store: Store, output: Path, tick: Tick) -> Exported:
+def _to_csv(store: PairSource, output: Path, tick: Tick) -> Exported:
     pairs, matches = output / f"{PAIRS}.csv", output / "matches.csv"
     images: set[str] = set()
     count = 0
