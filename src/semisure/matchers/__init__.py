@@ -133,6 +133,10 @@ def identity(matcher: Matcher) -> dict[str, str] | None:
     >>> identity(lambda image0, image1: None) is None
     True
     """
+    from semisure.matchers.named import NamedMatcher
+
+    if isinstance(matcher, NamedMatcher):
+        matcher = matcher.loaded()
     own = getattr(matcher, "fingerprint", None)
     if own is not None:
         return {"fingerprint": str(own)}

@@ -12,7 +12,8 @@ from semisure.errors import InputError, SemisureError, in_short
 from semisure.io.images import Image, read_image
 from semisure.io.places import place_of
 from semisure.io.store import Manifest, Store
-from semisure.matchers import fingerprint, load_matcher
+from semisure.matchers import fingerprint
+from semisure.matchers.named import NamedMatcher
 from semisure.pairing.settings import PairSettings
 from semisure.pipeline import PairResult, match_pair
 from semisure.types import Calibration, Matcher, Matches
@@ -73,9 +74,9 @@ class MatchBatch:
                     f"The {name} of {settings.matcher} in a worker are others than "
                     "the driver's. Put the same files on all machines."
                 )
-        return _loaded(
+        return NamedMatcher(
             settings.matcher, settings.max_side, settings.device, settings.weights
-        )
+        ).loaded()
 
     def _record(self, item: PairItem, matcher: Matcher) -> PairRecord:
         try:
@@ -182,10 +183,3 @@ def _read(path: Path, digest: str) -> Image:
 @lru_cache(maxsize=1)
 def _fingerprint(name: str, weights: Path | None) -> dict[str, str]:
     return fingerprint(name, weights)
-
-
-@lru_cache(maxsize=1)
-def _loaded(
-    name: str, max_side: int | None, device: str | None, weights: Path | None
-) -> Matcher:
-    return load_matcher(name, max_side=max_side, device=device, weights=weights)
