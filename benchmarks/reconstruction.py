@@ -3,7 +3,7 @@
 A store of a scene with known cameras is reconstructed by pycolmap's incremental mapper,
 intrinsics given and kept: with keypoints placed by tracks (the default), the same
 adjusted once more with their covariances, or with every keypoint alike; with keypoints
-at the mean of their cells (1/320 of the longer side); and with pycolmap's SIFT, matched
+at the mean of their cells, which are half as wide; and with pycolmap's SIFT, matched
 on the same pairs of images. Errors are medians over cameras: of positions, in the unit
 of the truth, after the similarity that fits them best; of rotations after the rotation
 that fits them best.
@@ -28,14 +28,13 @@ from semisure.datasets.posed import PosedCamera, read_posed
 from semisure.geometry.camera import Camera
 from semisure.io.store import Store
 from semisure.sfm.adjustment import adjust
-from semisure.sfm.aggregation import AggregationSettings
+from semisure.sfm.aggregation import AggregationSettings, Aggregator
 from semisure.sfm.database import read_covariances
 from semisure.sfm.export import DATABASE, ExportSettings, aggregate_store, to_colmap
 from semisure.sfm.library import quiet
 from semisure.sfm.mapping import MappingSettings, map_database
 from semisure.types import FloatArray, Points3
 
-MEAN_CELLS = 320.0  # along the longer side
 MAPPING = MappingSettings(refine_cameras=False, workers=1)
 
 
@@ -107,8 +106,10 @@ def of_store(scene: Scene, work: Path, placement: str) -> None:
 def aggregation_of(scene: Scene, placement: str) -> AggregationSettings:
     if placement == "tracks":
         return AggregationSettings()
-    longest = max(max(image.size) for image in scene.store.images().values())
-    return AggregationSettings(placement="mean", cell_px=longest / MEAN_CELLS)
+    usual = Aggregator(scene.store.records, scene.store.manifest.calibration)
+    usual.window = usual.usual_window()
+    size = next(iter(scene.store.images().values())).size
+    return AggregationSettings(placement="mean", cell_px=usual.grid(size).cell_px / 2)
 
 
 def of_sift(scene: Scene, work: Path, arm: str) -> None:

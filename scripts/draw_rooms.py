@@ -23,6 +23,7 @@ WORDS = {
     "report": "pictures and HTML pages",
     "pipeline": "two images to a model",
     "localize": "queries in a map to poses",
+    "sfm": "stores to hloc, COLMAP, models",
     "selfcal": "calibrations from images",
     "estimators": "RANSAC and its relatives",
     "matchers": "matches with their cues",

@@ -45,8 +45,8 @@ SharedCamera = Annotated[
 Cell = Annotated[
     float | None,
     typer.Option(
-        help="At most one keypoint in a square of this side; default: the image's "
-        "longer side / 160.",
+        help="At most one keypoint in a square of this side; default: half the window "
+        "of the matcher's fine stage, some 4 px of an image as it was matched.",
         metavar="PX",
     ),
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal, get_args
 
 import numpy as np
@@ -39,7 +40,9 @@ from semisure.types.pair_records import ModelKind, PairRecord, Size
 
 Placement = Literal["tracks", "mean"]
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
-CELLS_PER_SIDE = 160  # along the longer side: cells of 4 px at 640 px
+WINDOWS_A_CELL = 0.5  # a cell is half the window that the fine stage searched
+PIXELS_A_WINDOW = 8.0  # of the image as it was matched
+SAMPLED = 32  # pairs that tell the window
 FEWEST = 15  # matches of a pair that is used, as in COLMAP
 DISAGREES = 0.2  # weight of a match that the others contradict: 2 px, where 1 is usual
 
@@ -50,14 +53,9 @@ Records = Callable[[], Iterable[PairRecord]]
 class AggregationSettings:
     """How matches become keypoints."""
 
-    cell_px: float | None = None  # of the image; by default its longer side / 160
+    cell_px: float | None = None  # of the image; by default half the fine window
     placement: Placement = "tracks"
     max_keypoints: int | None = None  # of an image, the most voted
-
-    def grid(self, size: Size) -> Grid:
-        """Cells, bins and radius for an image."""
-        cell = self.cell_px or max(max(size) / CELLS_PER_SIDE, 1.0)
-        return Grid(cell_px=cell, bin_px=cell, radius_px=cell)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,8 +94,10 @@ class Aggregator:
     reference: Mapping[str, Points] = field(default_factory=dict)
     tick: Tick = silent
     total: int = 0  # pairs, for the ticks
+    window: float = field(default=0.0, init=False)  # of the fine stage / longer side
 
     def __call__(self) -> Aggregated:
+        self.window = self.usual_window()
         sizes, votes, floor_px = self._votes()
         if not sizes:
             raise InputError(
@@ -113,6 +113,20 @@ class Aggregator:
         if self.settings.placement == "mean":
             return Aggregated(sizes, keypoints, self._assigned(sizes, keypoints))
         return _Tracks(self, sizes, keypoints, floor_px).placed()
+
+    def usual_window(self) -> float:
+        """The window of the fine stage as a share of the longer side, by some pairs."""
+        shares = [
+            np.median(m.fine_window / m.refined_size.max(axis=1))
+            for m in (record.matches for record in islice(self.records(), SAMPLED))
+            if m is not None and len(m)
+        ]
+        return float(np.median(shares)) if shares else 1.0
+
+    def grid(self, size: Size) -> Grid:
+        """Cells, bins and radius for an image."""
+        cell = self.settings.cell_px or WINDOWS_A_CELL * self.window * max(size)
+        return Grid(cell_px=cell, bin_px=cell, radius_px=cell)
 
     def used(self) -> Iterator[tuple[PairRecord, Sightings]]:
         """The pairs that are worth it, with the matches that are."""
@@ -133,7 +147,7 @@ class Aggregator:
                 size = (seen.matches.source_size, seen.matches.target_size)[side]
                 sizes[name] = size
                 if name not in votes:
-                    votes[name] = Votes(self.settings.grid(size))
+                    votes[name] = Votes(self.grid(size))
                 points = (seen.matches.source, seen.matches.target)[side]
                 votes[name].add(points, seen.variance[side], seen.score)
                 shared.setdefault(name, []).append(seen.shared_px)
@@ -148,7 +162,7 @@ class Aggregator:
         The columns are the match and its keypoints in both images.
         """
         nearest = {
-            name: Nearest(found.points, self.settings.grid(sizes[name]).radius_px)
+            name: Nearest(found.points, self.grid(sizes[name]).radius_px)
             for name, found in keypoints.items()
         }
         for record, seen in self.used():
@@ -186,7 +200,7 @@ class _Tracks:
         self.start = dict(zip(keypoints, starts.tolist(), strict=False))
         self.count = int(starts[-1])
         self.scale = {
-            name: source.settings.grid(size).cell_px * CELLS_PER_SIDE / 640.0
+            name: source.window * max(size) / PIXELS_A_WINDOW
             for name, size in sizes.items()
         }
 
@@ -225,7 +239,7 @@ class _Tracks:
 
     def _expected_moves(self) -> PerMatch:
         """A share of the radius; keypoints of a reference stay where they are."""
-        grids = {name: self.source.settings.grid(s) for name, s in self.sizes.items()}
+        grids = {name: self.source.grid(size) for name, size in self.sizes.items()}
         moves = [
             np.full(
                 len(found),

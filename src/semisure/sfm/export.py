@@ -90,6 +90,20 @@ def export(
     colmap    ``database.db`` with cameras, keypoints, matches, geometries
     csv       ``pairs.csv``, a row a pair, and ``matches.csv``, a row a match
     ========  ==================================================================
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from semisure.io.store import Manifest, Store
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> store = Store.made(folder / "store", Manifest(recipe={}))
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=200)
+    >>> pair = PairRecord(image0="a", image1="b", state="matched", matches=matches)
+    >>> store.write("first", [pair])
+    >>> made = export(store.name, "hloc", folder)
+    >>> [file.name for file in made.files], made.images, made.pairs
+    (['features.h5', 'matches.h5', 'pairs.txt'], 2, 1)
     """
     settings, output = settings or ExportSettings(), Path(output)
     store = source_of(address, settings.pairs, settings.calibration)
