@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +21,17 @@ import numpy as np
 from semisure.io.files import calibration_document
 from semisure.io.store import Manifest, Store
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
-from semisure.types import Matrix3
+from semisure.types import Matches, Matrix3
 from semisure.types.pair_records import ImageRecord, Names, PairRecord
 
 PARTNERS, MATCHES, A_SHARD, SIZE = 100, 100, 64, (640, 480)
+VIEWS = 32  # that images are taken from, so that the store is made quickly
 ARMS = (("hloc", "tracks"), ("hloc", "mean"), ("colmap", "mean"))
 
 
 def view(k: int) -> Matrix3:
-    """From the plane to image `k`: turned and shifted a little."""
-    rng = np.random.default_rng(k)
+    """From the plane to image `k`: turned and shifted a little, one of few ways."""
+    rng = np.random.default_rng(k % VIEWS)
     angle, (x, y) = rng.uniform(-0.2, 0.2), rng.uniform(-40, 40, 2)
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, x], [s, c, y], [0, 0, 1]])
@@ -39,9 +41,14 @@ def name(k: int) -> str:
     return f"{k:06d}.jpg"
 
 
-def record(i: int, j: int) -> PairRecord:
+@cache
+def matched(i: int, j: int) -> tuple[Matrix3, Matches]:
     H_01 = view(j) @ np.linalg.inv(view(i))
-    matches, _ = SyntheticMatcher().match(H_01, count=MATCHES, seed=i * 100_003 + j)
+    return H_01, SyntheticMatcher().match(H_01, count=MATCHES, seed=VIEWS * i + j)[0]
+
+
+def record(i: int, j: int) -> PairRecord:
+    H_01, matches = matched(i % VIEWS, j % VIEWS)
     return PairRecord(
         image0=name(i),
         image1=name(j),
