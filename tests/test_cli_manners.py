@@ -160,7 +160,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("semisure ma", ["match", "matchers"]),
+        ("semisure ma", ["match", "match-pairs", "matchers"]),
         ("semisure match --matcher xf", ["xfeat-star"]),
         ("semisure calibrate --matcher loftr-", ["loftr-indoor", "loftr-indoor-new"]),
         ("semisure match a.jpg b.jpg -e m", ["magsac++"]),

@@ -63,7 +63,8 @@ class RayEngine:
         Where the caller stops asking, unfinished tasks are cancelled.
         """
         task = self._task()
-        code = self._ray.put(pickle.dumps(function))
+        # Functions of a script go by value: workers cannot import it.
+        code = self._ray.put(self._ray.cloudpickle.dumps(function))
         left: Attempts[Item] = Attempts(batches)
         running: dict[Any, Attempt[Item]] = {}
         try:

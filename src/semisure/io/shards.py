@@ -26,7 +26,7 @@ from semisure.types.pair_records import (
     PairSummary,
 )
 
-PAIRS_A_GROUP = 16  # read together
+PAIRS_A_GROUP = 64  # read together: some megabytes
 MAX_GROUP_BYTES = 1 << 30
 _LEVEL = 3  # of zstd
 _TEXTS = ("image0", "image1", "digest0", "digest1", "state", "kind")
