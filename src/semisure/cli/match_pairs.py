@@ -108,7 +108,11 @@ def match_pairs(
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
     shard: engine_options.Shard = None,
     pairs_per_shard: Annotated[
-        int, typer.Option(help="Pairs that a worker takes at a time.", metavar="N")
+        int,
+        typer.Option(
+            help="Pairs that a worker takes at a time; fewer for slow matchers.",
+            metavar="N",
+        ),
     ] = 64,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try pairs again that failed before.")

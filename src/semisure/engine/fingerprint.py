@@ -30,7 +30,11 @@ def fingerprint() -> Fingerprint:
     }
 
 
-def check_same(driver: Fingerprint, where: str) -> None:
+ELSEWHERE = "Install the same on all machines"
+MEANWHILE = "It was changed meanwhile; start the command again"
+
+
+def check_same(driver: Fingerprint, where: str, advice: str = ELSEWHERE) -> None:
     """Raise unless this process would give the same answers as the driver.
 
     >>> check_same(fingerprint(), "this worker")
@@ -43,8 +47,8 @@ def check_same(driver: Fingerprint, where: str) -> None:
         if driver.get(name) != mine.get(name):
             raise InputError(
                 f"{where} has {name} {mine.get(name, 'not installed')}, but the driver "
-                f"has {driver.get(name, 'none')}. Install the same on all machines: "
-                "otherwise answers would depend on who computed them."
+                f"has {driver.get(name, 'none')}. {advice}: otherwise answers would "
+                "depend on who computed them."
             )
 
 

@@ -18,7 +18,12 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
 from semisure.engine.attempts import Attempt, Attempts, Lost
-from semisure.engine.fingerprint import Fingerprint, check_same, fingerprint
+from semisure.engine.fingerprint import (
+    MEANWHILE,
+    Fingerprint,
+    check_same,
+    fingerprint,
+)
 from semisure.engine.protocol import Answer, Item, checked_answers
 from semisure.engine.settings import EngineSettings
 from semisure.engine.threads import ONE_THREAD, environment, one_thread
@@ -214,7 +219,7 @@ def _work(pipe: Connection, driver: Fingerprint) -> None:
         while True:
             code, items = pipe.recv()
             try:
-                check_same(driver, "A new worker process")
+                check_same(driver, "A new worker process", MEANWHILE)
                 if code is not None:
                     function = pickle.loads(code)  # noqa: S301, by our own parent
                 assert function is not None

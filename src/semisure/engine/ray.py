@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -194,7 +195,7 @@ _functions: dict[int, Callable[[Any], Any]] = {}  # the last one of this process
 
 def run_batch(code: bytes, items: Any, driver: Fingerprint) -> Any:
     """The answers of one batch, in a worker of the cluster."""
-    check_same(driver, f"The node {os.uname().nodename}")
+    check_same(driver, f"The node {platform.node()}")
     key = hash(code)
     if key not in _functions:
         one_thread()

@@ -51,6 +51,10 @@ class Manifest:
     `recipe` decides the answers and is plain JSON: pairs made by another one go into
     another store. `images` is the folder of images at the time, for those who need
     more than their names.
+
+    >>> one, other = (Manifest(recipe={"threshold_px": px}) for px in (3.0, 1.0))
+    >>> one.key == other.key
+    False
     """
 
     recipe: Mapping[str, Any]
