@@ -69,9 +69,8 @@ class ExportSettings:
     cameras: Mapping[str, Camera] | None = None
     images: Path | None = None  # folder, for EXIF; by default the store's
     shared_camera: bool = False
-    # Of a file of matches in place of a store, which knows both:
-    pairs: Path | None = None
-    calibration: Calibration | None = None
+    pairs: Path | None = None  # of a file of matches in place of a store
+    calibration: Calibration | None = None  # by default the store's own
 
 
 def export(
@@ -121,7 +120,7 @@ def aggregate_store(
     """Keypoints of a store's images and the matches between them."""
     return Aggregator(
         store.records,
-        store.manifest.calibration,
+        settings.calibration or store.manifest.calibration,
         settings.aggregation,
         _reference(settings.reference),
         tick,
