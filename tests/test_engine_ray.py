@@ -53,8 +53,10 @@ def test_a_killed_worker_costs_nothing_but_time(
     cluster, photos, by_processes, tmp_path
 ) -> None:
     run = start(photos, tmp_path, *on(cluster))
-    wait_until(lambda: len(shards(tmp_path)) >= 2 and cluster.workers())
-    kill(cluster.workers()[0])
+    busy: list[int] = []
+    wait_until(lambda: len(shards(tmp_path)) >= 2)
+    wait_until(lambda: busy.extend(cluster.workers()) or busy)
+    kill(busy[0])
     told = finished(run)
     assert (told["sound"], told["failures"]) == (PAIRS, [])
     assert shards(tmp_path) == by_processes

@@ -371,6 +371,10 @@ def test_a_store_gets_the_matches_it_lacks(tmp_path: Path) -> None:
         source = stored(world.match, tmp_path / "store")
         localize(*arguments, source, EXAMPLE_CALIBRATION, tmp_path / str(k), one)
     assert world.calls == 3  # the second run read them
+    again = stored(world.match, tmp_path / "store")
+    localize(*arguments, again, EXAMPLE_CALIBRATION, tmp_path / "again")
+    poses = [(tmp_path / k / "poses.txt").read_text() for k in ("0", "again")]
+    assert poses[0] == poses[1]  # matched or read, to the last digit
     kept = Store.at(tmp_path / "store")
     assert len(kept.shards()) == 1
     assert {record.image1 for record in kept.records()} == set(NAMES)

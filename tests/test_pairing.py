@@ -25,6 +25,7 @@ from semisure.pairing.lists import image_names, sequential_pairs, unique_pairs
 from semisure.pairing.plan import Part
 from semisure.pairing.settings import CameraSettings
 from semisure.pairing.video import write_frames
+from semisure.pipeline import refit_matches
 
 HERE = EngineSettings(workers=0)
 PAIRS = [("a.png", "b.png"), ("a.png", "c.png"), ("b.png", "c.png"), ("a.png", "x.png")]
@@ -91,6 +92,15 @@ def test_each_pair_is_sound_unrelated_or_failed_with_a_reason(photos, tmp_path) 
     assert store.images()["a.png"].size == (208, 160)
     assert store.manifest.images == str(photos)
     assert store.manifest.calibration.matcher == "daisy"
+
+
+def test_a_refit_of_stored_matches_gives_the_stored_model(photos, tmp_path) -> None:
+    match_pairs(photos, PAIRS[:1], tmp_path / "s", engine=HERE)
+    store = Store.at(tmp_path / "s")
+    (record,) = store.records()
+    result = refit_matches(record.matches, store.manifest.calibration)
+    assert np.array_equal(result.refit.model, record.model)
+    assert np.array_equal(result.refit.weight.astype(np.float32), record.weight)
 
 
 def test_a_second_run_does_nothing(photos, tmp_path) -> None:

@@ -35,7 +35,7 @@ Address = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        help="Number of processes; default: of processors, at most 8 with local.",
+        help="Number of processes; default: one a processor, at most 8 (ray: all).",
         metavar="N",
     ),
 ]

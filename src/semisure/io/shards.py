@@ -49,6 +49,22 @@ _SMALLEST = float(np.finfo(np.float32).tiny)  # a confidence must not become 0
 Row = Mapping[str, Any]
 
 
+def as_stored(matches: Matches) -> Matches:
+    """The matches as they come back from a file: what is computed from both is alike.
+
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=9)
+    >>> once = as_stored(matches)
+    >>> 0 < np.abs(once.target - matches.target).max() < 1e-4
+    np.True_
+    """
+    row: dict[str, Any] = {}
+    for name in _CUES:
+        row |= _split(name, getattr(matches, name))
+    sizes = (*matches.source_size, *matches.target_size)
+    return _matches(row | dict(zip(_SIZES, sizes, strict=True)))
+
+
 def parquet_of(records: Sequence[PairRecord]) -> bytes:
     """The file that holds these pairs, in their order."""
     pa, _ = _pyarrow()

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from semisure.errors import FileError, InputError
 from semisure.io.images import Image, read_image
+from semisure.io.shards import as_stored
 from semisure.io.store import Manifest, Store
 from semisure.maps import hloc
 from semisure.matchers import identity
@@ -140,7 +141,7 @@ class KeptMatches:
     def __call__(self, query: str, mapped: str) -> Matches:
         matches = self.stored.find(query, mapped)
         if matches is None:
-            matches = self.source(query, mapped)
+            matches = as_stored(self.source(query, mapped))
             self._new.append(
                 PairRecord(
                     image0=query,

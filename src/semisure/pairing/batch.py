@@ -11,6 +11,7 @@ from typing import Any
 from semisure.errors import InputError, SemisureError, in_short
 from semisure.io.images import Image, read_image
 from semisure.io.places import place_of
+from semisure.io.shards import as_stored
 from semisure.io.store import Manifest, Store
 from semisure.matchers import fingerprint
 from semisure.matchers.named import NamedMatcher
@@ -95,13 +96,17 @@ class MatchBatch:
         settings = self.settings
         if settings.model == "none":
             return record_of_matches(item, matcher(image0, image1))
+
+        def stored_matches(image0: Image, image1: Image) -> Matches:
+            return as_stored(matcher(image0, image1))
+
         sizes = _size(image0), _size(image1)
         cameras = settings.intrinsics.cameras(files, sizes) or (None, None)
         without = settings.model == "essential" and cameras[0] is None
         result = match_pair(
             image0,
             image1,
-            matcher,
+            stored_matches,  # so that a refit of the store's matches gives this model
             self.calibration,
             model="fundamental" if without else settings.model,
             estimator=settings.estimator,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -209,7 +210,8 @@ class _Run:
 
 def _keep_run(outcome: PairsOutcome) -> None:
     """Times beside the answers, not inside: shards stay byte for byte the same."""
-    name = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
+    began = time.gmtime(time.time() - outcome.seconds)
+    name = f"{time.strftime('%Y%m%dT%H%M%SZ', began)}-{secrets.token_hex(4)}"
     document = {
         "host": platform.node(),
         "pairs": outcome.asked,
