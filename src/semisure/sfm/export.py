@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from semisure.geometry.camera import Camera
-from semisure.io.atomic import appearing_whole, write_atomically
+from semisure.io.atomic import write_atomically
 from semisure.maps.colmap import read_model
 from semisure.maps.keypoints import Keypoints
 from semisure.sfm.aggregation import (
@@ -30,6 +28,7 @@ from semisure.sfm.hloc_files import (
     write_keypoint_matches,
 )
 from semisure.sfm.pair_sources import PairSource, source_of
+from semisure.sfm.tables import write_matches, write_pairs
 from semisure.types import Calibration, Points, Tick, silent
 from semisure.types.pair_records import PairRecord
 
@@ -194,68 +193,19 @@ def _count(aggregated: Aggregated) -> int:
     return sum(len(found) for found in aggregated.keypoints.values())
 
 
-# ---- CSV -----------------------------------------------------------------------------
-
-_PAIR_COLUMNS = (
-    *("image0", "image1", "state", "matches", "probability", "kind"),
-    *(f"m{row}{column}" for row in range(3) for column in range(4)),
-    "reasons",
-)
-_MATCH_COLUMNS = (
-    *("image0", "image1", "x0", "y0", "x1", "y1", "confidence"),
-    *("weight", "expected_px"),
-)
-
-
 def _to_csv(store: PairSource, output: Path, tick: Tick) -> Exported:
     pairs, matches = output / f"{PAIRS}.csv", output / "matches.csv"
-    images: set[str] = set()
-    count = 0
-    with appearing_whole(pairs) as part, part.open("w", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(_PAIR_COLUMNS)
-        for summary in store.summaries():
-            images.update(summary.names)
-            count += 1
-            model = ["" for _ in range(12)]
-            if summary.model is not None:
-                for (row, column), value in np.ndenumerate(summary.model):
-                    model[4 * row + column] = f"{value:.17g}"
-            table.writerow(
-                [
-                    *summary.names,
-                    summary.state,
-                    summary.match_count,
-                    f"{summary.probability:.6g}",
-                    summary.kind or "",
-                    *model,
-                    " ".join(summary.reasons),
-                ]
-            )
-    with appearing_whole(matches) as part, part.open("w", encoding="utf-8") as file:
-        file.write(",".join(_MATCH_COLUMNS) + "\n")
+    listed = [pair.names for pair in store.summaries()]
+    write_pairs(pairs, store.summaries())
+
+    def ticking() -> Iterator[PairRecord]:
         for done, record in enumerate(store.records(), start=1):
-            file.write(_match_rows(record))
-            tick(done, max(count, done))
-    return Exported(files=(pairs, matches), images=len(images), pairs=count)
+            yield record
+            tick(done, max(len(listed), done))
 
-
-def _match_rows(record: PairRecord) -> str:
-    assert record.matches is not None
-    raw = record.matches
-    unknown = np.full(len(raw), np.nan)
-    numbers = np.column_stack(
-        [
-            raw.source,
-            raw.target,
-            raw.confidence,
-            unknown if record.weight is None else record.weight,
-            unknown if record.expected_px is None else record.expected_px,
-        ]
+    write_matches(matches, ticking())
+    return Exported(
+        files=(pairs, matches),
+        images=len({name for names in listed for name in names}),
+        pairs=len(listed),
     )
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    for row in numbers:
-        cells = ("" if np.isnan(value) else f"{value:.6g}" for value in row)
-        table.writerow([*record.names, *cells])
-    return text.getvalue()
