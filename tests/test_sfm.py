@@ -256,7 +256,7 @@ def test_the_ball_is_reconstructed(store, tmp_path, mapper, kept):
         pytest.skip("this pycolmap has no global mapper")
     result = run(
         *("reconstruct", store.name, "-o", tmp_path, "--workers", "1", "--json"),
-        *("--cameras", cameras_file(tmp_path), "--shared-camera", "--covariances"),
+        *("--cameras", cameras_file(tmp_path), "--shared-camera"),
         *("--mapper", mapper, "--max-keypoints", 500, *([kept] if kept else [])),
     )
     assert result.exit_code == 0, result.output

@@ -38,10 +38,9 @@ def reconstruct(
     covariances: Annotated[
         bool,
         typer.Option(
-            "--covariances",
             help="Adjust the model once more, each keypoint by its own covariance.",
         ),
-    ] = False,
+    ] = True,
     images: sfm_options.Images = None,
     cameras: sfm_options.Cameras = None,
     shared_camera: sfm_options.SharedCamera = False,

@@ -39,7 +39,7 @@ def adjust(
     covariances: Mapping[int, FloatArray],
     *,
     refine_cameras: bool = True,
-    max_iterations: int = 100,
+    max_iterations: int = 50,
 ) -> Adjusted:
     """Adjust a pycolmap Reconstruction in place.
 

@@ -13,6 +13,7 @@ from semisure.io.store import Store
 from semisure.sfm.adjustment import Adjusted, adjust
 from semisure.sfm.database import read_covariances
 from semisure.sfm.export import DATABASE, ExportSettings, aggregate_store, to_colmap
+from semisure.sfm.library import pyceres
 from semisure.sfm.mapping import MappingSettings, map_database
 from semisure.types import Tick, silent
 
@@ -25,7 +26,7 @@ class ReconstructionSettings:
 
     export: ExportSettings = field(default_factory=ExportSettings)
     mapping: MappingSettings = field(default_factory=MappingSettings)
-    covariances: bool = False
+    covariances: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ def reconstruct(
     reprojection error 0.70 px: sfm/model'
     """
     settings, output = settings or ReconstructionSettings(), Path(output)
+    if settings.covariances:
+        pyceres()  # raises now, not after hours
     store = Store.at(address)
     database = output / DATABASE
     aggregated = aggregate_store(store, settings.export, begin("Making keypoints"))
