@@ -79,7 +79,7 @@ def test_each_pair_is_sound_unrelated_or_failed_with_a_reason(photos, tmp_path) 
     outcome = match_pairs(photos, PAIRS, tmp_path / "store", engine=HERE)
     assert outcome.states == {"sound": 1, "unrelated": 2, "failed": 1}
     ((reason, names),) = outcome.failed.items()
-    assert reason == f"There is no image {photos / 'x.png'}."
+    assert reason == "There is no image x.png."
     assert names == [("a.png", "x.png")]
     store = Store.at(tmp_path / "store")
     record = store.record("a.png", "b.png")
@@ -92,6 +92,19 @@ def test_each_pair_is_sound_unrelated_or_failed_with_a_reason(photos, tmp_path) 
     assert store.images()["a.png"].size == (208, 160)
     assert store.manifest.images == str(photos)
     assert store.manifest.calibration.matcher == "daisy"
+
+
+def test_a_damaged_image_fails_with_the_same_words_in_any_folder(
+    photos, tmp_path
+) -> None:
+    (photos / "x.png").write_bytes((photos / "a.png").read_bytes()[:500])
+    stores = []
+    for folder in (photos, shutil.copytree(photos, tmp_path / "elsewhere")):
+        stores.append(tmp_path / f"{folder.name} store")
+        match_pairs(folder, PAIRS[-1:], stores[-1], engine=HERE)
+    (pair,) = Store.at(stores[0]).summaries()
+    assert pair.reasons == ("x.png is truncated: its end is missing. Copy it again.",)
+    assert files_of(stores[0]) == files_of(stores[1])
 
 
 def test_a_refit_of_stored_matches_gives_the_stored_model(photos, tmp_path) -> None:
@@ -354,7 +367,7 @@ def test_the_command_prints_what_failed_and_why(photos, tmp_path) -> None:
     code, text, _ = command(*asked, "--workers", 0)
     assert code == 3
     assert text.startswith("3 pairs: 2 failed, 1 sound. 3 matched now in ")
-    assert f"2 × There is no image {photos / 'x.png'}. First: a.png x.png" in text
+    assert "2 × There is no image x.png. First: a.png x.png" in text
     code, text, _ = command(*asked, "--workers", 0, "--json")
     document = json.loads(text)
     assert (document["pairs"], document["already_there"], document["sound"]) == (
@@ -380,7 +393,7 @@ def test_the_command_pairs_frames_of_a_video(tmp_path: Path) -> None:
         (["--exhaustive", "--sequential", "2"], "give one of --pairs"),
         (["--exhaustive", "--model", "essential"], "needs intrinsics"),
         (["--exhaustive", "--shard", "5/4"], "K from 1 to N"),
-        (["--exhaustive", "--engine", "slurm"], "engine must be one of"),
+        (["--exhaustive", "--engine", "slurm"], "is not local or ray"),
         (["--exhaustive", "--address", "auto"], "for the engine ray"),
         (["--exhaustive", "--pairs-per-shard", "0"], "at least 1 pair"),
     ],

@@ -9,6 +9,7 @@ from semisure.cli import (
     calibrate,
     demo,
     export,
+    fetch,
     fit_law,
     localize,
     match,
@@ -27,6 +28,7 @@ __all__ = [
     "calibrate",
     "demo",
     "export",
+    "fetch",
     "fit_law",
     "localize",
     "main",
@@ -60,4 +62,9 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        at = "" if error.filename is None else f"{error.filename}: "
+        print(f"semisure: {at}{reason}.", file=sys.stderr)  # noqa: T201
         sys.exit(1)

@@ -6,23 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semisure.cli import choices
+
 if TYPE_CHECKING:
     from semisure.engine import EngineSettings
 
 
-def _engines(incomplete: str) -> list[str]:
-    from semisure.cli.options import starting_with
-    from semisure.engine import ENGINES
-
-    return starting_with(incomplete, ENGINES)
-
-
 EngineName = Annotated[
     str,
-    typer.Option(
-        "--engine",
-        help="Who works: local, processes of this machine, or ray, a cluster.",
-        autocompletion=_engines,
+    choices.one_of(
+        choices.ENGINES, "Who works, processes of this machine or a cluster", "--engine"
     ),
 ]
 Address = Annotated[
@@ -48,7 +41,10 @@ WorkersOrNone = Annotated[
     ),
 ]
 GpusPerWorker = Annotated[
-    float, typer.Option(help="Share of a GPU for each process, such as 0.25.")
+    float,
+    typer.Option(
+        help="Share of a GPU for each process, such as 0.25.", metavar="SHARE"
+    ),
 ]
 MaxFailures = Annotated[
     int | None,

@@ -7,15 +7,9 @@ from typing import Annotated
 
 import typer
 
-from semisure.cli import options, sfm_options
+from semisure.cli import choices, options, sfm_options
 from semisure.cli.app import app
 from semisure.cli.progress import stages
-
-
-def _formats(incomplete: str) -> list[str]:
-    from semisure.sfm.export import FORMATS
-
-    return options.starting_with(incomplete, FORMATS)
 
 
 @app.command(
@@ -27,10 +21,10 @@ def export(
     store: sfm_options.StorePlace,
     to: Annotated[
         str,
-        typer.Option(
-            help="hloc (features.h5, matches.h5, pairs.txt), colmap (database.db) or "
-            "csv (pairs.csv, matches.csv).",
-            autocompletion=_formats,
+        choices.one_of(
+            choices.FORMATS,
+            "Whose files: features.h5, matches.h5 and pairs.txt, a database.db, or "
+            "pairs.csv and matches.csv",
         ),
     ],
     output: sfm_options.OutputFolder,

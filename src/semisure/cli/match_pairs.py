@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli import engine_options, options
+from semisure.cli import choices, engine_options, options
 from semisure.cli import intrinsics as given
 from semisure.cli.app import app
 from semisure.cli.progress import stages
@@ -42,7 +42,12 @@ def match_pairs(
     ],
     output: Annotated[
         str,
-        typer.Option("-o", "--output", help="The store: a folder or fsspec address."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="The store: a folder or fsspec address.",
+            metavar="STORE",
+        ),
     ],
     pairs: Annotated[
         Path | None,
@@ -75,14 +80,16 @@ def match_pairs(
     ] = 5,
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
+    photos: options.Photos = None,
+    no_calibrate: options.NoCalibrate = False,
     force: options.Force = False,
     model_error: options.ModelError = None,
     model: Annotated[
         str,
-        typer.Option(
+        choices.one_of(
+            choices.GEOMETRIES,
+            "Model of each pair; with auto the matches decide, none keeps matches only",
             "--model",
-            help="auto (the matches decide), homography, fundamental, essential, or "
-            "none: matches only.",
         ),
     ] = "auto",
     intrinsics: Annotated[
@@ -128,6 +135,7 @@ def match_pairs(
     Run the command again to continue where it stopped. Pairs that cannot be matched are
     listed with the reason at the end. Exit code 3: some pairs failed.
     """
+    from semisure.matchers.named import NamedMatcher
     from semisure.pairing import PairSettings
     from semisure.pairing import match_pairs as run
     from semisure.pairing.plan import Part
@@ -147,13 +155,9 @@ def match_pairs(
         seed=seed,
         intrinsics=_cameras(intrinsics, fov, focal_from_exif),
     )
-    law = options.calibration_of(
-        calibration or matcher,
-        matcher,
-        force=force,
-        model_error=model_error,
-        quiet=quiet,
-    )
+    law = None
+    if calibration is not None:  # looked at before weights are fetched
+        law = options.calibration_of(calibration, matcher, force=force, quiet=quiet)
     who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     part = None if shard is None else Part.parsed(shard)
     ways = pairs is not None, exhaustive, sequential is not None, similar is not None
@@ -161,7 +165,12 @@ def match_pairs(
         raise typer.BadParameter(
             "give one of --pairs, --exhaustive, --sequential, --similar"
         )
+    named = NamedMatcher(matcher, max_side, device, weights)
     with stages(quiet or as_json, lines=not quiet) as begin:
+        if law is None:
+            law = options.own_calibration(
+                named.loaded(), photos, not no_calibrate, quiet, begin
+            )
         if video is not None:
             from semisure.pairing.video import write_frames
 
@@ -174,7 +183,7 @@ def match_pairs(
             listed,
             output,
             settings,
-            calibration=law,
+            calibration=options.with_model_error(law, model_error),
             engine=who,
             pairs_a_shard=pairs_per_shard,
             part=part,

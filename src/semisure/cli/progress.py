@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from semisure.types import Tick
+    from semisure.types.progress import Begin
 
 LINE_S = 60.0  # between two lines where there is no terminal
 
 
 @contextmanager
-def stages(
-    quiet: bool = False, *, lines: bool = False
-) -> Iterator[Callable[[str], Tick]]:
+def stages(quiet: bool = False, *, lines: bool = False) -> Iterator[Begin]:
     """A bar for each stage of a long command, with the time that is left.
 
     Calling the result with a stage's name begins it and returns its tick, to be called

@@ -8,31 +8,26 @@ from typing import Annotated
 
 import typer
 
-from semisure.cli import options, sfm_options
+from semisure.cli import choices, options, sfm_options
 from semisure.cli.app import app
 from semisure.cli.progress import stages
 
 NOT_ALL = 3  # exit code
 
 
-def _mappers(incomplete: str) -> list[str]:
-    from semisure.sfm.mapping import MAPPERS
-
-    return options.starting_with(incomplete, MAPPERS)
-
-
 @app.command(
-    epilog="Example: `semisure match-pairs photos --similar 20 -o store`, then "
-    "`semisure reconstruct store -o sfm`; open sfm/model in COLMAP's viewer"
+    epilog="Example: `semisure reconstruct store -o sfm`, of what `match-pairs` made; "
+    "frames of a video: `semisure reconstruct store --shared-camera -o sfm`; open "
+    "sfm/model in COLMAP's viewer"
 )
 def reconstruct(
     store: sfm_options.StorePlace,
     output: sfm_options.OutputFolder,
     mapper: Annotated[
         str,
-        typer.Option(
-            help="incremental, or global, which is faster with many images.",
-            autocompletion=_mappers,
+        choices.one_of(
+            choices.MAPPERS,
+            "pycolmap's mapper; the global one is faster with many images",
         ),
     ] = "incremental",
     covariances: Annotated[

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semisure.cli import choices
+
 if TYPE_CHECKING:
     from semisure.sfm.export import ExportSettings
-
-
-def _placements(incomplete: str) -> list[str]:
-    from semisure.cli.options import starting_with
-    from semisure.sfm.aggregation import PLACEMENTS
-
-    return starting_with(incomplete, PLACEMENTS)
 
 
 StorePlace = Annotated[
@@ -48,14 +43,15 @@ Cell = Annotated[
         help="At most one keypoint in a square of this side; default: half the window "
         "of the matcher's fine stage, some 4 px of an image as it was matched.",
         metavar="PX",
+        callback=choices.positive,
     ),
 ]
 Placement = Annotated[
     str,
-    typer.Option(
-        help="tracks: keypoints are moved until all matches agree; mean: they stay at "
-        "the mean of the points near them, which needs less memory.",
-        autocompletion=_placements,
+    choices.one_of(
+        choices.PLACEMENTS,
+        "Keypoints are moved until all matches of a track agree, or stay at the mean "
+        "of the points near them, which needs less memory",
     ),
 ]
 MaxKeypoints = Annotated[

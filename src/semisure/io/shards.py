@@ -16,8 +16,8 @@ from typing import IO, Any
 import numpy as np
 
 from semisure.errors import FileError, InputError, MissingExtraError, in_short
-from semisure.io.files import CSV_COLUMNS
 from semisure.types import Array, FloatArray, Matches, as_choice
+from semisure.types.matches import COLUMN_NAMES
 from semisure.types.pair_records import (
     MODEL_KINDS,
     PAIR_STATES,
@@ -37,7 +37,7 @@ _CUES = (
     *("side", "fine_window", "cell"),
 )
 _JUDGED = ("weight", "expected_px", "fine_scale")
-_COLUMNS = {**CSV_COLUMNS, "fine_scale": ("fine_scale_x", "fine_scale_y")}
+_COLUMNS = {**COLUMN_NAMES, "fine_scale": ("fine_scale_x", "fine_scale_y")}
 _LEAF = ".list.element"
 # Columns in which hardly a number comes twice: their bytes are stored by significance,
 # so that the first two of each number compress.

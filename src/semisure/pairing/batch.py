@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from semisure.errors import InputError, SemisureError, in_short
+from semisure.errors import FileError, InputError, SemisureError, in_short
 from semisure.io.images import Image, read_image
 from semisure.io.places import place_of
 from semisure.io.shards import as_stored
@@ -83,7 +84,8 @@ class MatchBatch:
         try:
             return self._matched(item, matcher)
         except SemisureError as error:
-            return failed_record(item, str(error))
+            # Without the folder: the same reason wherever the images lie.
+            return failed_record(item, str(error).replace(f"{self.folder}{os.sep}", ""))
         except MemoryError:
             return failed_record(item, "There is not enough memory for this pair.")
         except Exception as error:  # noqa: BLE001, a night's work is not lost for one
@@ -92,6 +94,9 @@ class MatchBatch:
 
     def _matched(self, item: PairItem, matcher: Matcher) -> PairRecord:
         files = Path(self.folder, item.image0), Path(self.folder, item.image1)
+        for file, name in zip(files, item.names, strict=True):
+            if not file.is_file():
+                raise FileError(f"There is no image {name}.")
         image0, image1 = _read(files[0], item.digest0), _read(files[1], item.digest1)
         settings = self.settings
         if settings.model == "none":

@@ -107,7 +107,7 @@ def match_pairs(
     ...     photos, [("a.png", "b.png"), ("a.png", "c.png")], photos / "store",
     ...     engine=here)
     >>> outcome.states["sound"], outcome.failed
-    (1, {'There is no image ...c.png.': [('a.png', 'c.png')]})
+    (1, {'There is no image c.png.': [('a.png', 'c.png')]})
     """
     settings, folder = settings or PairSettings(), Path(folder)
     if not folder.is_dir():

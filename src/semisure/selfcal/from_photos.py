@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from semisure.calibration import FitReport, fit, observe
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry.homography import true_residual
-from semisure.io.images import read_image, reduced
+from semisure.io.images import find_images, read_image, reduced
 from semisure.io.sources import digest
+from semisure.matchers import load_matcher, name_of
 from semisure.selfcal.held_out import Trust, trial, tried
 from semisure.selfcal.kept_pairs import HERE, kept_pairs
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
@@ -63,17 +65,18 @@ class SelfCalibration:
 
 
 def self_calibrate(
-    matcher: Matcher,
-    photos: Sequence[Path],
+    matcher: Matcher | str,
+    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
     settings: SelfCalSettings | None = None,
     *,
-    name: str = "unknown",
+    name: str | None = None,
     cache: Path | None = None,
     engine: Engine = HERE,
     begin: Begin = quietly,
 ) -> SelfCalibration:
     """Fit the error law of `matcher` on random views of `photos`.
 
+    The matcher may be a name of ours; the photos are files, or a folder of them.
     With a `cache` folder, finished pairs are kept there: an interrupted run continues
     where it stopped. A callable of your own must then have an attribute
     ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
@@ -95,8 +98,12 @@ def self_calibrate(
     ('daisy', 1)
     """
     settings = settings or SelfCalSettings()
+    if isinstance(matcher, str):
+        matcher = load_matcher(matcher)
+    name = name or name_of(matcher) or "unknown"
+    files = photo_files(photos)
     views = match_views(
-        matcher, photos, settings, cache=cache, engine=engine, begin=begin
+        matcher, files, settings, cache=cache, engine=engine, begin=begin
     )
     begin("Fitting")
     calibration, report = law_of_views(views, matcher, settings, name)
@@ -107,6 +114,15 @@ def self_calibrate(
         trust=trust,
         skipped=views.skipped,
     )
+
+
+def photo_files(
+    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
+) -> list[Path]:
+    """The images in a folder, or the files that were named."""
+    if isinstance(photos, str | PathLike):
+        return find_images(Path(photos))
+    return [Path(photo) for photo in photos]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
