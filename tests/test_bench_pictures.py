@@ -254,7 +254,7 @@ def test_the_papers_palette_is_green_to_red_with_grey_below() -> None:
         image0=image,
         image1=image,
         matches=matches,
-        expected=np.array([0.3, 30.0, 5.0]),
+        expected=np.array([0.15, 30.0, 5.0]),  # px, in 640 of them
         palette="paper",
         grey=np.array([False, False, True]),
     )

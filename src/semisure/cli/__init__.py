@@ -51,9 +51,8 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
             print(  # noqa: T201
-                "semisure: interrupted; files already written are whole; run "
-                "calibrate, bench, localize or match-pairs again to continue where it "
-                "stopped.",
+                "semisure: interrupted; files already written are whole; long commands "
+                "continue where they stopped when they are run again.",
                 file=sys.stderr,
             )
         raise

@@ -28,6 +28,11 @@ IMAGE_SUFFIXES = frozenset(
 )
 # What the first box of an iPhone's photo says of itself.
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
+_HEIC_REMEDY = (
+    "which OpenCV does not read. Convert it: `heif-convert a.heic a.jpg`, on a Mac "
+    "`sips -s format jpeg a.heic --out a.jpg`; iPhones take JPEG by Settings, Camera, "
+    "Formats, Most Compatible."
+)
 MAX_PIXELS = 200_000_000  # 0.6 GB as RGB; with 16 bits a quarter of it
 MAX_BYTES = 400_000_000  # of a file
 _HEADER = 1 << 20  # bytes that nearly always hold the size
@@ -119,11 +124,7 @@ def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
 def _check_header(data: bytes, name: str) -> None:
     """Raise unless the header states a size that can be decoded."""
     if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
-        raise FileError(
-            f"{name} is a HEIC photo, which OpenCV does not read. Convert it: "
-            "`heif-convert a.heic a.jpg`, on a Mac `sips -s format jpeg a.heic --out "
-            "a.jpg`; iPhones take JPEG by Settings, Camera, Formats, Most Compatible."
-        )
+        raise FileError(f"{name} is a HEIC photo, {_HEIC_REMEDY}")
     size = image_size(data)
     if size is None:
         raise _unknown(name)
@@ -186,12 +187,13 @@ def find_images(folder: str | Path) -> list[Path]:
     folder = Path(folder)
     if not folder.is_dir():
         raise FileError(f"There is no folder {folder}.")
-    return sorted(
-        Path(root, name)
-        for root, _, names in os.walk(folder)
-        for name in names
-        if Path(name).suffix.lower() in IMAGE_SUFFIXES
-    )
+    files = [Path(root, name) for root, _, names in os.walk(folder) for name in names]
+    images = [file for file in files if file.suffix.lower() in IMAGE_SUFFIXES]
+    if not images:
+        for file in files:
+            if file.suffix.lower() in (".heic", ".heif"):
+                raise FileError(f"{file} is a HEIC photo, {_HEIC_REMEDY}")
+    return sorted(images)
 
 
 def write_png(path: str | Path, image: Image) -> None:
