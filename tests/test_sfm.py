@@ -290,8 +290,10 @@ def turned(pose, reference, name):
 
 
 def test_tables_have_all_pairs_and_all_matches(store, pairs, tmp_path):
-    result = run("export", store.name, "--to", "csv", "-o", tmp_path)
+    result = run("export", store.name, "--to", "csv", "--json", "-o", tmp_path)
     assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["images"], told["pairs"]) == (len(CAMERAS), len(pairs) + 1)
     rows = (tmp_path / "pairs.csv").read_text().splitlines()
     assert rows[0].startswith("image0,image1,state,matches,probability,kind,m00")
     assert len(rows) == 1 + len(pairs) + 1

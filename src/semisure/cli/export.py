@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -50,6 +52,7 @@ def export(
     cell: sfm_options.Cell = None,
     placement: sfm_options.Placement = "tracks",
     max_keypoints: sfm_options.MaxKeypoints = None,
+    as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a store of matched pairs as files that hloc, COLMAP or anyone can read.
@@ -76,8 +79,11 @@ def export(
         pairs=pairs,
         calibration=calibration,
     )
-    with stages(quiet) as begin:
+    with stages(quiet or as_json) as begin:
         tick = begin("Reading pairs")
         made = run(store, as_choice("to", to, FORMATS), output, settings, tick)
-    if not quiet:
+    if as_json:
+        files = [str(file) for file in made.files]
+        typer.echo(json.dumps({**asdict(made), "files": files}, indent=2))
+    elif not quiet:
         typer.echo(made.summary())
