@@ -64,8 +64,12 @@ def test_match_then_file_then_refit_gives_the_same_homography(
     )
     assert done.exit_code in (0, 3), done.output  # 3: the ablation's worst weights
     again = json.loads(done.output)
-    assert result.refit.model is not None
-    assert np.array_equal(np.array(again["H_01"]), result.refit.model)
+    H = result.refit.model
+    assert H is not None
+    # NPZ keeps every bit, CSV nine digits. The last of them change MAGSAC++'s answer,
+    # which all methods but core+ build on.
+    bound_px = 0.0 if suffix == "npz" else 1e-5 if method == "core+" else 0.05
+    assert corner_error(np.array(again["H_01"]), H, SIZE) <= bound_px
 
 
 @pytest.mark.parametrize("method", FUNDAMENTAL_METHODS)
@@ -79,7 +83,7 @@ def test_match_then_file_then_refit_gives_the_same_epipolar_geometry(
     result = semisure.match_pair(
         BLANK, BLANK, lambda *_: pair, LOCATED, model=kind, method=method, **cameras
     )
-    file, theta = tmp_path / "pair.csv", tmp_path / "theta.json"
+    file, theta = tmp_path / "pair.npz", tmp_path / "theta.json"
     semisure.save_matches(result.matches, file)
     semisure.save_calibration(result.calibration, theta)
     command = ["refit", str(file), "-c", str(theta), "-m", method, "--model", kind]
