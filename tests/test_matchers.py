@@ -12,7 +12,7 @@ from semisure.estimators import estimate_homography
 from semisure.geometry.homography import residual
 from semisure.io.images import Image, read_image, reduced
 from semisure.matchers import load_matcher
-from semisure.matchers.daisy import Daisy, heat_covariance, heat_map, peak_offset
+from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import (
     TURNS,
     Cells,
@@ -22,6 +22,7 @@ from semisure.matchers.daisy_cells import (
     mutual_nearest,
     turn,
 )
+from semisure.matchers.patches import heat_covariance, heat_map, peak_offset
 from semisure.metrics import corner_error, spearman
 from semisure.selfcal.random_views import WarpSettings, random_pair
 from semisure.types import Matcher, Matches
