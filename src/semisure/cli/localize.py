@@ -60,6 +60,7 @@ def localize(
         int | None, typer.Option(help="Largest number of mapped images per query.")
     ] = None,
     max_side: options.MaxSide = None,
+    refine: options.Refinement = None,
     device: options.Device = None,
     weights: options.WeightsFile = None,
     seed: options.Seed = 0,
@@ -77,7 +78,7 @@ def localize(
     from semisure.localize import localize as run
     from semisure.maps.colmap import read_model
     from semisure.maps.hloc import read_queries, read_retrieval
-    from semisure.matchers import check_name, load_matcher
+    from semisure.matchers import load_matcher, refined_name
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
 
@@ -91,7 +92,7 @@ def localize(
         max_pairs=max_pairs,
         seed=seed,
     )
-    check_name(matcher)
+    matcher = refined_name(matcher, refine)
     loaded_calibration = options.calibration_of(
         calibration or matcher,
         None if images is None else matcher,
@@ -102,7 +103,11 @@ def localize(
     run_matcher = None
     if images is not None:
         run_matcher = load_matcher(
-            matcher, max_side=max_side, device=device, weights=weights
+            matcher,
+            max_side=max_side,
+            device=device,
+            weights=weights,
+            refine=refine,
         )
     source = _source(images, query_images, matches, run_matcher)
     made_of = _made_of(model, _identity(run_matcher), images, query_images, matches)

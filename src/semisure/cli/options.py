@@ -55,6 +55,12 @@ def _models(incomplete: str) -> list[str]:
     return starting_with(incomplete, MODELS)
 
 
+def _refinements(incomplete: str) -> list[str]:
+    from semisure.matchers import REFINEMENTS
+
+    return starting_with(incomplete, REFINEMENTS)
+
+
 def _devices(incomplete: str) -> list[str]:
     return starting_with(incomplete, ("cpu", "cuda", "mps"))
 
@@ -133,6 +139,15 @@ PairThreshold = Annotated[
     ),
 ]
 MaxSide = Annotated[int | None, typer.Option(help="Reduce larger images to this, px.")]
+Refinement = Annotated[
+    str | None,
+    typer.Option(
+        help="Refine matches on the full-size photos: full or none. Default: full for "
+        "daisy where photos are larger than --max-side, none for networks.",
+        metavar="full|none",
+        autocompletion=_refinements,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Device = Annotated[
     str | None,
