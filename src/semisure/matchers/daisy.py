@@ -28,8 +28,8 @@ from semisure.matchers.daisy_cells import (
 from semisure.matchers.daisy_search import (
     Frames,
     balanced_frames,
+    both_cells,
     find_linear,
-    make_cells,
     move,
     shrunk_frame,
 )
@@ -156,7 +156,7 @@ class Daisy:
         linear = find_linear(*pair, self.projection) if self.search else np.eye(2)
         frames = balanced_frames(*pair, linear, 1.0)
         to0, to1 = (s.to_image @ f.to_image for s, f in zip(small, frames, strict=True))
-        (cells0,), (cells1,) = (make_cells(f, self.projection) for f in frames)
+        cells0, cells1 = both_cells(frames, self.projection)
         index0, index1, confidence, coarse_std = coarse_match(
             cells0, cells1, move(to1, cells1.centres), self.projection.temperature
         )

@@ -17,6 +17,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from semisure.matchers._threads import by_threads
+
 Array = NDArray[Any]
 
 SHIPPED = Path(__file__).parents[1] / "data" / "daisy.npz"
@@ -162,14 +164,18 @@ def coarse_match(
     best, top = np.zeros(count0, int), np.zeros(count0, "f4")
     sums = np.ones((count0, 5))  # per row: weights, and their moments of position
     column_sum, column_top = np.zeros(count1), np.zeros(count1, "f4")
-    columns, starts = _moment_columns(position1), range(0, count0, TILE_ROWS)
-    for rows in (slice(k, k + TILE_ROWS) for k in starts if count1):
+    columns = _moment_columns(position1)
+
+    def tile(rows: slice) -> tuple[Array, Array]:
         weight = _affinity(cells0.vectors[rows], cells1.vectors, temperature)
         best[rows] = weight.argmax(axis=1)
         top[rows] = np.take_along_axis(weight, best[rows, None], axis=1)[:, 0]
         sums[rows] = weight @ columns
-        column_sum += weight.sum(axis=0)
-        np.maximum(column_top, weight.max(axis=0), out=column_top)
+        return weight.sum(axis=0), weight.max(axis=0)
+
+    for column, highest in by_threads(tile, _tiles(count0) if count1 else []):
+        column_sum += column
+        np.maximum(column_top, highest, out=column_top)
     mutual = np.flatnonzero(top == column_top[best]) if count1 else np.zeros(0, int)
     first = np.unique(best[mutual], return_index=True)[1]  # of equals, the first
     index0 = mutual[np.sort(first)]
@@ -186,15 +192,22 @@ def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
     best = np.zeros(count0, int)
     back, highest = np.zeros(count1, int), np.full(count1, -2, "f4")
     everyone = np.arange(count1)
-    for rows in (slice(k, k + TILE_ROWS) for k in range(0, count0, TILE_ROWS)):
+
+    def tile(rows: slice) -> tuple[Array, Array]:
         cosine = cells0.vectors[rows] @ cells1.vectors.T
         best[rows] = cosine.argmax(axis=1)
         row = cosine.argmax(axis=0)
-        top = cosine[row, everyone]
+        return rows.start + row, cosine[row, everyone]
+
+    for row, top in by_threads(tile, _tiles(count0)):
         better = top > highest
-        highest[better], back[better] = top[better], rows.start + row[better]
+        highest[better], back[better] = top[better], row[better]
     index0 = np.flatnonzero(back[best] == np.arange(count0))
     return index0, best[index0]
+
+
+def _tiles(count: int) -> list[slice]:
+    return [slice(k, k + TILE_ROWS) for k in range(0, count, TILE_ROWS)]
 
 
 def _affinity(vectors0: Array, vectors1: Array, temperature: float) -> Array:

@@ -7,11 +7,11 @@ image 1 as the other patch does. Patches are arrays (side, side, n), matches las
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import cv2
 import numpy as np
 
+from semisure.matchers._threads import by_threads
 from semisure.matchers.daisy_cells import Array
 
 Radii = tuple[int, int]
@@ -136,15 +136,9 @@ def templates(image: Array, source: Array, linear: Array, square: Square) -> Arr
 
 
 def chunks(work: Callable[[slice], None], count: int) -> None:
-    """Call `work` with slices of so many matches, by as many threads as OpenCV has."""
-    parts = [slice(a, a + CHUNK) for a in range(0, count, CHUNK)]
-    threads = min(cv2.getNumThreads(), len(parts))
-    if threads < 2:
-        for part in parts:
-            work(part)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, parts))
+    """Call `work` with slices of so many matches, by threads."""
+    for _ in by_threads(work, (slice(a, a + CHUNK) for a in range(0, count, CHUNK))):
+        pass
 
 
 def refine(
