@@ -10,6 +10,7 @@ from semisure.bench.options import Options
 from semisure.errors import FileError
 from semisure.io.sources import digest, room
 from semisure.matchers import fingerprint
+from semisure.matchers.peers import PEER_NAMES, peer_fingerprint
 
 
 def jobs(
@@ -20,7 +21,11 @@ def jobs(
     for_queries: bool = False,
 ) -> list[Job]:
     """A job for each pair at its size; None leaves the images as they are."""
-    code = repr([fingerprint(matcher, options.weights), digest(room("io.images"))])
+    if matcher in PEER_NAMES:
+        decided_by = peer_fingerprint(matcher)
+    else:
+        decided_by = fingerprint(matcher, options.weights)
+    code = repr([decided_by, digest(room("io.images"))])
     return [
         Job(
             pair=pair,

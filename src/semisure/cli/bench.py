@@ -36,6 +36,12 @@ def _benches(incomplete: str) -> list[str]:
     return [name for name in (*BENCHES, ALL) if name.startswith(incomplete)]
 
 
+def _peers(incomplete: str) -> list[str]:
+    from semisure.matchers.peers import PEER_NAMES
+
+    return [name for name in PEER_NAMES if name.startswith(incomplete)]
+
+
 DataFolders = Annotated[
     list[Path] | None,
     typer.Option(help="A data set, or a folder of data sets; repeatable."),
@@ -106,6 +112,15 @@ Native = Annotated[
         help="Another matcher's uncertainties; repeatable.", metavar="NAME=FOLDER"
     ),
 ]
+Peers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--peer",
+        help="For `bench peers`: sift, disk-lightglue or aliked-lightglue; repeatable. "
+        "Default: sift.",
+        autocompletion=_peers,
+    ),
+]
 Views = Annotated[
     int,
     typer.Option(help="Replace each second image by this many random views of it."),
@@ -136,6 +151,7 @@ def bench(
         Path, typer.Option("-o", "--output", help="Folder of results.")
     ] = Path("bench"),
     matcher: MatcherNames = None,
+    peer: Peers = None,
     protocol: ProtocolName = None,
     size: Annotated[
         str | None, typer.Option(help="Bring images to WxH, not the paper's size.")
@@ -192,6 +208,7 @@ def bench(
     options = Options(
         data=[folder for root in data for folder in find_sets(root)],
         matchers=tuple(matcher or ["daisy"]),
+        peers=tuple(peer or ()),
         protocol=as_choice("protocol", protocol, PROTOCOLS) if protocol else None,
         calibration=calibration,
         faithful=faithful,
