@@ -21,8 +21,8 @@ from semisure.io.images import as_grey
 from semisure.matchers.daisy_cells import Array
 from semisure.matchers.local_maps import scattered_linear
 from semisure.matchers.patches import (
+    GreyModel,
     chunks,
-    grey_step,
     refine,
     sample,
     square,
@@ -122,7 +122,7 @@ class Found:
 class Level:
     """Both photos, reduced so that they show about the same detail."""
 
-    images: list[Array]  # float32
+    images: list[Array]  # uint8
     scales: tuple[int, int]  # px of each photo in one of the level
 
     def compare(
@@ -149,10 +149,11 @@ class Level:
         small, large = square(RADIUS), square(RADIUS + 1)
 
         def work(k: slice) -> None:
-            model = templates(self.images[0], source[k], linear[k], large)
+            read = templates(self.images[0], source[k], linear[k], large)
+            model = GreyModel.of(read)
             for _ in range(STEPS):
                 scene = sample(self.images[1], target[k], small)
-                shift, likeness[k], variance[k] = grey_step(model, scene)
+                shift, likeness[k], variance[k] = model.step(scene)
                 target[k] += shift
             last[k] = np.abs(shift).max(axis=1)
 
@@ -184,7 +185,7 @@ class Levels:
         for level in range(self.top, -1, -1):
             depth = [level + more for more in self.extra]
             pair = zip(self.pyramids, depth, strict=True)
-            images = [pyramid[k].astype(np.float32) for pyramid, k in pair]
+            images = [pyramid[k] for pyramid, k in pair]
             yield Level(images=images, scales=(2 ** depth[0], 2 ** depth[1]))
 
 

@@ -7,6 +7,7 @@ image 1 as the other patch does. Patches are arrays (side, side, n), matches las
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -84,29 +85,49 @@ def peak_offset(heat: Array) -> Array:
     return (np.stack([x, y]) - inner // 2 + np.clip(shift, -1, 1)).T
 
 
-def grey_step(model: Array, scene: Array) -> tuple[Array, Array, Array]:
-    """Shift (n, 2) of scenes (s, s, n) against models one pixel larger all round.
+@dataclass(frozen=True)
+class GreyModel:
+    """Templates (s, s, n) that scenes are compared with, with what steps need of them.
 
-    One least-squares step on grey values, gain and offset left free. The parabola is
-    off by a tenth of a pixel even between equal images, whose heat maps are seldom
-    symmetric; this is exact there. Also the correlation (n,) before the step, and the
-    shift's variances (n, 2) if what remains of the grey values is independent noise.
+    Slopes are free of the template itself, so that gain and offset are left free.
     """
-    slopes = model[1:-1, 2:] - model[1:-1, :-2], model[2:, 1:-1] - model[:-2, 1:-1]
-    parts = (model[1:-1, 1:-1], scene, slopes[0] / 2, slopes[1] / 2)
-    model, scene, gx, gy = (part - part.mean(axis=(0, 1)) for part in parts)
-    energy, common = _dot(model, model) + 1, _dot(model, scene)
-    gx, gy = (g - model * (_dot(g, model) / energy) for g in (gx, gy))
-    xx, xy, yy = _dot(gx, gx) + DAMPING, _dot(gx, gy), _dot(gy, gy) + DAMPING
-    gain = energy / np.maximum(common, 0.1 * energy)
-    x, y = gain * _dot(gx, scene), gain * _dot(gy, scene)
-    det = xx * yy - xy**2
-    shift = np.stack([xy * y - yy * x, xy * x - xx * y]) / det
-    other = _dot(scene, scene) + 1
-    likeness = common / np.sqrt(energy * other)
-    noise = gain**2 * other * (1 - np.minimum(likeness, 1) ** 2) / scene[..., 0].size
-    variance = np.stack([yy, xx]) * (noise / det)
-    return np.clip(shift, -0.5, 0.5).T, likeness, variance.T
+
+    grey: Array  # about its mean
+    slopes: tuple[Array, Array]
+    energy: Array  # (n,)
+    normal: tuple[Array, Array, Array]  # xx, xy, yy of the slopes, (n,) each
+
+    @classmethod
+    def of(cls, read: Array) -> GreyModel:
+        """From patches one pixel larger all round."""
+        slopes = read[1:-1, 2:] - read[1:-1, :-2], read[2:, 1:-1] - read[:-2, 1:-1]
+        parts = (read[1:-1, 1:-1], slopes[0] / 2, slopes[1] / 2)
+        grey, gx, gy = (part - part.mean(axis=(0, 1)) for part in parts)
+        energy = _dot(grey, grey) + 1
+        gx, gy = (g - grey * (_dot(g, grey) / energy) for g in (gx, gy))
+        normal = _dot(gx, gx) + DAMPING, _dot(gx, gy), _dot(gy, gy) + DAMPING
+        return cls(grey, (gx, gy), energy, normal)
+
+    def step(self, scene: Array) -> tuple[Array, Array, Array]:
+        """Shift (n, 2) of scenes (s, s, n) by one least-squares step on grey values.
+
+        The parabola is off by a tenth of a pixel even between equal images, whose heat
+        maps are seldom symmetric; this is exact there. Also the correlation (n,) before
+        the step, and the shift's variances (n, 2) if what remains of the grey values is
+        independent noise.
+        """
+        scene = scene - scene.mean(axis=(0, 1))
+        common, energy, (xx, xy, yy) = _dot(self.grey, scene), self.energy, self.normal
+        gain = energy / np.maximum(common, 0.1 * energy)
+        x, y = (gain * _dot(slope, scene) for slope in self.slopes)
+        det = xx * yy - xy**2
+        shift = np.stack([xy * y - yy * x, xy * x - xx * y]) / det
+        other = _dot(scene, scene) + 1
+        likeness = common / np.sqrt(energy * other)
+        unlike = 1 - np.minimum(likeness, 1) ** 2
+        noise = gain**2 * other * unlike / scene[..., 0].size
+        variance = np.stack([yy, xx]) * (noise / det)
+        return np.clip(shift, -0.5, 0.5).T, likeness, variance.T
 
 
 def _dot(one: Array, other: Array) -> Array:
@@ -121,11 +142,11 @@ def square(radius: int, step: int = 1) -> Square:
 
 
 def sample(image: Array, centre: Array, offset: Square) -> Array:
-    """Pixels (s, s, n) at n centres plus offsets."""
+    """Pixels (s, s, n), float32, at n centres plus offsets."""
     at = [c.astype(np.float32) + o for c, o in zip(centre.T, offset, strict=True)]
     x, y = (part.reshape(-1, len(centre)) for part in at)
     pixels = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return pixels.reshape(at[0].shape)
+    return pixels.reshape(at[0].shape).astype(np.float32, copy=False)
 
 
 def templates(image: Array, source: Array, linear: Array, square: Square) -> Array:
@@ -170,7 +191,7 @@ def polish(
     def work(k: slice) -> None:
         model = templates(images[0], source[k], linear[k], large)
         scene = sample(images[1], target[k], small)
-        moved[k] = target[k] + grey_step(model, scene)[0]
+        moved[k] = target[k] + GreyModel.of(model).step(scene)[0]
 
     chunks(work, len(source))
     return moved
