@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ class Refined:
     def of(cls, network: Matcher, name: str) -> Refined:
         """The network called `name`, refined by the usual settings."""
         return cls(network=network, refinement=FullSize(unit=UNITS.get(name, 1.0)))
+
+    @property
+    def weights(self) -> Path | None:
+        """A file that the network uses instead of the official weights."""
+        own: Path | None = self.network.weights
+        return own
 
     def __call__(self, image0: Image, image1: Image) -> Matches:
         matches = self.network(image0, image1)
