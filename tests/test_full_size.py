@@ -169,6 +169,17 @@ def test_photos_of_other_sizes_are_compared_at_equal_detail() -> None:
     np.testing.assert_allclose(back.source, after.target, atol=1e-9)
 
 
+def test_other_photos_than_the_matches_are_told_in_a_sentence(
+    pair: tuple[Any, Any],
+) -> None:
+    with pytest.raises(InputError, match="image1 must be the photo"):
+        FullSize()(pair[0], pair[1][:-8], rough(), SEEN)
+    with pytest.raises(InputError, match="reductions must be at least 1"):
+        FullSize()(*pair, rough(), (0.5, 1.0))
+    with pytest.raises(InputError, match="reach must be positive"):
+        FullSize(reach=0.0)
+
+
 def test_no_matches_are_no_trouble(pair: tuple[Any, Any]) -> None:
     assert len(FullSize()(*pair, rough().take(slice(0)), SEEN)) == 0
     assert len(FullSize()(*pair, rough().take(slice(1)), SEEN)) == 1

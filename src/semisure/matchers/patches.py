@@ -142,11 +142,11 @@ def square(radius: int, step: int = 1) -> Square:
 
 
 def sample(image: Array, centre: Array, offset: Square) -> Array:
-    """Pixels (s, s, n), float32, at n centres plus offsets."""
+    """Pixels (s, s, n) at n centres plus offsets."""
     at = [c.astype(np.float32) + o for c, o in zip(centre.T, offset, strict=True)]
     x, y = (part.reshape(-1, len(centre)) for part in at)
     pixels = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return pixels.reshape(at[0].shape).astype(np.float32, copy=False)
+    return pixels.reshape(at[0].shape)
 
 
 def templates(image: Array, source: Array, linear: Array, square: Square) -> Array:
