@@ -68,14 +68,14 @@ def one_of(
 ) -> Any:
     """An option that takes one of `names`; `words` say of what, for the help.
 
-    Names in `also` are taken too, and completed, but not listed.
+    Names in `also` are taken too, but neither listed nor completed.
     """
     return typer.Option(
         *flags,
         help=f"{words}: {listed(names)}.",
         metavar="NAME",
         callback=checked(names, also),
-        autocompletion=completing((*names, *also)),
+        autocompletion=completing(names),
     )
 
 

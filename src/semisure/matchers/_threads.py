@@ -1,6 +1,7 @@
 """Work shared by threads: NumPy and OpenCV let go of Python's lock.
 
-As many threads as OpenCV has (``cv2.setNumThreads``); answers do not depend on it.
+As many threads as OpenCV has (``cv2.setNumThreads``), up to a few; answers do not
+depend on it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from itertools import islice
 from typing import TypeVar
 
 import cv2
+
+MAX_THREADS = 8  # more gain little here, and each holds a tile of a few MB
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -24,7 +27,7 @@ def by_threads(
     >>> list(by_threads(abs, [-3, 4]))
     [3, 4]
     """
-    threads = cv2.getNumThreads()
+    threads = min(cv2.getNumThreads(), MAX_THREADS)
     if threads < 2:
         yield from map(work, items)
         return
