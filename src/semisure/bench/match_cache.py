@@ -36,8 +36,9 @@ from semisure.errors import FileError
 from semisure.io.atomic import write_atomically
 from semisure.io.files import arrays_of, load_arrays
 from semisure.io.images import Image, read_image, resized
-from semisure.matchers import load_matcher, refines_source
+from semisure.matchers import refines_source
 from semisure.matchers._stopwatch import seconds_on_cues, synchronise
+from semisure.matchers.named import NamedMatcher
 from semisure.matchers.peers import PEER_NAMES, load_peer
 from semisure.types import Array, Matcher, Matrix3, Pair
 
@@ -173,15 +174,16 @@ def _turned(setup: Setup) -> bool:
 
 
 @lru_cache(maxsize=1)
+def _peer(name: str, max_side: int | None, device: str | None) -> Matcher:
+    return load_peer(name, max_side=max_side, device=device)
+
+
 def _matcher(setup: Setup) -> Matcher:
     if setup.matcher in PEER_NAMES:
-        return load_peer(setup.matcher, max_side=setup.max_side, device=setup.device)
-    return load_matcher(
-        setup.matcher,
-        max_side=setup.max_side,
-        weights=setup.weights,
-        device=setup.device,
-    )
+        return _peer(setup.matcher, setup.max_side, setup.device)
+    return NamedMatcher(
+        setup.matcher, setup.max_side, setup.device, setup.weights
+    ).loaded()
 
 
 def _file(job: Job) -> Path:
@@ -205,9 +207,16 @@ def _file(job: Job) -> Path:
 
 def _image_digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        stat = path.stat()
+        return _digest_of(path, stat.st_size, stat.st_mtime_ns)
     except OSError:
         raise FileError(f"There is no image {path}.") from None
+
+
+@lru_cache(maxsize=4096)
+def _digest_of(path: Path, size: int, modified_ns: int) -> str:
+    """Made once a process for a file that has not changed: it has many pairs."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _digest(arrays: dict[str, Array]) -> Array:

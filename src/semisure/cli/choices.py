@@ -57,6 +57,8 @@ LAWS = (
     "hard_gate",
 )
 OPTIMISERS = ("newton", "powell")
+ENGINES = ("local", "ray")
+GEOMETRIES = (*MODELS, "none")
 DEVICES = ("cpu", "cuda", "mps")
 REFINEMENTS = ("full", "none")
 REFINED = tuple(f"{network}+full" for network in MATCHERS if network != "daisy")

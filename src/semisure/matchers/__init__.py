@@ -177,6 +177,10 @@ def identity(matcher: Matcher) -> dict[str, str] | None:
     >>> identity(lambda image0, image1: None) is None
     True
     """
+    from semisure.matchers.named import NamedMatcher
+
+    if isinstance(matcher, NamedMatcher):
+        matcher = matcher.loaded()
     own = getattr(matcher, "fingerprint", None)
     if own is not None:
         return {"fingerprint": str(own)}
@@ -193,6 +197,10 @@ def name_of(matcher: object) -> str | None:
     >>> name_of(load_matcher("daisy"))
     'daisy'
     """
+    from semisure.matchers.named import NamedMatcher
+
+    if isinstance(matcher, NamedMatcher):
+        return matcher.name
     inner = getattr(matcher, "network", None)
     if inner is not None and type(matcher).__module__ == f"{__name__}.refined":
         plain = name_of(inner)

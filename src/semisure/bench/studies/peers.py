@@ -22,10 +22,10 @@ from semisure.bench.data import by_truth, matched_at, pairs_of
 from semisure.bench.exported import Exported
 from semisure.bench.match_cache import peak_memory
 from semisure.bench.outcome import Outcome, Table
-from semisure.bench.parallel import workers
 from semisure.bench.relative_tasks import MIN_ANGLE_DEG, PAIRS_TAKEN
 from semisure.bench.study import Study
 from semisure.datasets.posed import PosedPair
+from semisure.engine import EngineSettings, in_order, open_engine
 from semisure.estimators.relative import RELATIVE_SETTINGS
 from semisure.estimators.settings import RansacSettings
 from semisure.matchers.peers import PEER_NAMES
@@ -63,8 +63,8 @@ def _of_kind(study: Study, *, posed: bool, name: str) -> tuple[Table, Rows]:
         found = _rows(study, contender, exported, settings)
         rows += found
         first = matching.jobs(options, contender, pairs[:1])[0]
-        with workers(1) as fresh:
-            (peak,) = fresh.map(peak_memory, [first])
+        with open_engine(EngineSettings(workers=1)) as fresh:
+            (peak,) = in_order(fresh, peak_memory, [first])
         printed += _lines(study, contender, found, exported, peak)
     unit = "°" if posed else " px"
     what = "Relative-pose" if posed else "Homography"
