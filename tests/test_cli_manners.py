@@ -148,6 +148,7 @@ def test_flags_are_shown_as_flags_and_choices_are_listed(
     monkeypatch.setenv("TERMINAL_WIDTH", "200")
     text = CliRunner().invoke(app, [name, "--help"]).stdout
     assert "<bool>" not in text
+    assert "<bool>" not in CliRunner().invoke(app, ["--help"]).stdout
     options = [line for line in text.splitlines() if "--" in line]
     assert not any("list[" in line for line in options)
     if "--matcher" in text and name != "fit":  # which records any name
