@@ -36,7 +36,7 @@ FAITHFUL = {"daisy": "daisy", "xfeat-star": "xfeat-star-faithful"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, nargs="+")
-    parser.add_argument("--max-side", type=int, default=800)
+    parser.add_argument("--max-side", type=int, default=640)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     cv2.setNumThreads(options.threads)

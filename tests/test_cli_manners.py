@@ -120,7 +120,8 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.calibration.fit_law import OPTIMISERS
     from semisure.engine import ENGINES
     from semisure.estimators import ESTIMATOR_NAMES, POSE_ESTIMATOR_NAMES
-    from semisure.matchers import MATCHER_NAMES
+    from semisure.matchers import MATCHER_NAMES, REFINEMENTS
+    from semisure.matchers.peers import PEER_NAMES
     from semisure.pairing.settings import GEOMETRIES
     from semisure.pipeline import MODELS
     from semisure.refit import REFIT_METHODS
@@ -130,6 +131,8 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.types import LAW_NAMES
 
     assert choices.MATCHERS == MATCHER_NAMES
+    assert choices.REFINEMENTS == REFINEMENTS
+    assert choices.PEERS == PEER_NAMES
     assert choices.ESTIMATORS == ESTIMATOR_NAMES
     assert choices.POSE_ESTIMATORS == POSE_ESTIMATOR_NAMES
     assert choices.METHODS == REFIT_METHODS

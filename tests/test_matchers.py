@@ -11,8 +11,9 @@ from semisure.errors import InputError
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import residual
 from semisure.io.images import Image, read_image, reduced
+from semisure.matchers import daisy as daisy_module
 from semisure.matchers import load_matcher
-from semisure.matchers.daisy import Daisy, heat_covariance, heat_map, peak_offset
+from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import (
     TURNS,
     Cells,
@@ -22,6 +23,7 @@ from semisure.matchers.daisy_cells import (
     mutual_nearest,
     turn,
 )
+from semisure.matchers.patches import heat_covariance, heat_map, peak_offset
 from semisure.metrics import corner_error, spearman
 from semisure.selfcal.random_views import WarpSettings, random_pair
 from semisure.types import Matcher, Matches
@@ -279,3 +281,28 @@ def test_unrelated_settings_of_views_keep_their_truth(photo: Image) -> None:
     image0, image1, H_01 = random_pair(photo, np.random.default_rng(3), still)
     assert np.allclose(H_01, np.eye(3), atol=1e-9)
     assert image0.shape == image1.shape == photo.shape
+
+
+def test_guided_cells_match_as_well_as_all_with_all(
+    photo: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image0, image1, H_01 = random_pair(photo, np.random.default_rng(2))
+    every = load_matcher("daisy")(image0, image1)
+    monkeypatch.setattr(daisy_module, "MAX_PRODUCTS", 0)
+    monkeypatch.setattr(daisy_module, "GUIDE_SIDE", 200)
+    guided = load_matcher("daisy")(image0, image1)
+    right = [
+        (np.linalg.norm(residual(H_01, found), axis=1) < 2).sum()
+        for found in (every, guided)
+    ]
+    assert right[1] > 0.75 * right[0] > 100
+    assert right[1] / len(guided) > right[0] / len(every) - 0.02
+
+
+def test_guided_cells_of_an_image_without_texture_match_nothing(
+    photo: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daisy_module, "MAX_PRODUCTS", -1)
+    flat = np.full_like(photo, 128)
+    assert len(load_matcher("daisy")(flat, flat)) == 0
+    assert len(load_matcher("daisy")(photo, flat)) == 0

@@ -121,6 +121,13 @@ _ENTRIES = (
         as_they_are=True,
     ),
     Entry(
+        "peers",
+        BEYOND,
+        "what people use instead (--peer), beside ours: AUC, matches, seconds, memory",
+        "errors",
+        as_they_are=True,
+    ),
+    Entry(
         "calibration",
         "Alg. 1",
         "the law fitted to 200 pairs with truth, and its file",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ from semisure.io.images import Image, read_image, resized
 from semisure.matchers import refines_source
 from semisure.matchers._stopwatch import seconds_on_cues, synchronise
 from semisure.matchers.named import NamedMatcher
+from semisure.matchers.peers import PEER_NAMES, load_peer
 from semisure.types import Array, Matcher, Matrix3, Pair
 
 _DIGEST = "digest"
@@ -122,6 +124,20 @@ def _truth(pair: AnyPair, to0: Matrix3, to1: Matrix3) -> Matrix3 | PosedPair | N
     )
 
 
+def peak_memory(job: Job) -> float | None:
+    """Most memory, in bytes, that this process had after matching the pair.
+
+    For a fresh process; None where the system does not tell.
+    """
+    _match(job)
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
 def _match(job: Job) -> dict[str, Array]:
     images = [read_image(path) for path in images_of(job.pair)]
     small = [_brought(image, job.setup) for image in images]
@@ -152,10 +168,19 @@ def _brought(image: Image, setup: Setup) -> Image:
 
 def _turned(setup: Setup) -> bool:
     """True where the images must be swapped for the query to be refined."""
-    return setup.query_first and not refines_source(setup.matcher)
+    if not setup.query_first or setup.matcher in PEER_NAMES:
+        return False
+    return not refines_source(setup.matcher)
+
+
+@lru_cache(maxsize=1)
+def _peer(name: str, max_side: int | None, device: str | None) -> Matcher:
+    return load_peer(name, max_side=max_side, device=device)
 
 
 def _matcher(setup: Setup) -> Matcher:
+    if setup.matcher in PEER_NAMES:
+        return _peer(setup.matcher, setup.max_side, setup.device)
     return NamedMatcher(
         setup.matcher, setup.max_side, setup.device, setup.weights
     ).loaded()

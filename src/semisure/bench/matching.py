@@ -11,6 +11,7 @@ from semisure.engine import Lost
 from semisure.errors import FileError
 from semisure.io.sources import digest, room
 from semisure.matchers import fingerprint
+from semisure.matchers.peers import PEER_NAMES, peer_fingerprint
 
 
 def jobs(
@@ -21,7 +22,11 @@ def jobs(
     for_queries: bool = False,
 ) -> list[Job]:
     """A job for each pair at its size; None leaves the images as they are."""
-    code = repr([fingerprint(matcher, options.weights), digest(room("io.images"))])
+    if matcher in PEER_NAMES:
+        decided_by = peer_fingerprint(matcher)
+    else:
+        decided_by = fingerprint(matcher, options.weights)
+    code = repr([decided_by, digest(room("io.images"))])
     return [
         Job(
             pair=pair,

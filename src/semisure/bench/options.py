@@ -13,6 +13,7 @@ from semisure.datasets.mtv import is_mtv
 from semisure.errors import InputError
 from semisure.estimators.settings import RansacSettings
 from semisure.matchers import check_name
+from semisure.matchers.peers import check_peer
 from semisure.report.palettes import PALETTES, Palette
 from semisure.types import as_choice
 
@@ -34,6 +35,7 @@ class Options:
 
     data: Sequence[Path]
     matchers: Sequence[str] = ("daisy",)
+    peers: Sequence[str] = ()  # other people's matchers, to compare with
     protocol: Protocol | None = None  # None: mtv for folders of such a name
     size: tuple[int, int] | None = None  # None: the paper's for the protocol
     max_side: int | None = None
@@ -63,6 +65,8 @@ class Options:
             as_choice("protocol", self.protocol, PROTOCOLS)
         for name in self.matchers:
             check_name(name)
+        for name in self.peers:
+            check_peer(name)
         if not self.matchers:
             raise InputError("A bench needs at least one matcher.")
         if not self.data:

@@ -45,7 +45,13 @@ DataFolders = Annotated[
 ]
 MatcherNames = Annotated[
     list[str] | None,
-    choices.one_of(choices.MATCHERS, "Matcher, default daisy; repeatable", "--matcher"),
+    choices.one_of(
+        choices.MATCHERS,
+        "Matcher, default daisy; repeatable; +full behind a network's name refines its "
+        "matches on the full-size photos",
+        "--matcher",
+        also=choices.REFINED,
+    ),
 ]
 ProtocolName = Annotated[
     str | None,
@@ -106,6 +112,12 @@ Native = Annotated[
         help="Another matcher's uncertainties; repeatable.", metavar="NAME=FOLDER"
     ),
 ]
+Peers = Annotated[
+    list[str] | None,
+    choices.one_of(
+        choices.PEERS, "For `bench peers`, default sift; repeatable", "--peer"
+    ),
+]
 Views = Annotated[
     int,
     typer.Option(help="Replace each second image by this many random views of it."),
@@ -136,6 +148,7 @@ def bench(
         Path, typer.Option("-o", "--output", help="Folder of results.")
     ] = Path("bench"),
     matcher: MatcherNames = None,
+    peer: Peers = None,
     protocol: ProtocolName = None,
     size: Annotated[
         str | None,
@@ -203,6 +216,7 @@ def bench(
     options = Options(
         data=[folder for root in data for folder in find_sets(root)],
         matchers=tuple(matcher or ["daisy"]),
+        peers=tuple(peer or ()),
         protocol=as_choice("protocol", protocol, PROTOCOLS) if protocol else None,
         calibration=calibration,
         faithful=faithful,

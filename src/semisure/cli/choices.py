@@ -63,15 +63,23 @@ MAPPERS = ("incremental", "global")
 PLACEMENTS = ("tracks", "mean")
 GEOMETRIES = (*MODELS, "none")
 DEVICES = ("cpu", "cuda", "mps")
+REFINEMENTS = ("full", "none")
+REFINED = tuple(f"{network}+full" for network in MATCHERS if network != "daisy")
+PEERS = ("sift", "disk-lightglue", "aliked-lightglue")
 
 
-def one_of(names: Sequence[str], words: str, *flags: str) -> Any:
-    """An option that takes one of `names`; `words` say of what, for the help."""
+def one_of(
+    names: Sequence[str], words: str, *flags: str, also: Sequence[str] = ()
+) -> Any:
+    """An option that takes one of `names`; `words` say of what, for the help.
+
+    Names in `also` are taken too, but neither listed nor completed.
+    """
     return typer.Option(
         *flags,
         help=f"{words}: {listed(names)}.",
         metavar="NAME",
-        callback=checked(names),
+        callback=checked(names, also),
         autocompletion=completing(names),
     )
 
@@ -85,13 +93,13 @@ def listed(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def checked(names: Sequence[str]) -> Callable[[Value], Value]:
-    """A callback that refuses, as wrong usage, what is none of `names`."""
+def checked(names: Sequence[str], also: Sequence[str] = ()) -> Callable[[Value], Value]:
+    """A callback that refuses, as wrong usage, what is none of `names` or `also`."""
 
     def check(value: Value) -> Value:
         given: list[str] = [value] if isinstance(value, str) else value or []
         for name in given:
-            if name not in names:
+            if name not in names and name not in also:
                 raise typer.BadParameter(_refusal(name, names))
         return value
 

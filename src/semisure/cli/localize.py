@@ -68,6 +68,7 @@ def localize(
         int | None, typer.Option(help="Largest number of mapped images per query.")
     ] = None,
     max_side: options.MaxSide = None,
+    refine: options.Refinement = None,
     device: options.Device = None,
     weights: options.WeightsFile = None,
     seed: options.Seed = 0,
@@ -91,6 +92,7 @@ def localize(
     from semisure.localize import localize as run
     from semisure.maps.colmap import read_model
     from semisure.maps.hloc import read_queries, read_retrieval
+    from semisure.matchers import refined_name
     from semisure.matchers.named import NamedMatcher
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
@@ -106,6 +108,7 @@ def localize(
         max_pairs=max_pairs,
         seed=seed,
     )
+    matcher = refined_name(matcher, refine)
     if images is None and matches is None:
         raise typer.BadParameter("give --images to match, or --matches to read matches")
     law = run_matcher = None
@@ -117,7 +120,7 @@ def localize(
             quiet=quiet,
         )
     if images is not None:
-        run_matcher = NamedMatcher(matcher, max_side, device, weights)
+        run_matcher = NamedMatcher(matcher, max_side, device, weights, refine)
         run_matcher.loaded()  # what is missing is missing before the work
     who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     here = who.kind == "local" and who.workers == 0

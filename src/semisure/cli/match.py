@@ -39,6 +39,7 @@ def match(
     method: options.MethodName = "core+",
     threshold_px: options.PairThreshold = 3.0,
     max_side: options.MaxSide = None,
+    refine: options.Refinement = None,
     device: options.Device = None,
     weights: options.WeightsFile = None,
     seed: options.Seed = 0,
@@ -64,7 +65,7 @@ def match(
     """
     from semisure.estimators import RansacSettings
     from semisure.io.images import read_image
-    from semisure.matchers import load_matcher
+    from semisure.matchers import load_matcher, refined_name
     from semisure.pipeline import MODELS, match_pair
     from semisure.refit import REFIT_METHODS
     from semisure.report import documents
@@ -81,11 +82,12 @@ def match(
     images = read_image(image0), read_image(image1)
     sizes = _size(images[0]), _size(images[1])
     K0, K1 = given.cameras(intrinsics, fov, focal_from_exif, (image0, image1), sizes)
+    matcher = refined_name(matcher, refine)
     law = None
     if calibration is not None:  # looked at before weights are fetched
         law = options.calibration_of(calibration, matcher, force=force, quiet=quiet)
     run_matcher = load_matcher(
-        matcher, max_side=max_side, device=device, weights=weights
+        matcher, max_side=max_side, device=device, weights=weights, refine=refine
     )
     with stages(quiet or as_json) as begin:
         if law is None:
@@ -128,6 +130,7 @@ def match(
                 "method": method,
                 "threshold_px": threshold_px,
                 "max_side": max_side,
+                "refine": refine,
                 "device": device,
                 "weights": weights,
                 "seed": seed,

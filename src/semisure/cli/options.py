@@ -45,7 +45,10 @@ Size = Annotated[
     str | None,
     typer.Option(help="Image size, for files that do not hold it.", metavar="WxH"),
 ]
-MatcherName = Annotated[str, choices.one_of(choices.MATCHERS, "Matcher", "--matcher")]
+MatcherName = Annotated[
+    str,
+    choices.one_of(choices.MATCHERS, "Matcher", "--matcher", also=choices.REFINED),
+]
 CalibrationName = Annotated[
     str | None,
     typer.Option(
@@ -115,6 +118,15 @@ MaxSide = Annotated[
         help="Reduce larger images to this, px.",
         metavar="PX",
         callback=choices.positive,
+    ),
+]
+Refinement = Annotated[
+    str | None,
+    choices.one_of(
+        choices.REFINEMENTS,
+        "Refine matches on the full-size photos (default: daisy does, where they are "
+        "larger than --max-side; networks do not)",
+        "--refine",
     ),
 ]
 Seed = Annotated[

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from semisure.errors import FileError
+from semisure.errors import FileError, InputError
 from semisure.io.exif import lies_on_its_side
 from semisure.io.image_headers import (
     MAX_SCANS,
@@ -180,6 +180,19 @@ def resized(image: Image, size: tuple[int, int]) -> Image:
     larger = size[0] * size[1] > image.shape[0] * image.shape[1]
     interpolation = cv2.INTER_LINEAR if larger else cv2.INTER_AREA
     return np.asarray(cv2.resize(image, size, interpolation=interpolation))
+
+
+def as_grey(image: NDArray[Any]) -> Image:
+    """One channel, (h, w), of an image in memory, grey, RGB or RGBA."""
+    if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size:
+        raise InputError(
+            "An image must be uint8 of shape (h, w) or (h, w, 1, 3 or 4), but this is "
+            f"{image.dtype} of shape {image.shape}."
+        )
+    if image.ndim == 2 or image.shape[2] == 1:
+        return image.reshape(image.shape[:2])
+    code = cv2.COLOR_RGBA2GRAY if image.shape[2] == 4 else cv2.COLOR_RGB2GRAY
+    return np.asarray(cv2.cvtColor(image, code), np.uint8)
 
 
 def find_images(folder: str | Path) -> list[Path]:

@@ -16,6 +16,9 @@ name                  what                             refines          needs
 ``comatch``           CoMatch                          image 1          extra `torch`
 ``edm``               EDM                              either, by match extra `torch`
 ====================  ===============================  ===============  =============
+
+A network's name with ``+full`` behind it, such as ``xfeat-star+full``, is the network
+with its matches refined on the full-size photos; ``daisy`` does so by itself.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import importlib.util
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from semisure.errors import InputError, next_step
 from semisure.io.files import is_shipped
@@ -67,16 +70,40 @@ _ENTRIES = {
 
 MATCHER_NAMES: tuple[str, ...] = tuple(_ENTRIES)
 
+Refine = Literal["full", "none"]
+REFINEMENTS: tuple[Refine, ...] = get_args(Refine)
+_FULL = "+full"
+
 
 def check_name(name: str) -> None:
-    """Raise unless there is a matcher of that name."""
-    as_choice("matcher", name, MATCHER_NAMES)
+    """Raise unless there is a matcher of that name, refined or not."""
+    as_choice("matcher", _plain(name), MATCHER_NAMES)
+
+
+def _plain(name: str) -> str:
+    """A network's name without what says that it is refined."""
+    plain = name.removesuffix(_FULL)
+    return plain if plain in _ENTRIES and _ENTRIES[plain].packages else name
+
+
+def refined_name(name: str, refine: str | None) -> str:
+    """The name of the matcher with or without refinement on the full-size photos.
+
+    >>> refined_name("xfeat-star", "full"), refined_name("daisy", "full")
+    ('xfeat-star+full', 'daisy')
+    """
+    check_name(name)
+    plain = _plain(name)
+    if refine is None:
+        return name
+    full = as_choice("refine", refine, REFINEMENTS) == "full"
+    return f"{plain}{_FULL}" if full and _ENTRIES[plain].packages else plain
 
 
 def refines_source(name: str) -> bool:
     """Whether the matcher refines points of image 0, in some matches or in all."""
     check_name(name)
-    return _ENTRIES[name].refines_source
+    return _ENTRIES[_plain(name)].refines_source
 
 
 def load_matcher(
@@ -87,6 +114,7 @@ def load_matcher(
     weights: str | Path | None = None,
     precision: Precision | None = None,
     channels_last: bool | None = None,
+    refine: str | None = None,
 ) -> Matcher:
     """The matcher called `name`.
 
@@ -99,6 +127,11 @@ def load_matcher(
     precision, channels_last
         For networks on graphics cards: ``bfloat16`` or ``float16`` in place of
         ``float32``, and the memory order that many cards prefer.
+    refine
+        ``full`` refines matches on the photos as they are, ``none`` leaves them where
+        the matcher put them on reduced ones. By default only ``daisy`` refines them,
+        where photos are larger than `max_side`. A refined network has a law of its own:
+        ``load_calibration("xfeat-star+full")``.
 
     >>> import numpy as np
     >>> photo = np.random.default_rng(0).integers(0, 255, (96, 128), np.uint8)
@@ -106,8 +139,9 @@ def load_matcher(
     >>> float(np.abs(matches.target - matches.source).max()) < 0.1
     True
     """
-    check_name(name)
-    entry = _ENTRIES[name]
+    name = refined_name(name, refine)
+    plain = _plain(name)
+    entry = _ENTRIES[plain]
     options: dict[str, Any] = {
         "max_side": max_side,
         "device": device,
@@ -115,20 +149,29 @@ def load_matcher(
         "variant": entry.variant or None,
         "precision": precision,
         "channels_last": channels_last,
+        "refine": None if entry.packages else refine,
     }
     settings = {key: value for key, value in options.items() if value is not None}
     for option in ("device", "weights", "precision", "channels_last"):
         if option in settings and not entry.packages:
             raise InputError(f"{name} is not a network: it takes no {option}.")
     module = importlib.import_module(f"{__name__}.{entry.module}")
-    return getattr(module, entry.factory)(**settings)
+    matcher: Matcher = getattr(module, entry.factory)(**settings)
+    if name == plain:
+        return matcher
+    from semisure.matchers.refined import Refined
+
+    return Refined.of(matcher, plain)
 
 
 def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
     """SHA-256 of what decides a matcher's answers: its weights and its code."""
     check_name(name)
-    code = sources_of(f"{__name__}.{_ENTRIES[name].module}")
-    return {"weights": digest([_weights_file(name, weights)]), "code": digest(code)}
+    plain = _plain(name)
+    code = sources_of(f"{__name__}.{_ENTRIES[plain].module}")
+    if name != plain:
+        code = (*code, *sources_of(f"{__name__}.refined"))
+    return {"weights": digest([_weights_file(plain, weights)]), "code": digest(code)}
 
 
 def identity(matcher: Matcher) -> dict[str, str] | None:
@@ -166,6 +209,10 @@ def name_of(matcher: object) -> str | None:
 
     if isinstance(matcher, NamedMatcher):
         return matcher.name
+    inner = getattr(matcher, "network", None)
+    if inner is not None and type(matcher).__module__ == f"{__name__}.refined":
+        plain = name_of(inner)
+        return None if plain is None else f"{plain}{_FULL}"
     for name, entry in _ENTRIES.items():
         place = f"{__name__}.{entry.module}", entry.factory
         if (type(matcher).__module__, type(matcher).__name__) != place:
@@ -181,7 +228,7 @@ def has_official_weights(matcher: object) -> bool:
     A file that the user names is compared with the official one, where that is known.
     """
     name, file = name_of(matcher), getattr(matcher, "weights", None)
-    official = None if name is None else _ENTRIES[name].weights()
+    official = None if name is None else _ENTRIES[_plain(name)].weights()
     if file is None or official is None:
         return name is not None
     from semisure.matchers._weights import locate
@@ -193,7 +240,7 @@ def has_official_weights(matcher: object) -> bool:
 def _weights_file(name: str, weights: str | Path | None) -> Path:
     from semisure.matchers._weights import obtain
 
-    official = _ENTRIES[name].weights()
+    official = _ENTRIES[_plain(name)].weights()
     if official is None:
         return Path(__file__).parents[1] / "data" / "daisy.npz"
     return obtain(official, weights)
@@ -213,7 +260,7 @@ def fetch_weights(
     from semisure.matchers._weights import obtain
 
     check_name(name)
-    official = _ENTRIES[name].weights()
+    official = _ENTRIES[_plain(name)].weights()
     if official is None:
         return None
     return obtain(official, tick=tick, accept_terms=accept_terms)
@@ -228,7 +275,7 @@ def terms_of(name: str) -> str:
     from semisure.matchers._weights import locate
 
     check_name(name)
-    official = _ENTRIES[name].weights()
+    official = _ENTRIES[_plain(name)].weights()
     if official is None or locate(official) is not None:
         return ""
     return official.terms

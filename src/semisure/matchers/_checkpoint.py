@@ -31,19 +31,24 @@ def load_checkpoint(
     *,
     rename: Callable[[str], str] = plain_name,
     training_only: tuple[str, ...] = (),
+    derived: tuple[str, ...] = (),
 ) -> Net:
     """The network with the weights in `path`, loaded strictly.
 
-    Names that begin with `training_only` are skipped. The file is
-    safetensors, or torch's own format; there the tensors may lie one level down, under
-    ``state_dict``. `rename` gives the network's name for the file's.
+    Names that begin with `training_only` are skipped, and the network's own tensors
+    named in `derived`, which follow from its settings, need not be in the file. The
+    file is safetensors, or torch's own format; there the tensors may lie one level
+    down, under ``state_dict`` or ``extractor``. `rename` gives the network's name for
+    the file's.
     """
     state = {
         name: tensor
         for name, tensor in ((rename(n), t) for n, t in _read(path).items())
         if not name.startswith(training_only)
     }
-    _check(network.state_dict(), state, path)
+    own = network.state_dict()
+    state |= {name: own[name] for name in derived if name in own}
+    _check(own, state, path)
     network.load_state_dict(state)
     return network
 
@@ -74,8 +79,9 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     with path.open("rb") as file:  # by its content, whatever its name ends with
         state = torch.load(file, map_location="cpu", weights_only=True)
-    if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
-        state = state["state_dict"]
+    for below in ("state_dict", "extractor"):
+        if isinstance(state, dict) and isinstance(state.get(below), dict):
+            state = state[below]
     if not isinstance(state, dict):
         raise TypeError(f"it holds a {type(state).__name__}, not named tensors")
     return state

@@ -17,6 +17,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from semisure.matchers._threads import by_threads
+
 Array = NDArray[Any]
 
 SHIPPED = Path(__file__).parents[1] / "data" / "daisy.npz"
@@ -162,20 +164,33 @@ def coarse_match(
     best, top = np.zeros(count0, int), np.zeros(count0, "f4")
     sums = np.ones((count0, 5))  # per row: weights, and their moments of position
     column_sum, column_top = np.zeros(count1), np.zeros(count1, "f4")
-    columns, starts = _moment_columns(position1), range(0, count0, TILE_ROWS)
-    for rows in (slice(k, k + TILE_ROWS) for k in starts if count1):
+    columns = moment_columns(position1)
+
+    def tile(rows: slice) -> tuple[Array, Array]:
         weight = _affinity(cells0.vectors[rows], cells1.vectors, temperature)
         best[rows] = weight.argmax(axis=1)
         top[rows] = np.take_along_axis(weight, best[rows, None], axis=1)[:, 0]
         sums[rows] = weight @ columns
-        column_sum += weight.sum(axis=0)
-        np.maximum(column_top, weight.max(axis=0), out=column_top)
-    mutual = np.flatnonzero(top == column_top[best]) if count1 else np.zeros(0, int)
+        return weight.sum(axis=0), weight.max(axis=0)
+
+    for column, highest in by_threads(tile, _tiles(count0) if count1 else []):
+        column_sum += column
+        np.maximum(column_top, highest, out=column_top)
+    return mutual_of(best, top, sums, column_sum, column_top)
+
+
+def mutual_of(
+    best: Array, top: Array, sums: Array, column_sum: Array, column_top: Array
+) -> tuple[Array, Array, Array, Array]:
+    """What `coarse_match` returns, from the best of each row and sums of both ways."""
+    some = top > 0 if len(column_top) else np.zeros(len(top), bool)
+    rows = np.flatnonzero(some)
+    mutual = rows[top[rows] == column_top[best[rows]]]
     first = np.unique(best[mutual], return_index=True)[1]  # of equals, the first
     index0 = mutual[np.sort(first)]
     index1 = best[index0]
     confidence = top[index0].astype(float) ** 2 / (sums[index0, 0] * column_sum[index1])
-    return index0, index1, np.minimum(confidence, 1), _row_std(sums[index0])
+    return index0, index1, np.minimum(confidence, 1), row_std(sums[index0])
 
 
 def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
@@ -186,15 +201,22 @@ def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
     best = np.zeros(count0, int)
     back, highest = np.zeros(count1, int), np.full(count1, -2, "f4")
     everyone = np.arange(count1)
-    for rows in (slice(k, k + TILE_ROWS) for k in range(0, count0, TILE_ROWS)):
+
+    def tile(rows: slice) -> tuple[Array, Array]:
         cosine = cells0.vectors[rows] @ cells1.vectors.T
         best[rows] = cosine.argmax(axis=1)
         row = cosine.argmax(axis=0)
-        top = cosine[row, everyone]
+        return rows.start + row, cosine[row, everyone]
+
+    for row, top in by_threads(tile, _tiles(count0)):
         better = top > highest
-        highest[better], back[better] = top[better], rows.start + row[better]
+        highest[better], back[better] = top[better], row[better]
     index0 = np.flatnonzero(back[best] == np.arange(count0))
     return index0, best[index0]
+
+
+def _tiles(count: int) -> list[slice]:
+    return [slice(k, k + TILE_ROWS) for k in range(0, count, TILE_ROWS)]
 
 
 def _affinity(vectors0: Array, vectors1: Array, temperature: float) -> Array:
@@ -203,13 +225,13 @@ def _affinity(vectors0: Array, vectors1: Array, temperature: float) -> Array:
     return cv2.exp(logits, logits)  # several times faster than np.exp
 
 
-def _moment_columns(position: Array) -> Array:
+def moment_columns(position: Array) -> Array:
     """Columns 1, x, y, x^2, y^2 about the mean, so that one product sums them all."""
     local = position - position.mean(axis=0) if len(position) else position
     return np.column_stack([np.ones(len(local)), local, local**2]).astype(np.float32)
 
 
-def _row_std(sums: Array) -> Array:
+def row_std(sums: Array) -> Array:
     moments = sums[:, 1:] / sums[:, :1]
     return np.sqrt(np.maximum(moments[:, 2:] - moments[:, :2] ** 2, 0))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from semisure.matchers._threads import by_threads
 from semisure.matchers.daisy_cells import (
     AGREE_PX,
     CELL,
@@ -120,6 +121,12 @@ def make_cells(
     return [Cells(v, centres[index], index, shape) for v in vectors]
 
 
+def both_cells(frames: Frames, projection: Projection) -> tuple[Cells, Cells]:
+    """The upright cells of two frames."""
+    (cells0,), (cells1,) = by_threads(lambda f: make_cells(f, projection), frames)
+    return cells0, cells1
+
+
 # ---- search for rotation, zoom and tilt ----------------------------------------------
 
 
@@ -197,8 +204,9 @@ def _try_turns(
     frames: Frames, turns: tuple[int, ...], projection: Projection
 ) -> list[Evidence]:
     """Evidence for the likeliest turns of image 0."""
-    (cells1,) = make_cells(frames[1], projection)
-    turned = dict(zip(turns, make_cells(frames[0], projection, turns), strict=True))
+    tasks = (frames[0], turns), (frames[1], (0,))
+    first, (cells1,) = by_threads(lambda t: make_cells(t[0], projection, t[1]), tasks)
+    turned = dict(zip(turns, first, strict=True))
 
     def matches(k: int) -> tuple[Array, Array]:
         c, s = np.cos(2 * np.pi * k / TURNS), np.sin(2 * np.pi * k / TURNS)
@@ -219,8 +227,8 @@ def _sharpen(
         if not _worthwhile(best.linear):
             break
         frames = balanced_frames(grey0, grey1, best.linear, scale)
-        (cells0,), (cells1,) = (make_cells(frame, projection) for frame in frames)
-        tried = weigh(frames, *supported(cells0, cells1, np.eye(2)))
+        cells = both_cells(frames, projection)
+        tried = weigh(frames, *supported(*cells, np.eye(2)))
         if tried.share <= best.share:
             break
         best = tried

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.matchers.daisy import grey_of
+from semisure.io.images import as_grey
 from semisure.matchers.daisy_cells import Array, Projection
 from semisure.matchers.daisy_search import make_cells, shrunk_frame
 
@@ -34,7 +34,7 @@ def describe_image(image: Array, projection: Projection | None = None) -> Array:
     ((2080,), 1.0)
     """
     projection = projection or Projection.load()
-    (cells,) = make_cells(shrunk_frame(grey_of(image), SIDE), projection)
+    (cells,) = make_cells(shrunk_frame(as_grey(image), SIDE), projection)
     moment = cells.vectors.T @ cells.vectors
     upper = moment[np.triu_indices(len(moment))]
     rooted = np.sign(upper) * np.sqrt(np.abs(upper))

@@ -27,6 +27,7 @@ class NamedMatcher:
     max_side: int | None = None
     device: str | None = None
     weights: Path | None = None
+    refine: str | None = None
 
     def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
         return self.loaded()(image0, image1)
@@ -43,4 +44,5 @@ def _loaded(named: NamedMatcher) -> Matcher:
         max_side=named.max_side,
         device=named.device,
         weights=named.weights,
+        refine=named.refine,
     )

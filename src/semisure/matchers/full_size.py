@@ -1,0 +1,248 @@
+"""Matches refined on the full-size photos, whatever matcher found them.
+
+Matchers look at reduced images, so an error of 0.2 px there is more than a pixel of a
+large photo. Here each match is followed down a pyramid of both photos: a correlation
+heat map finds it at the coarsest level, Newton steps on grey values sharpen it at every
+level down to the photo's own pixels. Patches of the unrefined image are read through
+the linear map of the neighbouring matches; brightness and contrast do not matter. A
+level whose answer wanders, has not converged or resembles nothing is refused: the
+answer of the level above stays, and at last the matcher's own, with its std.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+
+from semisure.errors import InputError
+from semisure.io.images import as_grey
+from semisure.matchers.daisy_cells import Array
+from semisure.matchers.local_maps import scattered_linear
+from semisure.matchers.patches import (
+    GreyModel,
+    chunks,
+    refine,
+    sample,
+    square,
+    templates,
+)
+from semisure.types import Matches
+
+BLUR = 0.8  # px of the photo, before anything is compared
+RADIUS = 10  # px of a level: templates of the Newton steps
+SEARCH_RADII = (8, 3)  # px of the coarsest level: template, search
+STEPS = 2  # Newton steps at a level
+MIN_LIKENESS = 0.6  # correlation below which two patches do not show the same
+MAX_LAST_STEP = 0.25  # px of the level: a larger last step has not converged
+INTERPOLATION = 0.03  # px of the level: error of reading between pixels
+MIN_LEVEL_SIDE = 64  # px: smaller levels show too little
+
+Pyramid = list[Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullSize:
+    """Refines the matches of any matcher on the photos themselves.
+
+    Parameters
+    ----------
+    reach
+        How far a match may be moved, in px as the matcher saw them: a few times its
+        usual error.
+    unit
+        The matcher's fine std for one px of the refinement's own, so that refined
+        matches obey the same law as those that were refused.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).integers(0, 256, (256, 256), np.uint8)
+    >>> photo = cv2.GaussianBlur(noise, (0, 0), 3)
+    >>> true = np.mgrid[40:220:30, 40:220:30].reshape(2, -1).T
+    >>> n = len(true)
+    >>> rough = Matches(
+    ...     source=true, target=true + 1.5, confidence=np.ones(n),
+    ...     fine_std=np.ones((n, 2)), coarse_std=np.full((n, 2), 9.0),
+    ...     source_size=(256, 256), target_size=(256, 256))
+    >>> fine = FullSize()(photo, photo, rough, reductions=(2.0, 2.0))
+    >>> bool(np.median(np.abs(fine.target - true)) < 0.02)
+    True
+    """
+
+    reach: float = 4.0
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("reach", "unit"):
+            if not getattr(self, name) > 0:
+                raise InputError(
+                    f"{name} must be positive, but is {getattr(self, name)}."
+                )
+
+    def __call__(
+        self,
+        image0: Array,
+        image1: Array,
+        matches: Matches,
+        reductions: tuple[float, float],
+    ) -> Matches:
+        """The matches of two photos, refined on them.
+
+        The photos are (h, w) or (h, w, 3) uint8, and `reductions` how many of their
+        pixels made one of the matcher's.
+        """
+        greys = [as_grey(image) for image in (image0, image1)]
+        sizes = matches.source_size, matches.target_size
+        for k, (grey, size) in enumerate(zip(greys, sizes, strict=True)):
+            if grey.shape[::-1] != size:
+                raise InputError(
+                    f"image{k} must be the photo that the matches are in, of {size} "
+                    f"px, but has {grey.shape[::-1]}."
+                )
+        if not min(reductions) >= 1:
+            raise InputError(f"reductions must be at least 1, but are {reductions}.")
+        points, stds = matches.refined.copy(), matches.fine_std.copy()
+        for side in (0, 1):
+            index = np.flatnonzero(matches.side == side)
+            if len(index):
+                part = matches.take(index)
+                part = part if side else part.swapped()
+                order = (0, 1) if side else (1, 0)
+                seen = reductions[order[0]], reductions[order[1]]
+                pair = [greys[k] for k in order]
+                points[index], stds[index] = self._refined(pair, part, seen)
+        moved = matches.shifted(points - matches.refined)
+        return replace(moved, fine_std=stds)
+
+    def _refined(
+        self, greys: Sequence[Array], matches: Matches, seen: tuple[float, float]
+    ) -> tuple[Array, Array]:
+        """Targets and their stds (n, 2), refined where that succeeded."""
+        source, target = matches.source, matches.target
+        linear = scattered_linear(source, target)
+        levels = plan_levels(greys, linear, seen, self.reach)
+        farthest = self.reach * levels.seen
+        best, variance = target.copy(), np.full_like(target, np.inf)
+        for step, level in enumerate(levels):
+            found = level.compare(source, best, linear, search=step == 0)
+            trusted = found.sound & (np.abs(found.target - target).max(1) < farthest)
+            # A finer level that is less sure, as in a blurred photo, adds nothing.
+            better = trusted & (found.variance.sum(1) < variance.sum(1))
+            best[better], variance[better] = (
+                found.target[better],
+                found.variance[better],
+            )
+            linear = scattered_linear(source, best)
+        refined = np.isfinite(variance)
+        stds = np.where(refined, self.unit * np.sqrt(variance), matches.fine_std)
+        return best, stds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one level says of each match, in the photo's pixels."""
+
+    target: Array  # (n, 2)
+    variance: Array  # (n, 2)
+    sound: Array  # (n,) alike, converged and inside both photos
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """Both photos, reduced so that they show about the same detail."""
+
+    images: list[Array]  # float32
+    scales: tuple[int, int]  # px of each photo in one of the level
+
+    def compare(
+        self, source: Array, target: Array, linear: Array, *, search: bool
+    ) -> Found:
+        """Targets after a search, if asked for, and Newton steps on grey values."""
+        scale0, scale1 = self.scales
+        source, target = source / scale0, target / scale1
+        linear = linear * (scale0 / scale1)
+        if search:
+            target, _ = refine(self.images, source, target, linear, SEARCH_RADII)
+        target, likeness, variance, last = self._stepped(source, target, linear)
+        sound = (likeness > MIN_LIKENESS) & (last < MAX_LAST_STEP)
+        sound &= self._inside(0, source) & self._inside(1, target)
+        variance = (variance + INTERPOLATION**2) * scale1**2
+        return Found(target=target * scale1, variance=variance, sound=sound)
+
+    def _stepped(
+        self, source: Array, target: Array, linear: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Targets, their likeness, variances (n, 2), and how long the last step was."""
+        target, variance = target.copy(), np.empty_like(target)
+        likeness, last = np.empty(len(target)), np.empty(len(target))
+        small, large = square(RADIUS), square(RADIUS + 1)
+
+        def work(k: slice) -> None:
+            read = templates(self.images[0], source[k], linear[k], large)
+            model = GreyModel.of(read)
+            for _ in range(STEPS):
+                scene = sample(self.images[1], target[k], small)
+                shift, likeness[k], variance[k] = model.step(scene)
+                target[k] += shift
+            last[k] = np.abs(shift).max(axis=1)
+
+        chunks(work, len(target))
+        return target, likeness, variance, last
+
+    def _inside(self, side: int, points: Array) -> Array:
+        """Which points have most of a template around them."""
+        height, width = self.images[side].shape
+        margin = RADIUS / 2
+        return np.asarray(
+            (
+                (points >= margin)
+                & (points <= [width - 1 - margin, height - 1 - margin])
+            ).all(axis=1)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """The levels to compare photos at, coarse to fine, made when asked for."""
+
+    pyramids: tuple[Pyramid, Pyramid]
+    extra: tuple[int, int]  # halvings that make the photos equally detailed
+    top: int
+    seen: float  # px of photo 1 in one that the matcher saw
+
+    def __iter__(self) -> Iterator[Level]:
+        for level in range(self.top, -1, -1):
+            depth = [level + more for more in self.extra]
+            pair = zip(self.pyramids, depth, strict=True)
+            # Bytes would be rounded between pixels: steps stall before 0.02 px.
+            images = [pyramid[k].astype(np.float32) for pyramid, k in pair]
+            yield Level(images=images, scales=(2 ** depth[0], 2 ** depth[1]))
+
+
+def plan_levels(
+    greys: Sequence[Array], linear: Array, seen: tuple[float, float], reach: float
+) -> Levels:
+    """Levels from one whose search covers `reach` down to the photos' own pixels.
+
+    Where one photo shows the scene larger, it is halved until both show it alike.
+    """
+    zoom = float(np.median(np.sqrt(np.abs(np.linalg.det(linear)))))
+    halvings = round(np.log2(zoom))
+    extra = max(-halvings, 0), max(halvings, 0)
+    own = max(seen[1], zoom * seen[0])
+    covered = SEARCH_RADII[1] * 2 ** extra[1]
+    top = max(int(np.ceil(np.log2(reach * own / covered))), 0)
+    small = min(min(grey.shape) / 2**e for grey, e in zip(greys, extra, strict=True))
+    top = min(top, max(int(np.log2(small / MIN_LEVEL_SIDE)), 0))
+    pyramids = _pyramid(greys[0], top + extra[0]), _pyramid(greys[1], top + extra[1])
+    return Levels(pyramids=pyramids, extra=extra, top=top, seen=own)
+
+
+def _pyramid(grey: Array, halvings: int) -> Pyramid:
+    """The photo, blurred, and its halves: pixel k of each is pixel 2k of the last."""
+    images = [np.asarray(cv2.GaussianBlur(grey, (0, 0), BLUR))]
+    for _ in range(halvings):
+        images.append(np.asarray(cv2.pyrDown(images[-1])))
+    return images
