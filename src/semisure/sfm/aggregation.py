@@ -3,7 +3,7 @@
 The first pass over the pairs collects votes and makes the keypoints; the second gives
 each match the keypoints next to its points. With ``placement="tracks"`` the keypoints
 are then moved so that all matches agree (:mod:`semisure.maps.placement`), which keeps
-the links in memory, some 100 bytes a match; with ``"mean"`` pairs stream through.
+the links in memory, some 600 bytes a match; with ``"mean"`` pairs stream through.
 """
 
 from __future__ import annotations
