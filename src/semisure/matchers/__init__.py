@@ -8,6 +8,7 @@ name                  what                             refines          needs
 ====================  ===============================  ===============  =============
 ``daisy``             the embedded matcher             image 1          nothing
 ``xfeat-star``        XFeat* by kornia                 image 0          extra `torch`
+``xfeat-star-centred``  the same, at middles of cells  image 0          extra `torch`
 ``loftr``             LoFTR by kornia, outdoor         image 1          extra `torch`
 ``loftr-indoor``      the same, indoor                 image 1          extra `torch`
 ``loftr-indoor-new``  the same, encoding fixed         image 1          extra `torch`
@@ -54,6 +55,9 @@ _KORNIA = ("torch", "kornia")
 _ENTRIES = {
     "daisy": _Entry("daisy", "Daisy"),
     "xfeat-star": _Entry("xfeat", "XFeatStar", _KORNIA, refines_source=True),
+    "xfeat-star-centred": _Entry(
+        "xfeat", "CentredXFeatStar", _KORNIA, refines_source=True
+    ),
     "loftr": _Entry("loftr", "LoFTR", _KORNIA, "outdoor"),
     "loftr-indoor": _Entry("loftr", "LoFTR", _KORNIA, "indoor"),
     "loftr-indoor-new": _Entry("loftr", "LoFTR", _KORNIA, "indoor-new"),
