@@ -3,20 +3,20 @@
 A matcher is any callable of two uint8 images, (h, w) or (h, w, 3) RGB, that returns
 :class:`semisure.types.Matches` in the images' own pixels.
 
-====================  ===============================  ===============  =============
-name                  what                             refines          needs
-====================  ===============================  ===============  =============
-``daisy``             the embedded matcher             image 1          nothing
-``xfeat-star``        XFeat* by kornia                 image 0          extra `torch`
-``xfeat-star-centred``  the same, at middles of cells  image 0          extra `torch`
-``loftr``             LoFTR by kornia, outdoor         image 1          extra `torch`
-``loftr-indoor``      the same, indoor                 image 1          extra `torch`
-``loftr-indoor-new``  the same, encoding fixed         image 1          extra `torch`
-``eloftr``            EfficientLoFTR by transformers   image 1          extra `torch`
-``gim-loftr``         GIM-LoFTR                        image 1          extra `torch`
-``comatch``           CoMatch                          image 1          extra `torch`
-``edm``               EDM                              either, by match extra `torch`
-====================  ===============================  ===============  =============
+======================  ===============================  ================  =============
+name                    what                             refines           needs
+======================  ===============================  ================  =============
+``daisy``               the embedded matcher             image 1           nothing
+``xfeat-star``          XFeat* by kornia                 image 0           extra `torch`
+``xfeat-star-centred``  the same, cells' middles (ours)  image 0           extra `torch`
+``loftr``               LoFTR by kornia, outdoor         image 1           extra `torch`
+``loftr-indoor``        the same, indoor                 image 1           extra `torch`
+``loftr-indoor-new``    the same, encoding fixed         image 1           extra `torch`
+``eloftr``              EfficientLoFTR by transformers   image 1           extra `torch`
+``gim-loftr``           GIM-LoFTR                        image 1           extra `torch`
+``comatch``             CoMatch                          image 1           extra `torch`
+``edm``                 EDM                              either, by match  extra `torch`
+======================  ===============================  ================  =============
 """
 
 from __future__ import annotations
