@@ -21,6 +21,7 @@ WORDS = {
     "bench": "the paper's tables and figures",
     "demo": "what semisure demo shows",
     "report": "pictures and HTML pages",
+    "one_call": "semisure.match: paths and names to a result",
     "pipeline": "two images to a model",
     "localize": "queries in a map to poses",
     "selfcal": "calibrations from images",

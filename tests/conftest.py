@@ -23,9 +23,13 @@ settings.load_profile("quiet")
 
 
 @pytest.fixture(autouse=True)
-def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test fetches weights; those of downloads serve themselves."""
+def _offline(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No test fetches weights, or writes into the user's cache."""
     monkeypatch.setenv("SEMISURE_OFFLINE", "1")
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("SEMISURE_CACHE", str(cache))
     monkeypatch.setenv("SEMISURE_QUIET", "")  # which --quiet sets, for one test only
 
 

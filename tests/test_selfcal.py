@@ -169,7 +169,7 @@ def test_shipped_calibration_has_its_provenance() -> None:
     assert calibration.matcher == "daisy"
     assert calibration.provenance["numbers"]["photos"] >= 100
     assert len(calibration.provenance["scenes"]) > 10
-    with pytest.raises(FileError, match="No calibration of nobody ships with semisure"):
+    with pytest.raises(FileError, match="There is no calibration nobody: neither"):
         load_calibration("nobody")
 
 

@@ -8,6 +8,7 @@ from semisure.cli import (
     bench,
     calibrate,
     demo,
+    fetch,
     fit_law,
     localize,
     match,
@@ -23,6 +24,7 @@ __all__ = [
     "bench",
     "calibrate",
     "demo",
+    "fetch",
     "fit_law",
     "localize",
     "main",
@@ -53,4 +55,9 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        at = "" if error.filename is None else f"{error.filename}: "
+        print(f"semisure: {at}{reason}.", file=sys.stderr)  # noqa: T201
         sys.exit(1)

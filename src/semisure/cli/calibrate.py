@@ -77,12 +77,12 @@ def calibrate(
 ) -> None:
     """Calibrate a matcher on your photos, scenes or maps.
 
-    Photos need not show anything in common: random views of each are matched, whose
-    geometry is known. Of scenes nothing is known but that their images overlap: the
-    geometry of each pair is found, and the law is fitted to errors across its epipolar
-    lines. Of maps the truth is used. All three can be combined. A quarter is held out
-    to test the result, and a reliability plot is written beside it. If the command is
-    interrupted, running it again continues where it stopped.
+    Photos may show anything: random views of each are matched, whose geometry is known.
+    Scenes are overlapping images without truth: the geometry of each pair is found, and
+    the law is fitted to errors across its epipolar lines. Maps bring their own truth.
+    All three can be combined. A quarter is held out to test the result, and a
+    reliability plot is written beside it. If the command is interrupted, running it
+    again continues where it stopped.
     """
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images

@@ -7,11 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from semisure.types import Tick
+
+    Begin: TypeAlias = Callable[[str], Tick]
 
 
 @contextmanager
-def stages(quiet: bool = False) -> Iterator[Callable[[str], Tick]]:
+def stages(quiet: bool = False) -> Iterator[Begin]:
     """A bar for each stage of a long command, with the time that is left.
 
     Calling the result with a stage's name begins it and returns its tick, to be called

@@ -41,12 +41,17 @@ def serve(
     ] = 8321,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Another host name to accept; may be repeated."),
+        typer.Option(
+            help="Another host name to accept; may be repeated.", metavar="NAME"
+        ),
     ] = None,
     calibration: Annotated[
         list[Path] | None,
         typer.Option(
-            "-c", "--calibration", help="Calibration to offer; may be repeated."
+            "-c",
+            "--calibration",
+            help="Calibration to offer; may be repeated.",
+            metavar="FILE",
         ),
     ] = None,
     time_limit: Annotated[

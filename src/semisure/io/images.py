@@ -18,13 +18,15 @@ from semisure.io.image_headers import (
     may_state_size_later,
     too_many_scans,
 )
-from semisure.types.checks import require_file
+from semisure.types.checks import as_path, require_file
 
 Image = NDArray[np.uint8]
 
 IMAGE_SUFFIXES = frozenset(
     (".bmp", ".jpeg", ".jpg", ".jp2", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 )
+# What the first box of an iPhone's photo says of itself.
+HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
 MAX_PIXELS = 200_000_000  # 0.6 GB as RGB; with 16 bits a quarter of it
 MAX_BYTES = 400_000_000  # of a file
 _HEADER = 1 << 20  # bytes that nearly always hold the size
@@ -43,7 +45,8 @@ def read_image(path: str | Path) -> Image:
     >>> read_image(file).shape
     (48, 64, 3)
     """
-    return decode_image(_file_bytes(Path(path)), str(path))
+    file = as_path(path, "Arrays are images already: semisure.match takes them.")
+    return decode_image(_file_bytes(file), str(path))
 
 
 def _file_bytes(path: Path) -> bytes:
@@ -69,7 +72,7 @@ def _file_bytes(path: Path) -> bytes:
 
 def decode_image(data: bytes, name: str = "the image") -> Image:
     """The image in a file's bytes; messages call it `name`."""
-    image = _to_8_bits(_decoded(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH))
+    image = to_8_bits(_decoded(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH))
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))
 
 
@@ -95,6 +98,12 @@ def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
 
 def _check_header(data: bytes, name: str) -> None:
     """Raise unless the header states a size that can be decoded."""
+    if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
+        raise FileError(
+            f"{name} is a HEIC photo, which OpenCV does not read. Convert it: "
+            "`heif-convert a.heic a.jpg`, on a Mac `sips -s format jpeg a.heic --out "
+            "a.jpg`; iPhones take JPEG by Settings, Camera, Formats, Most Compatible."
+        )
     size = image_size(data)
     if size is None:
         raise _unknown(name)
@@ -122,7 +131,8 @@ def _is_truncated(data: bytes) -> bool:
     return data.startswith(b"\x89PNG") and b"IEND" not in data[-4096:]
 
 
-def _to_8_bits(image: NDArray[Any]) -> Image:
+def to_8_bits(image: NDArray[Any]) -> Image:
+    """8 bits as they are; more of them stretched to the range that is used."""
     if image.dtype == np.uint8:
         return image
     values = image.astype(np.float32)

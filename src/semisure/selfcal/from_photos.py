@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from semisure.__about__ import __version__
 from semisure.calibration import FitReport, fit, observe
 from semisure.errors import FileError, InputError
 from semisure.geometry.homography import true_residual
-from semisure.io.images import read_image, reduced
+from semisure.io.images import find_images, read_image, reduced
 from semisure.io.sources import digest
+from semisure.matchers import load_matcher, name_of
 from semisure.selfcal.held_out import Trust, trial, tried
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
@@ -67,16 +69,17 @@ class SelfCalibration:
 
 
 def self_calibrate(
-    matcher: Matcher,
-    photos: Sequence[Path],
+    matcher: Matcher | str,
+    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
     settings: SelfCalSettings | None = None,
     *,
-    name: str = "unknown",
+    name: str | None = None,
     cache: Path | None = None,
     begin: Begin = quietly,
 ) -> SelfCalibration:
     """Fit the error law of `matcher` on random views of `photos`.
 
+    The matcher may be a name of ours; the photos are files, or a folder of them.
     With a `cache` folder, finished pairs are kept there: an interrupted run continues
     where it stopped. A callable of your own must then have an attribute
     ``fingerprint``, a text that changes whenever its answers do. `begin` is called with
@@ -96,7 +99,11 @@ def self_calibrate(
     ('daisy', 1)
     """
     settings = settings or SelfCalSettings()
-    views = match_views(matcher, photos, settings, cache=cache, begin=begin)
+    if isinstance(matcher, str):
+        matcher = load_matcher(matcher)
+    name = name or name_of(matcher) or "unknown"
+    files = photo_files(photos)
+    views = match_views(matcher, files, settings, cache=cache, begin=begin)
     begin("Fitting")
     calibration, report = law_of_views(views, matcher, settings, name)
     trust = trial(observe(views.held_out), calibration)
@@ -106,6 +113,15 @@ def self_calibrate(
         trust=trust,
         skipped=views.skipped,
     )
+
+
+def photo_files(
+    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
+) -> list[Path]:
+    """The images in a folder, or the files that were named."""
+    if isinstance(photos, str | PathLike):
+        return find_images(Path(photos))
+    return [Path(photo) for photo in photos]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
@@ -21,7 +22,7 @@ from semisure.errors import SemisureError
 from semisure.io.processes import exit_with_parent
 from semisure.types import Calibration
 from semisure.web.limits import Limits
-from semisure.web.orders import Order
+from semisure.web.orders import Kept, Order
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +84,8 @@ class Worker:
 
     def _run(self, order: Order, on_stage: Callable[[str], None]) -> dict[str, bytes]:
         settings = {**order.chosen(), "report": order.report}
-        _send(self._pipe, settings, order.files or ())
+        parts = order.files or () if order.kept is None else order.kept.parts()
+        _send(self._pipe, settings, parts)
         while True:
             message = self._message()
             if "stage" in message:
@@ -195,6 +197,9 @@ def _answer(
 def _receive(pipe: Connection) -> Order:
     message = json.loads(pipe.recv_bytes())
     parts = [pipe.recv_bytes() for _ in range(message.pop("parts"))]
+    if len(parts) > 2:
+        names = (f.name for f in fields(Kept))
+        return Order(kept=Kept(**dict(zip(names, parts, strict=True))), **message)
     return Order(files=(parts[0], parts[1]) if parts else None, **message)
 
 
