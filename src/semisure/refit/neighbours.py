@@ -37,9 +37,10 @@ def agreement(matches: Matches, parallax: PerAxis) -> FloatArray:
     for rows, points, _ in _sides(matches):
         nearest = _nearest(points)
         other = nearest != np.arange(len(rows))[:, None]
+        x, y = parallax[rows].T
         with np.errstate(invalid="ignore"):  # beyond a horizon nothing agrees
-            apart = parallax[rows][nearest] - parallax[rows][:, None]
-            alike = np.linalg.norm(apart, axis=2) <= matches.fine_window[rows, None]
+            apart = np.hypot(x[nearest] - x[:, None], y[nearest] - y[:, None])
+            alike = apart <= matches.fine_window[rows, None]
         yes, no = (alike & other).sum(axis=1), (~alike & other).sum(axis=1)
         logit[rows] = np.log(yes + 0.5) - np.log(no + 0.5)
     usual = logit.mean() if len(logit) else 0.0
