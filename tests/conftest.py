@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from semisure.bench.parallel import Workers, workers
+from semisure.engine import Engine, EngineSettings, open_engine
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Calibration, FloatArray, Matches
 
@@ -55,7 +55,7 @@ def matches(planted: tuple[Matches, FloatArray]) -> Matches:
 
 
 @pytest.fixture(scope="session")
-def pool() -> Iterator[Workers]:
+def pool() -> Iterator[Engine]:
     """The worker process that all benches share."""
-    with workers(1) as made:
+    with open_engine(EngineSettings(workers=1)) as made:
         yield made

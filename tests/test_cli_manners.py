@@ -51,8 +51,8 @@ def examples(command: str) -> list[list[str]]:
 
 def test_all_commands_are_there() -> None:
     assert set(NAMES) == {
-        "bench", "calibrate", "demo", "fetch", "fit", "localize", "match", "matchers",
-        "refit", "serve",
+        "bench", "calibrate", "demo", "fetch", "fit", "localize", "match",
+        "match-pairs", "matchers", "refit", "serve",
     }  # fmt: skip
 
 
@@ -109,15 +109,19 @@ def test_a_flag_means_the_same_everywhere() -> None:
                     seen.setdefault(letter, set()).add((name,))
     assert {name: forms for name, forms in seen.items() if len(forms) > 1} == {}
     # What prints for people can print for machines, and can be quiet.
-    for name in ("calibrate", "demo", "fit", "localize", "match", "refit"):
+    for name in NAMES:
+        if name in ("bench", "fetch", "matchers", "serve"):
+            continue
         flags = {o for p in GROUP.commands[name].params for o in p.opts}
         assert {"--json", "--quiet", "-q", "-o", "--output"} <= flags, name
 
 
 def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.calibration.fit_law import OPTIMISERS
+    from semisure.engine import ENGINES
     from semisure.estimators import ESTIMATOR_NAMES, POSE_ESTIMATOR_NAMES
     from semisure.matchers import MATCHER_NAMES
+    from semisure.pairing.settings import GEOMETRIES
     from semisure.pipeline import MODELS
     from semisure.refit import REFIT_METHODS
     from semisure.types import LAW_NAMES
@@ -127,6 +131,8 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     assert choices.POSE_ESTIMATORS == POSE_ESTIMATOR_NAMES
     assert choices.METHODS == REFIT_METHODS
     assert choices.MODELS == MODELS
+    assert choices.GEOMETRIES == GEOMETRIES
+    assert choices.ENGINES == ENGINES
     assert choices.LAWS == LAW_NAMES
     assert choices.OPTIMISERS == OPTIMISERS
 
@@ -189,7 +195,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("semisure ma", ["match", "matchers"]),
+        ("semisure ma", ["match", "match-pairs", "matchers"]),
         ("semisure match --matcher xf", ["xfeat-star", "xfeat-star-centred"]),
         ("semisure calibrate --matcher loftr-", ["loftr-indoor", "loftr-indoor-new"]),
         ("semisure match a.jpg b.jpg -e m", ["magsac++"]),

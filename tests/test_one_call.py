@@ -187,7 +187,9 @@ def test_an_estimator_of_ones_own_is_asked(photos, result) -> None:
         ({"threshold_px": 0}, "threshold_px must be positive"),
         ({"model": "essential"}, "needs the intrinsics"),
         ({"fov": 200}, "between 0 and 180"),
-        ({"fov": 60, "K0": np.eye(3)}, "not by both"),
+        ({"fov": 60, "K0": np.eye(3)}, "one of them, not two"),
+        ({"fov": 60, "focal_from_exif": True}, "one of them, not two"),
+        ({"focal_from_exif": True}, "EXIF"),
     ],
 )
 def test_wrong_choices_get_one_sentence(photos, choice, words: str) -> None:

@@ -396,7 +396,7 @@ def fuzzed(data: st.DataObject) -> bytes:
     return bytes(mangled)
 
 
-SUFFIXES = (".png", ".jpg", ".webp")
+SUFFIXES = (".png", ".jpg", ".webp", ".bmp", ".tif", ".jp2", ".pgm")
 
 
 def picture_of(suffix: str) -> bytes:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from semisure.errors import InputError
 from semisure.estimators import RansacSettings
 from semisure.geometry.camera import centred, focal_of
+from semisure.io.exif import focal_px
 from semisure.io.images import Image
 from semisure.io.pixels import ImageLike, as_image
 from semisure.matchers import MATCHER_NAMES, load_matcher
@@ -20,7 +21,7 @@ from semisure.selfcal.choice import calibration_for
 from semisure.selfcal.first_use import FirstUse, Photos
 from semisure.selfcal.from_photos import SelfCalibration
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
-from semisure.types.checks import as_number, did_you_mean
+from semisure.types.checks import as_number, as_path, did_you_mean
 
 LOADED = 2  # matchers that stay in memory
 
@@ -39,6 +40,7 @@ def match(
     K0: ArrayLike | None = None,
     K1: ArrayLike | None = None,
     fov: float | None = None,
+    focal_from_exif: bool = False,
     max_side: int | None = None,
     device: str | None = None,
     weights: str | PathLike[str] | None = None,
@@ -67,9 +69,10 @@ def match(
     estimator
         A name, or a callable of (source, target, confidence) that returns the model,
         or a tuple of the model and a mask; `model` must then say of what kind it is.
-    K0, K1, fov
+    K0, K1, fov, focal_from_exif
         Intrinsics in px, 3 × 3, pixel centres at integers; without `K1`, `K0` is for
-        both. Or the field of view in degrees along the longer side.
+        both. Or the field of view in degrees along the longer side. Or, of files, the
+        focal length that their EXIF tags state.
     max_side, device, weights
         Of a matcher given by name: larger images are reduced to this many px; a torch
         device; a file instead of the official weights.
@@ -87,7 +90,8 @@ def match(
     as_choice("method", method, REFIT_METHODS)
     settings = RansacSettings(threshold_px=threshold_px, seed=seed)
     images = as_image(image0, "image0"), as_image(image1, "image1")
-    cameras = _cameras(images, K0, K1, fov)
+    files = (image0, image1) if focal_from_exif else None
+    cameras = _cameras(images, K0, K1, fov, files)
     run = matcher_of(matcher, max_side=max_side, device=device, weights=weights)
     law = calibration_for(
         run,
@@ -162,15 +166,25 @@ def _cameras(
     K0: ArrayLike | None,
     K1: ArrayLike | None,
     fov: float | None,
+    files: tuple[ImageLike, ImageLike] | None,
 ) -> tuple[ArrayLike | None, ArrayLike | None]:
     """Intrinsics of both images, where they were given."""
-    if fov is None:
-        return K0, K1
-    if K0 is not None or K1 is not None:
-        raise InputError("Intrinsics are given by K0 and K1 or by fov, not by both.")
-    angle = as_number("fov", fov)
-    if not 0 < angle < 180:
-        raise InputError(f"fov must lie between 0 and 180 degrees, but is {angle:g}.")
+    given = K0 is not None or K1 is not None
+    if given + (fov is not None) + (files is not None) > 1:
+        raise InputError(
+            "Intrinsics are given by K0 and K1, by fov, or by focal_from_exif: one of "
+            "them, not two."
+        )
     sizes = [(image.shape[1], image.shape[0]) for image in images]
-    first, second = (centred(focal_of(angle, size), size) for size in sizes)
+    if fov is not None:
+        angle = as_number("fov", fov)
+        if not 0 < angle < 180:
+            raise InputError(f"fov must lie between 0 and 180°, but is {angle:g}.")
+        focals = [focal_of(angle, size) for size in sizes]
+    elif files is not None:
+        paths = (as_path(file, "EXIF tags are in files.") for file in files)
+        focals = [focal_px(*each) for each in zip(paths, sizes, strict=True)]
+    else:
+        return K0, K1
+    first, second = map(centred, focals, sizes)
     return first, second

@@ -12,6 +12,7 @@ from semisure.cli import (
     fit_law,
     localize,
     match,
+    match_pairs,
     matchers,
     refit,
     serve,
@@ -29,6 +30,7 @@ __all__ = [
     "localize",
     "main",
     "match",
+    "match_pairs",
     "matchers",
     "refit",
     "serve",
@@ -45,8 +47,8 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
             print(  # noqa: T201
-                "semisure: interrupted; files already written are whole; run "
-                "calibrate, bench or localize again to continue where it stopped.",
+                "semisure: interrupted; files already written are whole; long commands "
+                "continue where they stopped when they are run again.",
                 file=sys.stderr,
             )
         raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli import choices
+from semisure.cli import choices, engine_options
 from semisure.cli.app import app
 from semisure.cli.options import (
     AsJson,
@@ -26,6 +26,7 @@ from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.bench.options import Options
+    from semisure.engine import EngineSettings
 
 ALL = "all"
 
@@ -157,7 +158,16 @@ def bench(
     keep_going: KeepGoing = False,
     cache: CacheFolder = None,
     limit: Limit = None,
-    workers: Annotated[int, typer.Option(help="Number of processes.")] = 1,
+    engine: engine_options.EngineName = "local",
+    address: engine_options.Address = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Number of processes; with ray, default: all.", metavar="N"),
+    ] = None,
+    gpus_per_worker: engine_options.GpusPerWorker = 0.0,
+    max_failures: Annotated[
+        int, typer.Option(help="Leave out at most N pairs that cannot be matched.")
+    ] = 0,
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
@@ -206,6 +216,7 @@ def bench(
         palette=as_choice("palette", palette, PALETTES),
         views=views,
         keep_going=keep_going,
+        max_failures=max_failures,
         size=parse_size(size),
         max_side=max_side,
         weights=weights,
@@ -217,7 +228,19 @@ def bench(
         seed=seed,
     )
     run = _run_all if name == ALL else partial(_run_one, name)
-    run(options, workers, output, as_json, quiet or as_json)
+    who = engine_options.engine_settings(
+        engine, address, _processes(engine, workers), gpus_per_worker
+    )
+    run(options, who, output, as_json, quiet or as_json)
+
+
+def _processes(engine: str, workers: int | None) -> int | None:
+    """One of this machine unless more are asked for; timings depend on it."""
+    if engine != "local":
+        return workers
+    if workers is not None and workers < 1:
+        raise typer.BadParameter("--workers must be at least 1")
+    return workers or 1
 
 
 def _print_list() -> None:
@@ -250,13 +273,18 @@ def _named_folders(given: list[str], option: str) -> dict[str, Path]:
 
 
 def _run_one(
-    name: str, options: Options, workers: int, output: Path, as_json: bool, quiet: bool
+    name: str,
+    options: Options,
+    engine: EngineSettings,
+    output: Path,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     from semisure.bench.outcome_files import document, text_of, write_outcome
     from semisure.bench.run import run_bench
 
     with stages(quiet) as tick:
-        outcome = run_bench(name, options, count=workers, tick=tick)
+        outcome = run_bench(name, options, engine=engine, tick=tick)
     write_outcome(name, options, outcome, output)
     if as_json:
         _print_json(document(name, options, outcome))
@@ -266,14 +294,14 @@ def _run_one(
 
 
 def _run_all(
-    options: Options, workers: int, output: Path, as_json: bool, quiet: bool
+    options: Options, engine: EngineSettings, output: Path, as_json: bool, quiet: bool
 ) -> None:
     from semisure.bench.outcome_files import document, text_of
     from semisure.bench.page import write_all
     from semisure.bench.run import run_all
 
     with stages(quiet) as tick:
-        everything = run_all(options, count=workers, tick=tick)
+        everything = run_all(options, engine=engine, tick=tick)
     outcomes, skipped = everything.outcomes, everything.skipped
     page = write_all(options, everything, output)
     if as_json:

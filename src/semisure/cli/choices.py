@@ -58,6 +58,8 @@ LAWS = (
     "hard_gate",
 )
 OPTIMISERS = ("newton", "powell")
+ENGINES = ("local", "ray")
+GEOMETRIES = (*MODELS, "none")
 DEVICES = ("cpu", "cuda", "mps")
 
 

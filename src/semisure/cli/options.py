@@ -13,8 +13,8 @@ import typer
 from semisure.cli import choices
 
 if TYPE_CHECKING:
-    from semisure.cli.progress import Begin
     from semisure.types import Calibration, Matcher
+    from semisure.types.progress import Begin
 
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,

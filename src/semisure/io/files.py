@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ def load_calibration(path: str | Path) -> Calibration:
             f"{path} has schema version {version}, but this semisure "
             f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
         )
-    return _calibration_from(document, path)
+    return calibration_from(document, path)
 
 
 def _read_document(path: Path) -> dict[str, Any]:
@@ -153,7 +153,8 @@ def _no_calibration(path: Path) -> str:
     )
 
 
-def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
+def calibration_from(document: Mapping[str, Any], path: Path) -> Calibration:
+    """The calibration in the content of such a file."""
     try:
         parameters = document["parameters"]
         resolution, pairs = document.get("resolution"), document.get("pairs")

@@ -138,6 +138,10 @@ def identity(matcher: Matcher) -> dict[str, str] | None:
     >>> identity(lambda image0, image1: None) is None
     True
     """
+    from semisure.matchers.named import NamedMatcher
+
+    if isinstance(matcher, NamedMatcher):
+        matcher = matcher.loaded()
     own = getattr(matcher, "fingerprint", None)
     if own is not None:
         return {"fingerprint": str(own)}
@@ -154,6 +158,10 @@ def name_of(matcher: object) -> str | None:
     >>> name_of(load_matcher("daisy"))
     'daisy'
     """
+    from semisure.matchers.named import NamedMatcher
+
+    if isinstance(matcher, NamedMatcher):
+        return matcher.name
     for name, entry in _ENTRIES.items():
         place = f"{__name__}.{entry.module}", entry.factory
         if (type(matcher).__module__, type(matcher).__name__) != place:

@@ -41,7 +41,7 @@ def lines_drawing(photos: Photos, result: PairResult) -> tuple[str, float] | Non
     if bands is None or sample is None or not len(sample):
         return None
     widths = bands.half_width[sample] / max(photos[0].size)
-    typical = max(float(np.median(widths)), float(widths.max()) / 3, 1e-12)
+    typical = max(float(np.median(widths)), float(widths.max()) / 2, 1e-12)
     factor = round_factor(FACTORS, BAND / typical)
     shapes = ["", ""]
     for k, index in enumerate(sample):

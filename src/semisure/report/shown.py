@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.io.images import Image, reduced
+from semisure.io.images import Image
 from semisure.io.pixels import ImageLike, as_image
 from semisure.pipeline import PairResult
 from semisure.report.documents import write_result
@@ -20,8 +19,6 @@ from semisure.report.plots import jpeg, plot_pair
 from semisure.types import Matches, PerMatch
 from semisure.types.checks import as_floats
 from semisure.types.display import html_model, html_of, html_table
-
-NOTEBOOK_SIDE_PX = 800  # images are reduced to this where they are shown inline
 
 
 def figure_of_matches(
@@ -83,23 +80,8 @@ def _model(result: PairResult) -> str:
 
 
 def _picture(result: PairResult) -> str:
-    assert result.images is not None
-    image0, image1 = (reduced(image, NOTEBOOK_SIDE_PX) for image in result.images)
-    matches = _rescaled(result.matches, (image0, image1))
-    figure = plot_pair(image0, image1, matches, result.expected_px)
-    data = b64encode(jpeg(figure)).decode()
+    data = b64encode(jpeg(figure_of_pair(result))).decode()
     return (
         '<img alt="Matches coloured by expected error" style="max-width:100%" '
         f'src="data:image/jpeg;base64,{data}">'
     )
-
-
-def _rescaled(matches: Matches, images: tuple[Image, Image]) -> Matches:
-    """The matches in the pixels of smaller images."""
-    moved = {}
-    sides = (("source", matches.source_size), ("target", matches.target_size))
-    for (name, size), image in zip(sides, images, strict=True):
-        scale = np.array(image.shape[1::-1]) / np.array(size)
-        moved[name] = (getattr(matches, name) + 0.5) * scale - 0.5
-        moved[f"{name}_size"] = image.shape[1::-1]
-    return replace(matches, **moved, cell=None)

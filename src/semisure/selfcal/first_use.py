@@ -25,14 +25,13 @@ from semisure.io.sources import digest
 from semisure.io.user_cache import cache_folder
 from semisure.matchers import identity
 from semisure.selfcal.from_photos import (
-    Begin,
     SelfCalSettings,
     photo_files,
-    quietly,
     self_calibrate,
 )
 from semisure.types import Calibration, Matcher, Tick
 from semisure.types.display import counted
+from semisure.types.progress import Begin, quietly
 
 Photos: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import UnionType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,15 +61,16 @@ def did_you_mean(value: object, choices: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
-def as_path(path: str | PathLike[str], advice: str = "") -> Path:
+def as_path(path: object, advice: str = "") -> Path:
     """The path, or a sentence for what is none.
 
     >>> as_path(None)
     Traceback (most recent call last):
     semisure.errors.InputError: a path cannot be None. Give the name of a file.
     """
-    require_kind("a path", path, str | PathLike, advice or "Give the name of a file.")
-    return Path(path)
+    if not isinstance(path, str | PathLike):
+        require_kind("a path", path, str, advice or "Give the name of a file.")
+    return Path(cast("str | PathLike[str]", path))
 
 
 def require_file(path: Path, what: str = "file") -> Path:

@@ -120,6 +120,7 @@ def available_choices(calibrations: Mapping[str, Calibration]) -> dict[str, Any]
         "methods": REFIT_METHODS,
         "samples": samples.available(),
         "stages": STAGES,
+        "first_use": FIRST_USE,
         "suffixes": sorted(IMAGE_SUFFIXES),
     }
 

@@ -23,8 +23,8 @@ from semisure.report.drawings import Photo
 from semisure.report.pair import digest, pair_page
 from semisure.selfcal.choice import calibration_for
 from semisure.selfcal.first_use import FirstUse
-from semisure.selfcal.from_photos import Begin
 from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
+from semisure.types.progress import Begin
 from semisure.web import arms
 from semisure.web.limits import Limits
 from semisure.web.orders import EMBEDDED, FIRST_USE, REPORT, STAGES, Kept, Order

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from semisure.errors import SemisureError
-from semisure.io.processes import exit_with_parent
+from semisure.io.processes import ctrl_c_blocked, exit_with_parent
 from semisure.types import Calibration
 from semisure.web.limits import Limits
 from semisure.web.orders import Kept, Order
@@ -52,7 +52,7 @@ class Worker:
             name="semisure worker",
             daemon=True,
         )
-        with _ctrl_c_blocked():
+        with ctrl_c_blocked():
             self._process.start()
         theirs.close()
         self._ready = self._late = False
@@ -122,25 +122,6 @@ class Worker:
             "a job. Reduce the images, choose another matcher, or start semisure serve "
             "with a larger --time-limit."
         )
-
-
-@contextmanager
-def _ctrl_c_blocked() -> Iterator[None]:
-    """Processes started here ignore Ctrl-C, which a terminal sends to all of them.
-
-    They also ignore it by themselves, but only once Python has loaded.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # first: it changes the signal mask itself
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _send(pipe: Connection, message: dict[str, Any], files: Any = ()) -> None:

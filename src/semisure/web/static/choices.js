@@ -121,6 +121,7 @@ function adapt() {
   $("not-ready").hidden = !reason;
   $("reason").textContent = reason || "";
   $("command").textContent = command || "";
+  $("first-use").hidden = Boolean(reason) || $("calibration").value !== state.menu.first_use;
   $("fov-choice").hidden = !["auto", "essential"].includes($("model").value);
   $("run").disabled = state.running || Boolean(reason);
   offerAgain();
