@@ -22,7 +22,7 @@ import numpy as np
 import semisure
 from semisure.__about__ import __version__
 from semisure.bench.options import Options
-from semisure.bench.parallel import workers
+from  import workers
 from semisure.bench.scene_laws import Lesson, learn
 from semisure.bench.scenes import lessons, scenes_of
 from semisure.bench.study import Study
