@@ -22,10 +22,11 @@ import numpy as np
 import semisure
 from semisure.__about__ import __version__
 from semisure.bench.options import Options
-from  import workers
+from semisure.bench.run import ONE_PROCESS
 from semisure.bench.scene_laws import Lesson, learn
 from semisure.bench.scenes import lessons, scenes_of
 from semisure.bench.study import Study
+from semisure.engine import open_engine
 
 PAIRS_A_FOLDER = 50
 
@@ -53,8 +54,8 @@ def main() -> None:
         limit=PAIRS_A_FOLDER,
         cache=asked.cache,
     )
-    with workers(1) as pool:
-        scenes = lessons(scenes_of(Study(options, pool), asked.matcher), "")
+    with open_engine(ONE_PROCESS) as engine:
+        scenes = lessons(scenes_of(Study(options, engine), asked.matcher), "")
     law = learn(Lesson(scenes, planar.location is not None, planar))
     provenance = {
         "numbers": dict(planar.provenance),
