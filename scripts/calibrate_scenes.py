@@ -1,13 +1,13 @@
 """Make the laws `daisy` and `xfeat-star` that come with the package.
 
-    python scripts/calibrate_scenes.py daisy DATA daisy.json
+    python scripts/calibrate_scenes.py daisy DATA PHOTOS daisy.json --cache CACHE
 
 for `src/semisure/data/calibrations`. The eight numbers are those of `daisy-planar`,
 which `semisure calibrate` fitted to random views of photos. How pairs differ is fitted
-here. DATA holds `photos/` (any), and below `depth/` and `posed/` folders of posed
-images with depth, as docs/evaluation.md describes; views of photos and scenes in depth
-have the same say, scene by scene. `--without NAME` leaves scenes out, to judge the law
-on them.
+here, to the pairs that `semisure bench calibrated --limit 50` learns from, with its
+cache of matches: views of PHOTOS, a folder of photos, and the scenes below DATA that
+docs/evaluation.md describes, posed images with depth. Each scene has the same say.
+`--without NAME` leaves scenes out, to judge the law on them.
 """
 
 from __future__ import annotations
@@ -21,70 +21,20 @@ import numpy as np
 
 import semisure
 from semisure.__about__ import __version__
-from semisure.datasets.depth_truth import depth_residual
-from semisure.datasets.posed import PosedPair, read_posed
-from semisure.geometry.epipolar import checked_pose, fundamental
-from semisure.geometry.fundamental import of_rank_2
-from semisure.geometry.homography import residual
-from semisure.io.images import find_images, read_image, reduced
-from semisure.selfcal.random_views import random_pair
-from semisure.selfcal.scenes import ScenePair, fit_spread, usable
-from semisure.types import Matcher
+from semisure.bench.options import Options
+from semisure.bench.run import ONE_PROCESS
+from semisure.bench.scene_laws import Lesson, learn
+from semisure.bench.scenes import lessons, scenes_of
+from semisure.bench.study import Study
+from semisure.engine import open_engine
 
-PAIRS_A_SCENE = 12
-VIEWS = 96
-GROUPS = 8  # that views of photos are dealt out to: as many say as so many scenes
-MAX_SIDE = 640  # of photos
-MIN_OVERLAP = 0.3
+PAIRS_A_FOLDER = 50
 
 
-def posed_scene(root: Path, matcher: Matcher) -> list[ScenePair]:
-    """Some pairs of a folder of posed images with depth, matched as they are."""
-    pairs = read_posed(root, min_overlap=MIN_OVERLAP)
-    if len(pairs) > PAIRS_A_SCENE:
-        every = len(pairs) / PAIRS_A_SCENE
-        pairs = [pairs[int(k * every)] for k in range(PAIRS_A_SCENE)]
-    return [_posed(pair, matcher) for pair in pairs]
-
-
-def _posed(pair: PosedPair, matcher: Matcher) -> ScenePair:
-    a, b = pair.camera0, pair.camera1
-    matches = matcher(read_image(a.image), read_image(b.image))
-    R, t = pair.P_01[:, :3], pair.P_01[:, 3]
-    U, _, Vt = np.linalg.svd(R)  # cameras are published to a few digits
-    pose = checked_pose(np.column_stack([U @ Vt, t]))
-    return ScenePair(
-        matches=matches,
-        residual=depth_residual(pair, matches),
-        F_01=of_rank_2(fundamental(pose, a.K, b.K)),
-    )
-
-
-def views(photos: list[Path], matcher: Matcher) -> dict[str, list[ScenePair]]:
-    """Random views of photos, dealt out to groups that count as scenes."""
-    order = np.random.default_rng(0).permutation(len(photos))[:VIEWS]
-    groups: dict[str, list[ScenePair]] = {}
-    for k, index in enumerate(order):
-        photo = reduced(read_image(photos[index]), MAX_SIDE)
-        image0, image1, H_01 = random_pair(photo, np.random.default_rng([0, k]))
-        matches = matcher(image0, image1)
-        pair = ScenePair(matches=matches, residual=residual(H_01, matches))
-        groups.setdefault(f"views {k % GROUPS}", []).append(pair)
-    return groups
-
-
-def scenes_below(
-    data: Path, matcher: Matcher, without: set[str]
-) -> dict[str, list[ScenePair]]:
-    """Views of the photos and every posed scene, matched."""
-    scenes = views(find_images(data / "photos"), matcher)
-    for part in ("depth", "posed"):
-        for cameras in sorted((data / part).rglob("cameras.txt")):
-            name = cameras.parent.name
-            if name not in without:
-                print(name, flush=True)
-                scenes[name] = posed_scene(cameras.parent, matcher)
-    return scenes
+def folders(data: Path, photos: Path, without: set[str]) -> list[Path]:
+    """Every posed scene but for those left out, and the photos."""
+    found = sorted(path.parent for path in data.rglob("cameras.txt"))
+    return [*(root for root in found if root.name not in without), photos]
 
 
 def main() -> None:
@@ -92,13 +42,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("matcher")
     parser.add_argument("data", type=Path)
+    parser.add_argument("photos", type=Path)
     parser.add_argument("output", type=Path, help="File of the law.")
+    parser.add_argument("--cache", type=Path, default=Path("semisure-cache"))
     parser.add_argument("--without", nargs="*", default=[], help="Scenes left out.")
-    options = parser.parse_args()
-    planar = semisure.load_calibration(f"{options.matcher}-planar")
-    matcher = semisure.load_matcher(options.matcher)
-    scenes = scenes_below(options.data, matcher, set(options.without))
-    spread = fit_spread(usable(scenes), planar)
+    asked = parser.parse_args()
+    planar = semisure.load_calibration(f"{asked.matcher}-planar")
+    options = Options(
+        data=folders(asked.data, asked.photos, set(asked.without)),
+        matchers=(asked.matcher,),
+        limit=PAIRS_A_FOLDER,
+        cache=asked.cache,
+    )
+    with open_engine(ONE_PROCESS) as engine:
+        scenes = lessons(scenes_of(Study(options, engine), asked.matcher), "")
+    law = learn(Lesson(scenes, planar.location is not None, planar))
     provenance = {
         "numbers": dict(planar.provenance),
         "pairs": "scenes in depth and random views of photos",
@@ -107,9 +65,8 @@ def main() -> None:
         "numpy": np.__version__,
         "opencv": cv2.__version__,
     }
-    law = replace(planar, pairs=spread, provenance=provenance)
-    semisure.save_calibration(law, options.output)
-    print(spread)
+    semisure.save_calibration(replace(law, provenance=provenance), asked.output)
+    print(law.pairs)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -15,10 +16,15 @@ pytest.importorskip("skimage", reason="scikit-image carries the photos")
 
 from semisure.demo import sample_folder  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
+from semisure.geometry.homography import residual  # noqa: E402
 from semisure.io.images import Image, read_image, reduced  # noqa: E402
 from semisure.matchers import describe_matchers, load_matcher  # noqa: E402
 from semisure.matchers._weights import locate  # noqa: E402
-from semisure.matchers.xfeat import WEIGHTS, XFeatStar  # noqa: E402
+from semisure.matchers.xfeat import (  # noqa: E402
+    WEIGHTS,
+    CentredXFeatStar,
+    XFeatStar,
+)
 from semisure.selfcal.random_views import random_pair  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
@@ -80,6 +86,44 @@ def test_official_weights_give_the_librarys_matches_and_true_cues(images) -> Non
     assert matches.confidence == pytest.approx(confidence, abs=1e-5)
     assert matches.coarse_std == pytest.approx(coarse, rel=1e-4, abs=1e-4)
     assert matches.fine_std == pytest.approx(fine, abs=1e-5)
+
+
+@needs_weights
+def test_centred_points_are_the_middles_of_the_librarys_cells(images) -> None:
+    """A cell of 8 px at 0.6 or 1.3 of the size: 4 / 0.6 − 0.5 px from its first."""
+    own, centred = XFeatStar(top_k=1000)(*images), CentredXFeatStar(top_k=1000)(*images)
+    assert len(own) == len(centred) > 0
+    moved = centred.target - own.target
+    steps = np.array([4 / 0.6 - 0.5, 4 / 1.3 - 0.5])
+    assert np.abs(moved[..., None] - steps).min(axis=2).max() < 1e-3
+    # In image 0 the middle of the library's offsets, −4 to 3, is half a pixel more.
+    cell = centred.fine_window[:, None]
+    assert centred.source - own.source == pytest.approx(
+        (4.5 / 8 * cell - 0.5) * np.ones(2), abs=1e-3
+    )
+    assert centred.in_cell(centred.source).all()
+
+
+@needs_weights
+@pytest.mark.slow
+def test_a_turn_does_not_move_centred_matches() -> None:
+    """The first pixels of cells, turned by 20°, are 0.4 · 2 sin 10° windows apart."""
+    photo = reduced(read_image(sample_folder() / "astronaut.png"), 400)
+    shift = {}
+    for name, matcher in {"own": XFeatStar(), "centred": CentredXFeatStar()}.items():
+        for angle in (0.0, 20.0):
+            turn = np.eye(3)
+            turn[:2] = cv2.getRotationMatrix2D((199.5, 199.5), angle, 1.0)
+            view = cv2.warpPerspective(photo, turn, (400, 400))
+            matches = matcher(photo, view)
+            r = residual(turn, matches) / matches.fine_window[:, None]
+            shift[name, angle] = np.median(r[(np.abs(r) < 1).all(axis=1)], axis=0)
+    apart = {
+        name: np.abs(shift[name, 20.0] - shift[name, 0.0]).max()
+        for name in ("own", "centred")
+    }
+    assert apart["own"] > 0.1
+    assert apart["centred"] < 0.05
 
 
 def brute_force(xfeat: XFeatStar, image0: Image, image1: Image):

@@ -109,8 +109,8 @@ def unfitted(options: Options, matcher: str) -> tuple[Calibrations, str]:
     if options.calibration is not None:
         calibrations, files = given(options, options.calibration)
         return calibrations, f"{matcher}: {files}."
-    remark = (
-        f"{matcher}: the shipped calibration, from random views of photos, and for "
-        "how pairs differ from scenes in depth."
-    )
-    return shipped(matcher), remark
+    both = shipped(matcher)
+    remark = f"{matcher}: the shipped calibration, from random views of photos"
+    if both.ours.pairs is not None:
+        remark += ", and for how pairs differ from scenes in depth"
+    return both, f"{remark}."

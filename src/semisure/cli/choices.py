@@ -16,6 +16,7 @@ Value = TypeVar("Value", str, list[str], None)
 MATCHERS = (
     "daisy",
     "xfeat-star",
+    "xfeat-star-centred",
     "loftr",
     "loftr-indoor",
     "loftr-indoor-new",

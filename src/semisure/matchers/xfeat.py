@@ -5,12 +5,18 @@ dot products, offsets from the fine head added to **image 0**, so the refined si
 The coarse cue needs a distribution, which XFeat* does not form: features are normalised
 and a softmax applied with a temperature of our choice (paper, supplement), over the
 keypoints of image 0 for the keypoint of image 1.
+
+The library names each cell by its first pixel, in both images. Where one image is the
+other shifted, the two errors cancel but for half a pixel of the grid of offsets; where
+it is turned or zoomed, they move all matches of a pair by up to some pixels, a turn of
+15° by one. :class:`CentredXFeatStar` is ours: both points are at the middles of their
+cells.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from semisure.io.images import Image
 from semisure.matchers._network import Network, imports_of
@@ -51,6 +57,8 @@ class XFeatStar(Network):
         As in :class:`~semisure.matchers._network.Network`.
     """
 
+    centred: ClassVar[bool] = False  # else points are the library's
+
     top_k: int = 4096
     temperature: float = TEMPERATURE
 
@@ -66,6 +74,13 @@ class XFeatStar(Network):
     def __call__(self, image0: Image, image1: Image) -> Matches:
         views = views_of(image0, image1, self.max_side, min_side=MIN_SIDE)
         return assemble(views, **_match(self, views), side=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentredXFeatStar(XFeatStar):
+    """The same matches, their points moved to the middles of their cells."""
+
+    centred: ClassVar[bool] = True
 
 
 def _match(xfeat: XFeatStar, views: tuple[View, View]) -> dict[str, FloatArray]:
@@ -85,11 +100,15 @@ def _match(xfeat: XFeatStar, views: tuple[View, View]) -> dict[str, FloatArray]:
         offset, fine_std, sure = _refine(model, f0[index0], f1[index1])
         index0, index1 = index0[sure], index1[sure]
         scale = first["scales"][0][index0][:, None]
-        position = first["keypoints"][0]
+        position, other = first["keypoints"][0], second["keypoints"][0]
+        if xfeat.centred:
+            position = _middle(position, first["scales"][0])
+            other = _middle(other, second["scales"][0])
+            offset = offset + 0.5  # of the library's grid
         cues = single(_coarse_cues)(f0, f1, position, index0, index1, xfeat.temperature)
         named = {
             "source": position[index0] + offset[sure] * scale,
-            "target": second["keypoints"][0][index1],
+            "target": other[index1],
             "confidence": cues[0],
             "fine_std": fine_std[sure] * scale,
             "coarse_std": cues[1],
@@ -98,6 +117,15 @@ def _match(xfeat: XFeatStar, views: tuple[View, View]) -> dict[str, FloatArray]:
             "half_cell": GRID / 2 * scale[:, 0],
         }
         return as_arrays(named)
+
+
+def _middle(keypoint: Any, scale: Any) -> Any:
+    """The middle of the cell whose first pixel is the keypoint, px of the view.
+
+    Pixel p of the image that the network saw, of s times the size, is (p + 0.5) / s
+    − 0.5 in the view, where the library says p / s; `scale` is 1 / s.
+    """
+    return keypoint + (GRID / 2 * scale - 0.5)[:, None]
 
 
 def _mutual(f0: Any, f1: Any) -> tuple[Any, Any]:

@@ -10,7 +10,8 @@ The model follows the errors that all its matches share, so that residuals are s
 than errors. What its covariance says of each match is added to the scales.
 
 A line says nothing about errors along it. There the scales found across it are carried
-over, larger by what calibration on scenes in depth has found.
+over, larger by what calibration on scenes in depth has found. Which matches fail there
+their neighbours tell (:mod:`semisure.refit.neighbours`).
 
 The distance from a line is the sum of two independent errors, of either component on
 either axis; a sum of Laplace variables with scales a ≥ b has the density
@@ -33,6 +34,7 @@ from semisure.mixture import ErrorLaw, expit
 from semisure.refit.climbing import climb
 from semisure.refit.covariance import of_distances
 from semisure.refit.line_law import two_laplace
+from semisure.refit.neighbours import affine_parallax, agreement
 from semisure.types import (
     Calibration,
     Cues,
@@ -86,9 +88,12 @@ def pair_law_by_lines(
     `covariance` is that of the parameters in their `jacobian`, if they were estimated.
     """
     law, spread = error_law(matches, calibration), _spread_of(calibration)
-    effects = _effects_by_lines(law, lines, spread)
+    effects = effects_by_lines(law, lines, spread)
     along = lines.normal[:, ::-1] ** 2  # squares of the line's direction
-    law = with_effects(law, effects, spread, along)
+    alike = None
+    if spread.neighbours is not None:
+        alike = agreement_by_lines(matches, law, lines)
+    law = with_effects(law, effects, spread, along, alike)
     if covariance is not None:
         across = of_distances(covariance, lines)[:, None]
         law = _with_model_error(law, across * lines.normal**2)
@@ -108,8 +113,9 @@ def pair_law_by_residuals(
     model was estimated.
     """
     law, spread = error_law(matches, calibration), _spread_of(calibration)
-    effects = _effects_by_residuals(law, residual, spread)
-    law = with_effects(law, effects, spread)
+    effects = effects_by_residuals(law, residual, spread)
+    alike = None if spread.neighbours is None else agreement(matches, residual)
+    law = with_effects(law, effects, spread, alike=alike)
     if variance is not None:
         law = _with_model_error(law, variance)
     return PairLaw(law, _four(effects))
@@ -127,7 +133,14 @@ def _with_model_error(law: ErrorLaw, variance: PerAxis) -> ErrorLaw:
     )
 
 
-def _effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
+def agreement_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> FloatArray:
+    """How far matches agree with their neighbours, whatever the scene's depth."""
+    off = lines.distance / law.fine_scale.mean(axis=1)
+    return agreement(matches, affine_parallax(matches, 1.0 / (1.0 + off**2)))
+
+
+def effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
+    """A pair's four effects by the distances of its matches from their lines."""
     rows = _evenly(len(law))
     density = partial(
         _across_log_density, law.take(rows), lines.distance[rows], lines.normal[rows]
@@ -135,9 +148,10 @@ def _effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector
     return most_likely_effects(density, len(law), spread)
 
 
-def _effects_by_residuals(
+def effects_by_residuals(
     law: ErrorLaw, residual: PerAxis, spread: PairSpread
 ) -> Vector:
+    """A pair's four effects by the residuals of its matches to a model."""
     rows = np.flatnonzero(np.isfinite(residual).all(axis=1))
     rows = rows[_evenly(len(rows))]
     density = partial(_axes_log_density, law.take(rows), residual[rows])
@@ -167,11 +181,13 @@ def with_effects(
     effects: Vector,
     spread: PairSpread,
     along: PerAxis | None = None,
+    alike: FloatArray | None = None,
 ) -> ErrorLaw:
     """`law` under the effects of a pair.
 
     `along` is the squared cosine, per axis, of the angle to the epipolar line; without
-    it no direction is set apart.
+    it no direction is set apart. `alike`, (n, 2), is the matches' agreement with their
+    neighbours; without it these have no say.
     """
     fine, coarse, failing = _affected(law, effects)
     if along is not None:
@@ -185,11 +201,15 @@ def with_effects(
         failing = failing + along * (failing_along - failing)
     # Logits beyond ±30 are 0 or 1 to rounding.
     failing = np.clip(failing, expit(np.array(-30.0)), expit(np.array(30.0)))
+    logit = np.log(failing) - np.log1p(-failing)
+    if alike is not None and spread.neighbours is not None:
+        constant, *slopes = spread.neighbours
+        logit = logit + (constant + alike @ np.array(slopes))[:, None]
     return replace(
         law,
         fine_scale=fine,
         coarse_scale=np.maximum(coarse, fine),
-        tail_logit=np.log(failing) - np.log1p(-failing),
+        tail_logit=logit,
     )
 
 

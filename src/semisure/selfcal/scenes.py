@@ -8,7 +8,8 @@ are put together, each scene with the same say, and four things are fitted in tu
    no direction is set apart in them as that of the baseline is in scenes;
 2. the effects of each pair (:mod:`semisure.refit.pair_law`), by what its lines or its
    homography tell, and their mean and spread over scenes;
-3. what errors along epipolar lines have more than those across them, by the truth;
+3. what errors along epipolar lines have more than those across them, and how much more
+   often matches fail that move otherwise than their neighbours, by the truth;
 4. the effects that describe all matches alike best: what can be said before a pair's
    geometry is known.
 """
@@ -27,13 +28,24 @@ from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
 from semisure.refit import without_bias
+from semisure.refit.neighbours import agreement
 from semisure.refit.pair_law import (
-    pair_law_by_lines,
-    pair_law_by_residuals,
+    agreement_by_lines,
+    effects_by_lines,
+    effects_by_residuals,
     with_effects,
 )
 from semisure.selfcal.shared_error import fit_shared_error
-from semisure.types import Calibration, Matches, Matrix3, PairSpread, PerAxis, Vector
+from semisure.types import (
+    Calibration,
+    FloatArray,
+    Index,
+    Matches,
+    Matrix3,
+    PairSpread,
+    PerAxis,
+    Vector,
+)
 from semisure.types.checks import within_px
 
 MATCHES_A_SCENE = 6000  # at most, evenly: a video must not outvote a photograph
@@ -142,7 +154,7 @@ def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
     deviation = np.maximum(deviation, _LEAST_DEVIATION)
     fine, gate, coarse, background = zip(mean.tolist(), deviation.tolist(), strict=True)
     spread = PairSpread(fine=fine, gate=gate, coarse=coarse, background=background)
-    spread = _with_along(spread, scenes, calibration)
+    spread = _with_truth(spread, scenes, calibration)
     return replace(spread, usual=_usual(spread, scenes, calibration))
 
 
@@ -181,74 +193,98 @@ def _mean_log_density(
 
 def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
     """The four effects of a pair by its own geometry, truth or not."""
-    unbiased, _ = without_bias(pair.matches, calibration)
+    assert calibration.pairs is not None
+    law = error_law(pair.matches, calibration)
     if pair.F_01 is None:
-        shift = pair.matches.refined - unbiased.refined
-        law = pair_law_by_residuals(pair.matches, calibration, pair.residual - shift)
-    else:
-        lines = lines_of(pair.F_01[None], unbiased)
-        law = pair_law_by_lines(pair.matches, calibration, lines)
-    return np.array(law.effects)
+        residual = pair.residual - law.location
+        return effects_by_residuals(law, residual, calibration.pairs)
+    return effects_by_lines(law, _lines(pair, calibration), calibration.pairs)
 
 
-def _with_along(
+def _lines(pair: ScenePair, calibration: Calibration) -> Lines:
+    unbiased, _ = without_bias(pair.matches, calibration)
+    assert pair.F_01 is not None
+    return lines_of(pair.F_01[None], unbiased)
+
+
+def _with_truth(
     spread: PairSpread, scenes: Scenes, calibration: Calibration
 ) -> PairSpread:
-    """The spread with what makes errors along lines most likely, over all scenes."""
+    """The spread with what only the truth tells, most likely over all scenes.
+
+    That is how errors along lines exceed those across, and what neighbours mean.
+    """
     from scipy.optimize import minimize
 
     adapting = replace(calibration, pairs=spread)
-    posed = [
-        [_Posed.of(pair, adapting) for pair in pairs if pair.F_01 is not None]
-        for pairs in scenes.values()
-    ]
-    posed = [pairs for pairs in posed if pairs]
-    if not posed:
-        return spread
+    seen = [_seen(pairs, adapting) for pairs in scenes.values()]
 
-    def objective(along: Vector) -> float:
-        by_scene = [[pair.log_likelihood(along) for pair in pairs] for pairs in posed]
-        return -float(np.mean([np.mean(scores) for scores in by_scene]))
+    def objective(numbers: Vector) -> float:
+        told = _with(spread, numbers)
+        by_scene = [np.mean([pair.score(told) for pair in pairs]) for pairs in seen]
+        return -float(np.mean(by_scene))
 
-    bounds = [(-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0)]
-    answer = minimize(objective, _FIRST_ALONG, method="L-BFGS-B", bounds=bounds)
+    posed = any(pair.along is not None for pairs in seen for pair in pairs)
+    along = _FIRST_ALONG if posed else (0.0, 0.0, 0.0, 1.0)
+    bounds = [(-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0), *[(-5.0, 5.0)] * 3]
+    first = np.array([*along, 0.0, 0.0, 0.0])
+    answer = minimize(objective, first, method="L-BFGS-B", bounds=bounds)
     return _with(spread, np.asarray(answer.x))
 
 
-def _with(spread: PairSpread, along: Vector) -> PairSpread:
-    fine, gate, coarse, carry = along.tolist()
+def _with(spread: PairSpread, numbers: Vector) -> PairSpread:
+    fine, gate, coarse, carry, *neighbours = numbers.tolist()
+    constant, own, mean = neighbours
     return replace(
-        spread, along_fine=fine, along_gate=gate, along_coarse=coarse, carry=carry
+        spread,
+        along_fine=fine,
+        along_gate=gate,
+        along_coarse=coarse,
+        carry=carry,
+        neighbours=(constant, own, mean),
     )
 
 
+def _seen(pairs: Sequence[ScenePair], calibration: Calibration) -> list[_Seen]:
+    """A scene's pairs, with no more than its share of matches."""
+    whole = [_Seen.of(pair, calibration) for pair in pairs]
+    every = max(1, -(-sum(len(pair.residual) for pair in whole) // MATCHES_A_SCENE))
+    return [pair.take(slice(None, None, every)) for pair in whole]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class _Posed:
-    """A posed pair's known residuals with its law and effects."""
+class _Seen:
+    """A pair's known residuals with its law, effects and neighbours."""
 
     law: mixture.ErrorLaw
     residual: PerAxis
-    lines: Lines
+    along: PerAxis | None  # squares of the line's direction; None for a plane
+    alike: FloatArray  # agreement with neighbours, (n, 2)
     effects: Vector
-    spread: PairSpread
 
     @classmethod
-    def of(cls, pair: ScenePair, calibration: Calibration) -> _Posed:
-        matches, residual = pair.known()
-        assert pair.F_01 is not None
-        assert calibration.pairs is not None
-        unbiased, _ = without_bias(matches, calibration)
-        return cls(
-            law=error_law(matches, calibration),
-            residual=residual,
-            lines=lines_of(pair.F_01[None], unbiased),
-            effects=pair_effects(pair, calibration),
-            spread=calibration.pairs,
+    def of(cls, pair: ScenePair, calibration: Calibration) -> _Seen:
+        law, along = error_law(pair.matches, calibration), None
+        if pair.F_01 is None:
+            alike = agreement(pair.matches, pair.residual - law.location)
+        else:
+            lines = _lines(pair, calibration)
+            along = lines.normal[:, ::-1] ** 2
+            alike = agreement_by_lines(pair.matches, law, lines)
+        effects = pair_effects(pair, calibration)
+        whole = cls(law, pair.residual, along, alike, effects)
+        return whole.take(within_px(pair.residual))
+
+    def take(self, rows: Index) -> _Seen:
+        return replace(
+            self,
+            law=self.law.take(rows),
+            residual=self.residual[rows],
+            along=None if self.along is None else self.along[rows],
+            alike=self.alike[rows],
         )
 
-    def log_likelihood(self, along: Vector) -> float:
-        """Mean log density of the residuals with these four numbers."""
-        spread = _with(self.spread, along)
-        t2 = self.lines.normal[:, ::-1] ** 2
-        law = with_effects(self.law, self.effects, spread, t2)
+    def score(self, spread: PairSpread) -> float:
+        """Mean log density of the residuals."""
+        law = with_effects(self.law, self.effects, spread, self.along, self.alike)
         return float(mixture.log_density(law, self.residual).mean())

@@ -88,8 +88,19 @@ def along_for(matcher: str) -> tuple[PairSpread, str]:
         along_gate=mean("along_gate"),
         along_coarse=mean("along_coarse"),
         carry=mean("carry"),
+        neighbours=_mean_neighbours(spreads),
     )
     return along, ", ".join(names)
+
+
+def _mean_neighbours(
+    spreads: Sequence[PairSpread],
+) -> tuple[float, float, float] | None:
+    told = [one.neighbours for one in spreads if one.neighbours is not None]
+    if not told:
+        return None
+    constant, own, mean = np.mean(told, axis=0).tolist()
+    return constant, own, mean
 
 
 def fit_without_truth(

@@ -35,6 +35,8 @@ class PairSpread:
     usual one; each is given by its mean and standard deviation over pairs. Errors
     along an epipolar line, where depth edges and repeated structure act, are larger
     than those across it. Only a share of the pair's effects, seen across, holds there.
+    What lines do not show, neighbours do: matches that move otherwise than those around
+    them fail more often.
 
     >>> spread = PairSpread(
     ...     fine=(0.0, 0.3), gate=(0.0, 1.0), coarse=(0.0, 0.5), background=(-5.0, 1.0),
@@ -51,6 +53,9 @@ class PairSpread:
     along_gate: float = 0.0  # added to `gate` and to `background` along a line
     along_coarse: float = 0.0  # added to `coarse` along a line
     carry: float = 1.0  # share of a pair's effects, less their means, along a line
+    # Added to the logit of failing: a constant, then by the agreement of a match with
+    # its neighbours (semisure.refit.neighbours) and by the mean of that over the pair.
+    neighbours: tuple[float, float, float] | None = None
     # What describes matches best whose pair is unknown: wider than the means.
     usual: tuple[float, float, float, float] | None = None
 
@@ -66,8 +71,10 @@ class PairSpread:
         for name in ("along_fine", "along_gate", "along_coarse", "carry"):
             number = as_numbers(name, getattr(self, name), 1)[0]
             object.__setattr__(self, name, number)
-        if self.usual is not None:
-            object.__setattr__(self, "usual", as_numbers("usual", self.usual, 4))
+        for name, count in (("neighbours", 3), ("usual", 4)):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, as_numbers(name, given, count))
 
     @property
     def means(self) -> tuple[float, float, float, float]:
