@@ -30,6 +30,8 @@ OPTIONAL = (
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+# Modules whose doctests need a library that they import in a function.
+NEEDED_BY = {"pyarrow": ("io/store.py", "pairing/run.py")}
 MISSING = tuple(name for name in OPTIONAL if find_spec(name) is None)
 
 
@@ -39,6 +41,9 @@ def pytest_report_header() -> list[str]:
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """True of a module, not of a test, that imports a missing library at its top."""
+    for library, modules in NEEDED_BY.items():
+        if collection_path.as_posix().endswith(modules) and not find_spec(library):
+            return True
     helper = collection_path.suffix == ".py" and collection_path.is_file()
     if not MISSING or not helper or collection_path.name.startswith("test_"):
         return None

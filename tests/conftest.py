@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from semisure.bench.parallel import Workers, workers
+from semisure.engine import Engine, EngineSettings, open_engine
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Calibration, FloatArray, Matches
 
@@ -23,9 +23,13 @@ settings.load_profile("quiet")
 
 
 @pytest.fixture(autouse=True)
-def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test fetches weights; those of downloads serve themselves."""
+def _offline(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No test fetches weights, or writes into the user's cache."""
     monkeypatch.setenv("SEMISURE_OFFLINE", "1")
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("SEMISURE_CACHE", str(cache))
     monkeypatch.setenv("SEMISURE_QUIET", "")  # which --quiet sets, for one test only
 
 
@@ -51,7 +55,7 @@ def matches(planted: tuple[Matches, FloatArray]) -> Matches:
 
 
 @pytest.fixture(scope="session")
-def pool() -> Iterator[Workers]:
+def pool() -> Iterator[Engine]:
     """The worker process that all benches share."""
-    with workers(1) as made:
+    with open_engine(EngineSettings(workers=1)) as made:
         yield made

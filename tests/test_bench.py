@@ -23,7 +23,6 @@ from semisure.bench.match_cache import Job, Setup
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome, Panel, Table, plain, rows_as_csv
 from semisure.bench.outcome_files import document, text_of, write_outcome
-from semisure.bench.parallel import Workers, workers
 from semisure.bench.run import run_bench
 from semisure.bench.studies.initial import binned
 from semisure.bench.studies.posterior import curves
@@ -31,6 +30,7 @@ from semisure.bench.study import Study
 from semisure.cli import app
 from semisure.datasets.depth_truth import depth_residual
 from semisure.datasets.posed import PosedCamera, PosedPair
+from semisure.engine import Engine, EngineSettings, in_order
 from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
@@ -67,7 +67,7 @@ def options_for(tree: Path, cache: Path) -> Options:
 
 
 @pytest.fixture
-def study(tree: Path, cache: Path, pool: Workers) -> Study:
+def study(tree: Path, cache: Path, pool: Engine) -> Study:
     return Study(options_for(tree, cache), pool)
 
 
@@ -164,13 +164,13 @@ def test_results_do_not_depend_on_the_number_of_workers(
     texts = []
     for count in (1, 2):
         options = options_for(tree, tmp_path / str(count))
-        outcome = run_bench("homography", options, count=count)
+        outcome = run_bench("homography", options, engine=EngineSettings(workers=count))
         stored = document("homography", options, outcome)
         texts.append(json.dumps([stored["tables"], stored["rows"], stored["notes"]]))
     assert texts[0] == texts[1]
 
 
-def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Workers) -> None:
+def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Engine) -> None:
     study = Study(options_for(tree, tmp_path), pool)
     files = [e.file for e in study.exported("daisy")]
     kept = {file: file.stat().st_mtime_ns for file in files[1:]}
@@ -180,12 +180,10 @@ def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Workers) -
     assert {file: file.stat().st_mtime_ns for file in files[1:]} == kept
 
 
-def test_errors_of_workers_come_back_as_sentences(tmp_path: Path) -> None:
+def test_errors_of_workers_come_back_as_sentences(tmp_path: Path, pool: Engine) -> None:
     job = job_for(tmp_path, tmp_path)
-    with workers(1) as pool, pytest.raises(FileError, match="There is no image"):
-        pool.map(match_cache.export, [job])
-    with pytest.raises(InputError, match="at least 1, but is 0"), workers(0):
-        pass
+    with pytest.raises(FileError, match="There is no image"):
+        in_order(pool, match_cache.export, [job])
 
 
 def test_a_missing_extra_is_reported_from_a_worker_too() -> None:
@@ -550,7 +548,7 @@ def test_posed_pairs_without_depth_or_for_homographies_are_refused(
     assert usable(both, BENCHES["laws"]).roots == [tree, tmp_path]
 
 
-def test_laws_on_posed_scenes(cache: Path, pool: Workers) -> None:
+def test_laws_on_posed_scenes(cache: Path, pool: Engine) -> None:
     roots = [Path(__file__).parents[2] / "shared/data/posed" / name for name in SCENES]
     if not all(root.is_dir() for root in roots):
         pytest.skip("needs ../shared/data/posed")

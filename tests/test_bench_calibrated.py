@@ -12,12 +12,12 @@ from bench_trees import texture
 from semisure.bench.interval_scores import NUMBERS, Scores, bars, joined
 from semisure.bench.options import Options
 from semisure.bench.outcome_files import write_outcome
-from semisure.bench.parallel import Workers
 from semisure.bench.run import of_study
 from semisure.bench.scene_laws import Task, evaluate
 from semisure.bench.scene_tasks import tasks_of
 from semisure.bench.scenes import lessons, scenes_of
 from semisure.bench.study import Study
+from semisure.engine import Engine
 from semisure.io.files import load_calibration
 from semisure.io.images import write_png
 from semisure.mixture import ErrorLaw, sample
@@ -91,7 +91,7 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture
-def study(roots: list[Path], pool: Workers) -> Study:
+def study(roots: list[Path], pool: Engine) -> Study:
     return Study(Options(data=roots, cache=roots[0].parent / "cache"), pool)
 
 

@@ -10,10 +10,10 @@ import pytest
 from semisure.bench.fundamental_errors import ARMS, PX, median_distance
 from semisure.bench.options import Options
 from semisure.bench.outcome_files import write_outcome
-from semisure.bench.parallel import Workers
 from semisure.bench.run import of_study
 from semisure.bench.studies import fundamental as bench
 from semisure.bench.study import Study
+from semisure.engine import Engine
 from semisure.types import Matches
 from test_bench_relative import write_list, write_phototourism
 
@@ -56,7 +56,7 @@ def test_lines_of_the_tables_by_hand() -> None:
 
 
 def test_scenes_with_and_without_depth_end_to_end(
-    pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench, "FUNDAMENTAL_ESTIMATORS", ("ransac", "superansac"))
     monkeypatch.setattr(bench, "_PACKAGES", {"superansac": "no_such_package"})

@@ -16,7 +16,6 @@ from semisure.bench.lifted_matches import observed
 from semisure.bench.match_cache import Job, Setup
 from semisure.bench.options import Options
 from semisure.bench.outcome_files import document, text_of, write_outcome
-from semisure.bench.parallel import Workers
 from semisure.bench.studies.localisation import (
     JUDGE,
     aachen_table,
@@ -29,6 +28,7 @@ from semisure.bench.study import Study
 from semisure.cli import app
 from semisure.datasets.aachen import RETRIEVAL
 from semisure.datasets.layouts import find_sets
+from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
 from semisure.io.images import write_png
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def study(place: Path, pool: Workers, tmp_path: Path) -> Study:
+def study(place: Path, pool: Engine, tmp_path: Path) -> Study:
     return Study(Options(data=[place], cache=tmp_path / "cache"), pool)
 
 
@@ -206,7 +206,7 @@ def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) ->
     assert shifted_row["core+ m"] > plain["core+ m"]
 
 
-def test_aachen_end_to_end(pool: Workers, tmp_path: Path) -> None:
+def test_aachen_end_to_end(pool: Engine, tmp_path: Path) -> None:
     root = write_aachen(tmp_path / "aachen")
     runner = CliRunner()
     out = tmp_path / "out"
@@ -257,7 +257,7 @@ def test_all_runs_what_a_map_allows(
 
 
 def test_an_image_of_another_size_than_its_camera_is_reported(
-    pool: Workers, tmp_path: Path
+    pool: Engine, tmp_path: Path
 ) -> None:
     root = write_aachen(tmp_path / "aachen")
     path = root / "queries" / "day_time_queries_with_intrinsics.txt"
@@ -333,7 +333,7 @@ def test_hlocs_formation_leaves_the_querys_point_where_it_was() -> None:
 
 
 def test_the_users_own_map_takes_the_place_of_the_one_that_is_there(
-    pool: Workers, tmp_path: Path
+    pool: Engine, tmp_path: Path
 ) -> None:
     root = write_aachen(tmp_path / "aachen")
     own = tmp_path / "sfm_daisy"

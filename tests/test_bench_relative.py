@@ -14,7 +14,6 @@ from semisure.bench import BENCHES, paper
 from semisure.bench.data import usable
 from semisure.bench.options import Options
 from semisure.bench.outcome_files import document, write_outcome
-from semisure.bench.parallel import Workers
 from semisure.bench.relative_poses import ARMS, anchor_depth
 from semisure.bench.studies.relative import (
     ERROR,
@@ -25,6 +24,7 @@ from semisure.bench.studies.relative import (
 )
 from semisure.bench.study import Study
 from semisure.datasets.layouts import has_depth, is_posed, read_pairs, read_posed_pairs
+from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.io.images import write_png
 from semisure.types import FloatArray, Matches
@@ -141,7 +141,7 @@ def test_the_papers_table_is_whole() -> None:
 
 
 def test_a_list_with_depth_end_to_end(
-    listed: Path, pool: Workers, tmp_path: Path
+    listed: Path, pool: Engine, tmp_path: Path
 ) -> None:
     options = Options(data=[listed], cache=tmp_path / "cache")
     outcome = relative(Study(options, pool))
@@ -170,7 +170,7 @@ def test_a_list_with_depth_end_to_end(
 
 
 def test_two_folders_are_pooled_and_a_size_scales_the_cameras(
-    listed: Path, pool: Workers, tmp_path: Path
+    listed: Path, pool: Engine, tmp_path: Path
 ) -> None:
     other = write_phototourism(tmp_path / "internet")
     options = Options(
@@ -187,7 +187,7 @@ def test_two_folders_are_pooled_and_a_size_scales_the_cameras(
     assert stored["settings"]["size"] == [280, 240]
 
 
-def test_megadepths_index_end_to_end(pool: Workers, tmp_path: Path) -> None:
+def test_megadepths_index_end_to_end(pool: Engine, tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py", reason="needs the extra store")
     root = tmp_path / "megadepth"
     (root / "scene_info").mkdir(parents=True)
@@ -232,7 +232,7 @@ def test_every_layout_is_recognised(listed: Path, tmp_path: Path, study) -> None
 
 
 @pytest.fixture
-def study(listed: Path, pool: Workers, tmp_path: Path) -> Study:
+def study(listed: Path, pool: Engine, tmp_path: Path) -> Study:
     return Study(Options(data=[listed], cache=tmp_path), pool)
 
 

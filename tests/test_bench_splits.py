@@ -11,11 +11,11 @@ import pytest
 from bench_trees import add_sequence, write_megadepth, write_scene
 from semisure.bench import data
 from semisure.bench.options import CALIBRATION_SIZE, Options
-from semisure.bench.parallel import Workers
 from semisure.bench.run import of_study
 from semisure.bench.study import Study
 from semisure.datasets.megadepth import read_held_out, read_index, read_megadepth
 from semisure.datasets.posed import PosedPair
+from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration, save_calibration
 
@@ -42,7 +42,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def study_of(pool: Workers, cache: Path, *roots: Path, **changed: Any) -> Study:
+def study_of(pool: Engine, cache: Path, *roots: Path, **changed: Any) -> Study:
     return Study(Options(data=roots, size=SIZE, cache=cache, **changed), pool)
 
 
@@ -81,7 +81,7 @@ def test_an_index_is_thinned_before_pairs_are_made(
 
 
 def test_size_protocol_and_limit_do_not_reach_the_calibration(
-    root: Path, pool: Workers, cache: Path
+    root: Path, pool: Engine, cache: Path
 ) -> None:
     asked = {"calibrate_on": root / "mega", "limit": 1, "protocol": "mtv"}
     study = study_of(pool, cache, root / "planar", **asked)
@@ -102,7 +102,7 @@ def test_one_folder_may_hold_both_indexes(root: Path) -> None:
 
 
 def test_laws_are_fitted_to_held_out_pairs_and_judged_on_the_test_pairs(
-    root: Path, pool: Workers, cache: Path
+    root: Path, pool: Engine, cache: Path
 ) -> None:
     asked = {"calibrate_on": root / "mega", "calibration_size": SIZE}
     outcome = of_study("laws", study_of(pool, cache, root / "mega", **asked))
@@ -115,7 +115,7 @@ def test_laws_are_fitted_to_held_out_pairs_and_judged_on_the_test_pairs(
 
 
 def test_a_law_given_as_a_file_is_judged_without_a_fit(
-    root: Path, pool: Workers, cache: Path, tmp_path: Path
+    root: Path, pool: Engine, cache: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.json"
     save_calibration(load_calibration("daisy"), file)
@@ -126,7 +126,7 @@ def test_a_law_given_as_a_file_is_judged_without_a_fit(
 
 
 def test_resolution_is_fitted_at_its_own_size_on_held_out_pairs(
-    root: Path, pool: Workers, cache: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, pool: Engine, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from semisure.bench.studies import resolution
 
@@ -142,7 +142,7 @@ def test_resolution_is_fitted_at_its_own_size_on_held_out_pairs(
 
 
 def test_quantity_judges_auc_by_homographies_and_nll_by_depth(
-    root: Path, pool: Workers, cache: Path, tmp_path: Path
+    root: Path, pool: Engine, cache: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.json"
     save_calibration(load_calibration("daisy"), file)
@@ -162,7 +162,7 @@ def test_quantity_judges_auc_by_homographies_and_nll_by_depth(
 
 
 def test_the_papers_optimiser_fits_where_it_can(
-    root: Path, pool: Workers, cache: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, pool: Engine, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {"calibrate_on": root / "mega", "calibration_size": SIZE}
     study = study_of(pool, cache, root / "mega", optimiser="powell", **asked)
@@ -177,7 +177,7 @@ def test_the_papers_optimiser_fits_where_it_can(
 
 def test_without_shipped_law_or_held_out_pairs_every_row_says_so(
     root: Path,
-    pool: Workers,
+    pool: Engine,
     cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

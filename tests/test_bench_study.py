@@ -16,7 +16,6 @@ from semisure.bench import BENCHES
 from semisure.bench.data import LIST_PAIRS, pairs_of, usable
 from semisure.bench.options import Options
 from semisure.bench.outcome_files import write_outcome
-from semisure.bench.parallel import Workers
 from semisure.bench.row_cache import Call, described, remembered
 from semisure.bench.run import of_study
 from semisure.bench.study import Study
@@ -25,6 +24,7 @@ from semisure.bench.views import with_views
 from semisure.cli import app
 from semisure.datasets.layouts import find_sets, has_depth, read_pairs
 from semisure.datasets.posed import PosedPair
+from semisure.engine import Engine
 from semisure.errors import FileError, FitError, InputError
 from semisure.geometry.homography import project
 from semisure.io.files import load_calibration
@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def study_of(pool: Workers, cache: Path, *roots: Path, **changed: Any) -> Study:
+def study_of(pool: Engine, cache: Path, *roots: Path, **changed: Any) -> Study:
     return Study(Options(data=roots, size=SIZE, cache=cache, **changed), pool)
 
 
@@ -59,7 +59,7 @@ def test_data_sets_below_a_folder_are_found(root: Path, tmp_path: Path) -> None:
         find_sets(tmp_path / "nowhere")
 
 
-def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Workers) -> None:
+def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Engine) -> None:
     planar, thermal = find_sets(root)
     options = Options(data=[planar, thermal])
     assert options.protocol_of(thermal) == "mtv"
@@ -81,7 +81,7 @@ def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Workers) -> None
 
 
 def test_table_1_judges_each_protocol_at_its_thresholds(
-    root: Path, pool: Workers, tmp_path: Path
+    root: Path, pool: Engine, tmp_path: Path
 ) -> None:
     outcome = of_study("homography", study_of(pool, tmp_path, *find_sets(root)))
     heads = {table.name: table.head[2] for table in outcome.tables}
@@ -91,7 +91,7 @@ def test_table_1_judges_each_protocol_at_its_thresholds(
 
 
 def test_damaged_pairs_are_named_and_the_others_matched(
-    root: Path, pool: Workers, tmp_path: Path
+    root: Path, pool: Engine, tmp_path: Path
 ) -> None:
     (root / "planar" / "i_a" / "2.png").write_bytes(b"no image")
     study = study_of(pool, tmp_path / "c", root / "planar")
@@ -106,7 +106,7 @@ def test_damaged_pairs_are_named_and_the_others_matched(
 
 
 def test_keep_going_does_not_go_on_without_any_pair(
-    root: Path, pool: Workers, tmp_path: Path
+    root: Path, pool: Engine, tmp_path: Path
 ) -> None:
     (root / "thermal" / "x" / "1.png").write_bytes(b"")
     study = study_of(pool, tmp_path, root / "thermal", keep_going=True)
@@ -163,7 +163,7 @@ def test_whatever_a_row_rests_on_is_described(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_evaluation_goes_on(
-    root: Path, pool: Workers, tmp_path: Path
+    root: Path, pool: Engine, tmp_path: Path
 ) -> None:
     study = study_of(pool, tmp_path, root / "planar")
     first = of_study("homography", study)
@@ -206,7 +206,7 @@ def test_views_are_seen_by_their_homography(root: Path, tmp_path: Path) -> None:
     assert np.abs(image - view)[inside].mean() > 12.0
 
 
-def test_photos_without_truth_are_seen_twice(pool: Workers, tmp_path: Path) -> None:
+def test_photos_without_truth_are_seen_twice(pool: Engine, tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     for k in range(2):
         write_png(photos / f"{k}.png", texture(k).astype(np.uint8))
@@ -227,7 +227,7 @@ def test_photos_without_truth_are_seen_twice(pool: Workers, tmp_path: Path) -> N
 
 
 def test_calibration_on_another_data_set(
-    root: Path, pool: Workers, tmp_path: Path
+    root: Path, pool: Engine, tmp_path: Path
 ) -> None:
     planar, thermal = find_sets(root)
     study = study_of(pool, tmp_path, thermal, calibrate_on=planar)
@@ -239,7 +239,7 @@ def test_calibration_on_another_data_set(
 
 
 def test_calibrations_fitted_to_data_are_files_that_commands_take(
-    root: Path, pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_of(pool, tmp_path / "c", root / "planar")
     with pytest.raises(FitError, match=r"at least 1,000 matches, but daisy found \d+"):
@@ -261,7 +261,7 @@ def test_calibrations_fitted_to_data_are_files_that_commands_take(
     ) in of_study("homography", again).notes
 
 
-def test_megadepth_from_its_index_to_true_errors(pool: Workers, tmp_path: Path) -> None:
+def test_megadepth_from_its_index_to_true_errors(pool: Engine, tmp_path: Path) -> None:
     for scene in ("0001", "0002"):
         write_scene(tmp_path / "mega", scene)
     root = tmp_path / "mega"
@@ -284,7 +284,7 @@ def test_megadepth_from_its_index_to_true_errors(pool: Workers, tmp_path: Path) 
         of_study("laws", study)
 
 
-def test_lists_of_video_pairs_are_thinned(pool: Workers, tmp_path: Path) -> None:
+def test_lists_of_video_pairs_are_thinned(pool: Engine, tmp_path: Path) -> None:
     data = tmp_path / "video"
     (data / "images").mkdir(parents=True)
     K = "100 0 50 0 100 50 0 0 1"

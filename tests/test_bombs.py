@@ -245,5 +245,5 @@ def test_a_pipe_of_matches_does_not_block(tmp_path: Path, suffix: str) -> None:
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     for read in (read_image, load_calibration):
-        with pytest.raises(FileError, match="it is no plain file"):
+        with pytest.raises(FileError, match="it is a folder"):
             read(tmp_path)

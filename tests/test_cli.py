@@ -45,7 +45,7 @@ def test_fit_then_refit(pair_files: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "better.json"
     done = semisure("refit", pair_files[1], "-c", theta, "-o", out)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("500 matches, median expected error ")
+    assert done.stdout.startswith("500 matches: half of their errors within ")
     done = semisure("refit", pair_files[1], "-c", theta, "--json")
     printed = json.loads(done.stdout)
     stored = json.loads(out.read_text())
@@ -109,19 +109,21 @@ def test_too_few_matches_exit_with_three(
         (["fit", "none.txt", "-o", "t.json"], 1, "read from .npz or .csv"),
         (["refit", "{pair}", "-c", "none.json"], 1, "There is no calibration file"),
         (
-            ["refit", "{pair}", "-c", "{theta}", "-e", "usac"],
-            1,
-            "estimator must be one",
+            ["refit", "{pair}", "-c", "{theta}", "-e", "magsac"],
+            2,
+            "gc-ransac, magsac++, poselib or superansac. Did you mean magsac++?",
         ),
-        (["refit", "{pair}", "-c", "{theta}", "-m", "lm"], 1, "method must be one of"),
-        (["refit", "{pair}", "-c", "{theta}", "--threshold", "0"], 1, "positive"),
+        (["refit", "{pair}", "-c", "{theta}", "-m", "lm"], 2, "'lm' is not core+,"),
+        (["refit", "{pair}", "-c", "{theta}", "--threshold", "0"], 2, "positive"),
+        (["refit", "{pair}", "-c", "{theta}", "--seed", "-1"], 2, "not be negative"),
         (["refit", "{pair}", "-c", "{theta}", "--initial", "{pair}"], 1, "3 × 3 text"),
         (["refit", "{pair}", "-c", "{pair}"], 1, "not a readable calibration"),
-        (["fit", "{pair}", "-o", "t.json", "--law", "cauchy"], 1, "law must be one of"),
+        (["fit", "{pair}", "-o", "t.json", "--law", "cauchy"], 2, "'cauchy' is not"),
         (["fit", "{pair}", "-o", "t.json", "--size", "big"], 2, "WIDTHxHEIGHT"),
         (["match", "none.jpg", "none.jpg"], 1, "There is no image none.jpg"),
         (["match", "{theta}", "{theta}"], 1, "is not an image"),
-        (["match", "{pair}", "{pair}", "--matcher", "x"], 1, "is not an image"),
+        (["match", "{pair}", "{pair}", "--matcher", "x"], 2, "'x' is not daisy, xfeat"),
+        (["match", "{pair}", "{pair}"], 1, "is not an image"),
         (["calibrate", "--photos", "none", "-o", "t.json"], 1, "There is no folder"),
         (["fit"], 2, "Missing argument"),
         (["figt"], 2, "No such command"),
@@ -163,11 +165,16 @@ def test_demo_shows_real_photos_bettered(tmp_path: Path, monkeypatch) -> None:
     for row in result["median_corner_error_px"].values():
         assert row["core+"] < row["core"] < row["base"]
         assert row["core+"] < 0.4
-    assert 0.1 < result["stereo_observed_px"] < 1
-    ratio = result["stereo_expected_px"] / result["stereo_observed_px"]
-    assert 0.4 < ratio < 2.5
+    expected, observed = (
+        np.array(result[f"stereo_half_and_90_{which}_px"])
+        for which in ("expected", "observed")
+    )
+    assert 0.1 < observed[0] < 1 < observed[1] < 5  # px
+    ratio = expected / observed
+    assert 0.4 < ratio.min() <= ratio.max() < 2.5
     text = page.read_text()
-    assert text.count("data:image/png;base64,") == 7  # two charts for dark pages too
+    assert text.count("data:image/png;base64,") == 4  # two charts, for dark pages too
+    assert text.count("data:image/jpeg;base64,") == 4  # the real pair, and its lines
     assert "://" not in text  # nothing is fetched
 
 
@@ -255,9 +262,12 @@ def test_the_report_of_a_pair_is_one_file(photos: list[Path], tmp_path: Path) ->
     done = semisure("match", *photos, "--report", page, "-e", "ransac")
     assert done.returncode == 0, done.stderr
     text = page.read_text()
-    assert text.count("data:image/png;base64,") == 6  # two charts for dark pages too
-    assert text.count('media="(prefers-color-scheme: dark)"') == 2
-    assert text.count("data:image/jpeg;base64,") == 4
+    # Matches in both images, two sliders of two, the outline, the ellipses.
+    assert text.count("data:image/jpeg;base64,") == 2 + 4 + 1 + 1
+    assert "data:image/png" not in text
+    assert text.count('class="chart"') == 3  # reliability, weights, failures
+    assert text.count('class="region"') == 4  # where each corner may lie
+    assert text.count('<dd class="meaning">') == text.count('<dd class="value">') > 10
     for words in ("expected corner error", "semisure match", "--estimator ransac"):
         assert words in text
     assert "opencv-python-headless" in text
@@ -285,7 +295,9 @@ def test_the_report_of_unrelated_images_shows_no_overlay(
     page = tmp_path / "page.html"
     done = semisure("match", *photos, "--report", page)
     assert done.returncode == 3, done.stdout
-    assert "data:image/jpeg" not in page.read_text()
+    text = page.read_text()
+    assert 'class="compare"' not in text
+    assert 'class="region"' not in text
 
 
 def test_demo_without_its_photos_names_the_extra(monkeypatch) -> None:
@@ -329,3 +341,17 @@ def test_the_command_runs_as_a_module() -> None:
         check=True,
     )
     assert done.stdout.startswith("semisure ")
+
+
+def test_what_the_system_refuses_is_told_not_traced(monkeypatch, capsys) -> None:
+    from semisure import cli
+
+    def full() -> None:
+        raise OSError(28, "No space left on device", "/somewhere/parts")
+
+    monkeypatch.setattr(cli, "app", full)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 1
+    told = capsys.readouterr().err
+    assert told == "semisure: /somewhere/parts: No space left on device.\n"

@@ -17,11 +17,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from semisure.cli import app
-from semisure.io import files
+from semisure.cli import app, choices
 from semisure.io.files import save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+from semisure.types.matches import COLUMN_NAMES
 
 GROUP = typer.main.get_command(app)
 NAMES = sorted(GROUP.commands)
@@ -51,8 +51,8 @@ def examples(command: str) -> list[list[str]]:
 
 def test_all_commands_are_there() -> None:
     assert set(NAMES) == {
-        "bench", "calibrate", "demo", "fit", "localize", "match", "matchers", "refit",
-        "serve",
+        "bench", "calibrate", "demo", "fetch", "fit", "localize", "match",
+        "match-pairs", "matchers", "refit", "serve",
     }  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def test_the_first_help_has_an_example_and_the_exit_codes() -> None:
 
 def test_help_names_every_column_of_a_file_of_matches() -> None:
     text = CliRunner().invoke(app, ["refit", "--help"]).stdout
-    columns = [name for names in files._CSV_COLUMNS.values() for name in names]
+    columns = [name for names in COLUMN_NAMES.values() for name in names]
     for name in columns:
         assert name in text or name.startswith("residual")  # of `fit` alone
 
@@ -109,9 +109,46 @@ def test_a_flag_means_the_same_everywhere() -> None:
                     seen.setdefault(letter, set()).add((name,))
     assert {name: forms for name, forms in seen.items() if len(forms) > 1} == {}
     # What prints for people can print for machines, and can be quiet.
-    for name in ("calibrate", "demo", "fit", "localize", "match", "refit"):
+    for name in NAMES:
+        if name in ("bench", "fetch", "matchers", "serve"):
+            continue
         flags = {o for p in GROUP.commands[name].params for o in p.opts}
         assert {"--json", "--quiet", "-q", "-o", "--output"} <= flags, name
+
+
+def test_the_names_that_help_lists_are_those_of_the_code() -> None:
+    from semisure.calibration.fit_law import OPTIMISERS
+    from semisure.engine import ENGINES
+    from semisure.estimators import ESTIMATOR_NAMES, POSE_ESTIMATOR_NAMES
+    from semisure.matchers import MATCHER_NAMES
+    from semisure.pairing.settings import GEOMETRIES
+    from semisure.pipeline import MODELS
+    from semisure.refit import REFIT_METHODS
+    from semisure.types import LAW_NAMES
+
+    assert choices.MATCHERS == MATCHER_NAMES
+    assert choices.ESTIMATORS == ESTIMATOR_NAMES
+    assert choices.POSE_ESTIMATORS == POSE_ESTIMATOR_NAMES
+    assert choices.METHODS == REFIT_METHODS
+    assert choices.MODELS == MODELS
+    assert choices.GEOMETRIES == GEOMETRIES
+    assert choices.ENGINES == ENGINES
+    assert choices.LAWS == LAW_NAMES
+    assert choices.OPTIMISERS == OPTIMISERS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_flags_are_shown_as_flags_and_choices_are_listed(
+    name: str, monkeypatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+    text = CliRunner().invoke(app, [name, "--help"]).stdout
+    assert "<bool>" not in text
+    options = [line for line in text.splitlines() if "--" in line]
+    assert not any("list[" in line for line in options)
+    if "--matcher" in text and name != "fit":  # which records any name
+        assert "gim-loftr, comatch or edm" in " ".join(text.split())
 
 
 # ---- completion ----------------------------------------------------------------------
@@ -158,7 +195,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("semisure ma", ["match", "matchers"]),
+        ("semisure ma", ["match", "match-pairs", "matchers"]),
         ("semisure match --matcher xf", ["xfeat-star"]),
         ("semisure calibrate --matcher loftr-", ["loftr-indoor", "loftr-indoor-new"]),
         ("semisure match a.jpg b.jpg -e m", ["magsac++"]),

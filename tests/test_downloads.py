@@ -37,6 +37,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     reply: Callable[[BaseHTTPRequestHandler, int], None]
+    head: Callable[[BaseHTTPRequestHandler], None]
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -54,6 +55,9 @@ class Handler(BaseHTTPRequestHandler):
         header = self.headers.get("Range")
         self.server.ranges.append(header)
         self.server.reply(self, int(header[6:-1]) if header else 0)
+
+    def do_HEAD(self) -> None:
+        self.server.head(self)
 
     def log_message(self, *args: object) -> None:
         pass
@@ -76,19 +80,31 @@ def send(body: bytes, *, stated: int | None = None, slowly: bool = False):
     return reply
 
 
+def state_length(length: object):
+    """A reply to HEAD that states a length."""
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(length))
+        handler.end_headers()
+
+    return reply
+
+
 def raw(text: bytes):
     return lambda handler, start: handler.wfile.write(text)
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv(w.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("SEMISURE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SEMISURE_OFFLINE", raising=False)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     with Server() as running:
         monkeypatch.setenv("HF_ENDPOINT", running.url.removesuffix("/net.pt"))
         running.reply = send(CONTENT)
+        running.head = state_length(len(CONTENT))
         thread = threading.Thread(target=running.serve_forever, args=(0.05,))
         thread.start()
         yield running
@@ -311,3 +327,104 @@ def test_torchs_cache_is_said_to_be_unverified(server, tmp_path, caplog) -> None
     (checkpoints / "mine.bin").write_bytes(b"whatever")
     assert w.obtain(HUB) == checkpoints / "mine.bin"
     assert "found in torch's cache, was not verified" in caplog.text
+
+
+# ---- what is known by its git blob, and given on terms -------------------------------
+
+# As `git hash-object` prints it: SHA-1 of b"blob 204800", a zero byte, and the content.
+BLOB = hashlib.sha1(b"blob 204800\0" + CONTENT).hexdigest()  # noqa: S324
+ON_TERMS = w.Weights(
+    filename="net.pt",
+    licence="research only",
+    git_blob=BLOB,
+    terms="For research only.",
+    matcher="gim-loftr",
+)
+
+
+def test_the_name_that_git_gives_a_content_is_computed_as_git_does(
+    tmp_path: Path,
+) -> None:
+    # `printf 'hello\n' | git hash-object --stdin`, of any git.
+    (tmp_path / "hello").write_bytes(b"hello\n")
+    blob = "ce013625030ba8dba906f756967f9e9ca394464a"
+    w.verify(tmp_path / "hello", replace(ON_TERMS, git_blob=blob))
+    with pytest.raises(FileError, match="its git blob differs"):
+        w.verify(tmp_path / "hello", ON_TERMS)
+
+
+def test_nothing_is_fetched_before_its_terms_are_accepted(server: Server) -> None:
+    weights = replace(ON_TERMS, url=server.url)
+    with pytest.raises(FileError, match=r"consent\. Run: semisure fetch gim-loftr"):
+        w.obtain(weights)
+    assert server.ranges == []
+    assert not w.cache_folder().exists()
+
+
+def test_a_file_is_verified_by_its_git_blob_now_and_later(server: Server) -> None:
+    weights = replace(ON_TERMS, url=server.url)
+    file = w.obtain(weights, accept_terms=True)
+    assert file.read_bytes() == CONTENT
+    assert w.obtain(weights) == file  # it is here: nobody is asked again
+    file.write_bytes(CONTENT[:-1] + b"x")
+    with pytest.raises(FileError, match="its git blob differs"):
+        w.obtain(weights)
+
+
+@pytest.mark.parametrize("body", [CONTENT[:-1] + b"x", b"<html>", CONTENT + b"more"])
+def test_another_content_is_not_kept(server: Server, body: bytes) -> None:
+    server.reply, server.head = send(body), state_length(len(body))
+    with pytest.raises(FileError, match=r"is not the official net\.pt"):
+        w.obtain(replace(ON_TERMS, url=server.url), accept_terms=True)
+    assert not list(w.cache_folder().glob("net.pt*"))
+
+
+@pytest.mark.parametrize("length", ["", "-1", "0", "many", "9" * 30])
+def test_a_server_that_states_no_size_is_not_believed(
+    server: Server, length: str
+) -> None:
+    server.head = state_length(length)
+    with pytest.raises(FileError, match=r"does not say how large|could not be"):
+        w.obtain(replace(ON_TERMS, url=server.url), accept_terms=True)
+
+
+def test_a_download_of_a_blob_goes_on_where_it_stopped(server: Server) -> None:
+    weights = replace(ON_TERMS, url=server.url)
+    server.reply = send(CONTENT[:70_000], stated=len(CONTENT))
+    with pytest.raises(FileError, match="run again to continue"):
+        w.obtain(weights, accept_terms=True)
+    server.reply = send(CONTENT)
+    assert w.obtain(weights, accept_terms=True).read_bytes() == CONTENT
+    assert server.ranges == [None, "bytes=70000-"]
+
+
+def test_gims_weights_are_known_by_the_blob_of_their_repository() -> None:
+    from semisure.matchers.gim import WEIGHTS
+
+    assert WEIGHTS.git_blob == "490fcc531b20fc02187eb4bc70976c94eccaa5f3"
+    assert WEIGHTS.address.startswith("https://github.com/xuelunshen/gim/raw/")
+    assert "research purposes only" in WEIGHTS.terms
+
+
+@pytest.mark.parametrize(
+    ("flags", "typed", "code"),
+    [([], "", 2), ([], "n\n", 1), ([], "y\n", 0), (["--yes"], "", 0)],
+)
+def test_fetch_asks_for_consent(
+    server: Server, monkeypatch, flags: list[str], typed: str, code: int
+) -> None:
+    pytest.importorskip("torch")
+    from typer.testing import CliRunner
+
+    from semisure.cli import app, fetch
+    from semisure.matchers import gim
+
+    monkeypatch.setattr(gim, "WEIGHTS", replace(ON_TERMS, url=server.url))
+    monkeypatch.setattr(fetch, "_is_person", lambda: bool(typed))
+    done = CliRunner().invoke(app, ["fetch", "gim-loftr", *flags], input=typed)
+    assert done.exit_code == code, done.output
+    assert bool(server.ranges) == (code == 0)
+    if code == 0:
+        assert "has its weights in" in done.output
+    if not flags:
+        assert "For research only." in done.output

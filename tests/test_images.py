@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from semisure.errors import FileError
+from semisure.io.image_headers import has_16_bits, image_size
 from semisure.io.images import decode_image, find_images, read_image, reduced, write_png
 
 RNG = np.random.default_rng(0)
@@ -123,3 +124,31 @@ def test_reduced_keeps_small_images_and_halves_large_ones() -> None:
 def test_png_round_trip(tmp_path: Path) -> None:
     write_png(tmp_path / "a.png", PICTURE)
     assert np.array_equal(read_image(tmp_path / "a.png"), PICTURE)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tif", ".jp2", ".pgm", ".ppm"])
+def test_a_header_tells_8_bits_from_16(suffix: str) -> None:
+    pixels = np.arange(40 * 60 * 3).reshape(40, 60, 3) % 251
+    if suffix == ".pgm":
+        pixels = pixels[..., 0]
+    for kind, deep in ((np.uint8, False), (np.uint16, True)):
+        values = pixels.astype(kind) * kind(200 if deep else 1)
+        data = cv2.imencode(suffix, values)[1].tobytes()
+        assert image_size(data) == (60, 40)
+        assert has_16_bits(data) is deep
+        assert not has_16_bits(data[:9])  # cut off: nothing is known
+
+
+def test_a_header_of_nothing_but_blanks_is_read_in_no_time() -> None:
+    assert not has_16_bits(b"P5\n60 40\n" + b" " * 4000 + b"x")
+    assert has_16_bits(b"P5 # a comment\n60 40\n# another\n65535\n00")
+
+
+def test_heic_photos_are_named_with_their_remedy(tmp_path: Path) -> None:
+    photo = tmp_path / "IMG_1.HEIC"
+    photo.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(64))
+    for read in (lambda: read_image(photo), lambda: find_images(tmp_path)):
+        with pytest.raises(FileError, match="is a HEIC photo, which OpenCV does not"):
+            read()
+    write_png(tmp_path / "b.png", np.zeros((8, 8), np.uint8))
+    assert [path.name for path in find_images(tmp_path)] == ["b.png"]

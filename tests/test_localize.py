@@ -10,17 +10,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from semisure.cli import app
 from semisure.error_laws import error_law
-from semisure.errors import FileError
+from semisure.errors import FileError, InputError, SemisureError
 from semisure.geometry import pose as se3
 from semisure.io.files import load_calibration, save_calibration
+from semisure.io.store import Manifest, Store
 from semisure.localize import (
     LocalizeSettings,
     QueryFirst,
     from_images,
+    from_store,
     localize,
     localize_query,
+    stored,
 )
 from semisure.maps import hloc
 from semisure.maps.colmap import MapImage, MapModel, RawCamera, read_model
@@ -29,6 +34,7 @@ from semisure.matchers import load_matcher
 from semisure.mixture import sample
 from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from semisure.types import FloatArray, Matches
+from semisure.types.pair_records import PairRecord
 
 CAMERA = EXAMPLE_CAMERA
 NAMES = ("db/0.jpg", "db/1.jpg", "db/2.jpg")
@@ -310,6 +316,96 @@ def write_text_model(model: MapModel, folder: Path) -> None:
             for k, p, e in points
         )
     )
+
+
+def stored_map(folder: Path) -> tuple[World, list[str]]:
+    """A map, its queries and pairs as files, and the words that localise in it."""
+    world = World(noise=1.0)
+    write_text_model(world.model(), folder)
+    save_calibration(EXAMPLE_CALIBRATION, folder / "theta.json")
+    params = " ".join(map(str, CAMERA.params))
+    (folder / "q.txt").write_text(f"{QUERY} SIMPLE_RADIAL 640 480 {params}\n")
+    (folder / "p.txt").write_text("".join(f"{QUERY} {name}\n" for name in NAMES))
+    words = ["localize", folder, "--queries", folder / "q.txt", "--pairs",
+             folder / "p.txt", "-c", folder / "theta.json"]  # fmt: skip
+    return world, [*map(str, words)]
+
+
+def test_matches_of_a_store_localise_in_any_process(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra store")
+    world, words = stored_map(tmp_path)
+    store = Store.made(tmp_path / "store", Manifest(recipe={"matcher": None}))
+    records = []
+    for name in NAMES:  # one of them the other way around
+        matches = world.match(QUERY, name)
+        turned = name == NAMES[1]
+        records.append(
+            PairRecord(
+                image0=name if turned else QUERY,
+                image1=QUERY if turned else name,
+                state="matched",
+                matches=matches.swapped() if turned else matches,
+            )
+        )
+    store.write("s", records)
+    poses = []
+    for workers in ("0", "1"):
+        out = str(tmp_path / workers)
+        done = CliRunner().invoke(
+            app,
+            [*words, "--matches", str(store.name), "-o", out, "--workers", workers],
+        )
+        assert done.exit_code == 0, done.output
+        poses.append(Path(out, "poses.txt").read_text())
+    assert poses[0] == poses[1]
+    pose = se3.from_quaternion(*np.split(np.array(poses[0].split()[1:], float), [4]))
+    assert se3.errors(pose, world.poses[QUERY])[0] < 0.02
+
+
+def test_a_store_gets_the_matches_it_lacks(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra store")
+    world = World(noise=1.0)
+    arguments = {QUERY: CAMERA}, {QUERY: list(NAMES)}, world.model()
+    settings = [LocalizeSettings(), LocalizeSettings(method="core")]
+    for k, one in enumerate(settings):
+        source = stored(world.match, tmp_path / "store")
+        localize(*arguments, source, EXAMPLE_CALIBRATION, tmp_path / str(k), one)
+    assert world.calls == 3  # the second run read them
+    again = stored(world.match, tmp_path / "store")
+    localize(*arguments, again, EXAMPLE_CALIBRATION, tmp_path / "again")
+    poses = [(tmp_path / k / "poses.txt").read_text() for k in ("0", "again")]
+    assert poses[0] == poses[1]  # matched or read, to the last digit
+    kept = Store.at(tmp_path / "store")
+    assert len(kept.shards()) == 1
+    assert {record.image1 for record in kept.records()} == set(NAMES)
+    with pytest.raises(FileError, match=r"has no matches of other and db/0\.jpg"):
+        from_store(tmp_path / "store")("other", NAMES[0])
+
+
+def test_a_store_of_another_matcher_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra store")
+    recipe = {"matcher": {"weights": "others", "code": "others"}}
+    Store.made(tmp_path, Manifest(recipe=recipe))
+    with pytest.raises(InputError, match="holds matches by other weights"):
+        stored(World(1.0).match, tmp_path, matcher=load_matcher("daisy"))
+
+
+def test_one_hdf5_file_has_one_writer(tmp_path: Path) -> None:
+    _, words = stored_map(tmp_path)
+    flags = ["--images", str(tmp_path), "--matches", "m.h5", "--workers", "2"]
+    done = CliRunner().invoke(
+        app, [*words, *flags, "-o", str(tmp_path / "out"), "--force"]
+    )
+    assert "which one process can write" in str(done.exception)
+
+
+def test_too_many_queries_without_a_pose_end_the_run(tmp_path: Path) -> None:
+    world = World(noise=1.0)
+    with pytest.raises(SemisureError, match="More than 1 queries have no pose"):
+        localize(
+            {"a": CAMERA, "b": CAMERA, "c": CAMERA}, {}, world.model(), world.match,
+            EXAMPLE_CALIBRATION, tmp_path, max_failures=1)  # fmt: skip
+    assert len(list((tmp_path / "queries").iterdir())) == 2
 
 
 # -- a real map

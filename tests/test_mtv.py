@@ -11,11 +11,11 @@ import pytest
 
 from bench_trees import SHIFT_PX, SIZE, add_sequence, texture, write_mtv
 from semisure.bench.options import Options
-from semisure.bench.parallel import Workers
 from semisure.bench.run import of_study
 from semisure.bench.study import Study
 from semisure.datasets.layouts import find_sets, is_planar, is_posed, read_pairs
 from semisure.datasets.mtv import homography_by_depth, is_mtv, read_mtv
+from semisure.engine import Engine
 from semisure.errors import FileError
 from semisure.geometry.homography import corners, project
 from semisure.io.images import write_png
@@ -82,7 +82,7 @@ def test_scenes_may_be_renamed_as_the_readme_does(root: Path) -> None:
 
 
 def test_missing_files_are_one_sentence_each(
-    root: Path, pool: Workers, tmp_path: Path
+    root: Path, pool: Engine, tmp_path: Path
 ) -> None:
     pair = read_mtv(root)[0]
     lost = replace(pair.camera0, depth=root / "nowhere.h5")
@@ -107,7 +107,7 @@ def test_missing_files_are_one_sentence_each(
         of_study("homography", study)
 
 
-def test_table_1_from_the_download(root: Path, pool: Workers, tmp_path: Path) -> None:
+def test_table_1_from_the_download(root: Path, pool: Engine, tmp_path: Path) -> None:
     study = Study(Options(data=[root], size=(160, 120), cache=tmp_path / "c"), pool)
     outcome = of_study("homography", study)
     assert outcome.tables[0].name == "homography_mtv"

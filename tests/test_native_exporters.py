@@ -19,9 +19,9 @@ from bench_trees import SHIFT_PX, SIZE, add_sequence
 from semisure.bench import paper
 from semisure.bench.native_files import export_native, read_native
 from semisure.bench.options import Options
-from semisure.bench.parallel import Workers
 from semisure.bench.run import of_study
 from semisure.bench.study import Study
+from semisure.engine import Engine
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -84,7 +84,7 @@ class StandInPDCNet:
 
 
 def judged(
-    name: str, folder: Path, tree: Path, pool: Workers, cache: Path
+    name: str, folder: Path, tree: Path, pool: Engine, cache: Path
 ) -> dict[str, list[Any]]:
     options = Options(data=[tree], cache=cache, native={name: folder})
     outcome = of_study("native", Study(options, pool))
@@ -104,7 +104,7 @@ def check(folder: Path, rows: dict[str, list[Any]]) -> None:
 
 
 def test_roma_v2_by_its_public_calls(
-    tree: Path, pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tree: Path, pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = SimpleNamespace(RoMaV2=StandInRoMa)
     monkeypatch.setitem(sys.modules, "romav2", package)
@@ -128,7 +128,7 @@ def test_roma_v2s_variance_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pdcnet_plus_by_its_public_calls(
-    tree: Path, pool: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tree: Path, pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 

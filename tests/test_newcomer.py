@@ -92,7 +92,7 @@ def test_from_a_clone_to_a_refitted_homography_of_two_photos(clone: Path) -> Non
             env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
         )
         assert done.returncode == 0, done.stderr
-    assert "the homography rests on" in done.stdout
+    assert "Homography from" in done.stdout
     assert "<!doctype html>" in (clone / "page.html").read_text(encoding="utf-8")
     with (clone / "matches.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,4 +1,4 @@
-"""Worker processes of a bench end with the process that started them."""
+"""Worker processes end with the process that started them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,14 +15,14 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 # Prints the workers' process ids, then keeps them busy.
 PARENT = """
-import os, time
-from semisure.bench.parallel import workers
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from engine_work import process
+from semisure.engine import EngineSettings, in_order, open_engine
 if __name__ == "__main__":
-    with workers(2) as pool:
-        futures = [pool.pool.submit(os.getpid) for _ in range(20)]
-        print(*{future.result() for future in futures}, flush=True)
-        busy = [pool.pool.submit(time.sleep, 600) for _ in range(8)]
-        busy[0].result()
+    with open_engine(EngineSettings(workers=2)) as engine:
+        print(*set(in_order(engine, process, range(20))), flush=True)
+        in_order(engine, time.sleep, [600] * 8)
 """
 
 
@@ -42,7 +43,9 @@ def test_workers_end_with_a_parent_that_was_killed(name: str, tmp_path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
     with subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(script), str(Path(__file__).parent)],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as parent:
         assert parent.stdout is not None
         children = [int(word) for word in parent.stdout.readline().split()]

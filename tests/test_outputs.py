@@ -233,3 +233,23 @@ def test_permissions_are_the_users_and_the_mask_is_left_alone(
     finally:
         os.umask(before)
     assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize("flag", ["-o", "--report", "--picture"])
+def test_a_place_that_only_seems_writable_is_tried_before_the_work(
+    flag: str, no_work: None, tmp_path: Path
+) -> None:
+    name = {"-o": "x.json", "--report": "x.html", "--picture": "x.png"}[flag]
+    told = run("match", tmp_path / "a.png", tmp_path / "b.png", flag, f"/proc/{name}")
+    assert told.startswith(f"/proc/{name} cannot be written: ")
+
+
+def test_a_folder_is_called_a_folder(no_work: None, tmp_path: Path) -> None:
+    told = run("match", tmp_path / "a.png", tmp_path / "b.png", "-o", tmp_path)
+    assert told == f"{tmp_path} cannot be written: it is a folder."
+
+
+def test_a_trial_of_an_output_leaves_nothing_behind(tmp_path: Path) -> None:
+    atomic.check_output(tmp_path / "deep" / "a.json", (".json",))
+    assert [*tmp_path.iterdir()] == []

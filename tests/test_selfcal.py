@@ -12,12 +12,14 @@ import pytest
 from semisure import matchers
 from semisure.calibration.parameters import pack
 from semisure.demo import PHOTOS, sample_folder
+from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import Projection
+from semisure.matchers.named import NamedMatcher
 from semisure.metrics import corner_error
 from semisure.pipeline import match_pair
 from semisure.selfcal import SelfCalSettings, self_calibrate
@@ -82,6 +84,20 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     before = len(calls)
     self_calibrate(failing, photos(), other, name="x", cache=tmp_path)
     assert len(calls) == before + 8
+
+
+@pytest.mark.slow
+def test_processes_calibrate_as_this_one_does(pool: Engine, tmp_path: Path) -> None:
+    few = SelfCalSettings(pairs=8, max_side=256, seed=1)
+    here = self_calibrate(load_matcher(), photos(), few, name="x")
+    named = NamedMatcher("daisy")
+    for cache in (None, tmp_path):
+        there = self_calibrate(named, photos(), few, name="x", engine=pool, cache=cache)
+        assert pack(there.calibration) == pytest.approx(
+            pack(here.calibration), rel=1e-6
+        )
+        assert there.calibration.provenance == here.calibration.provenance
+    assert len(list(tmp_path.rglob("pair_*.npz"))) == 8
 
 
 def fixed_law(scale: float, fingerprint: str):
@@ -169,7 +185,7 @@ def test_shipped_calibration_has_its_provenance() -> None:
     assert calibration.matcher == "daisy"
     assert calibration.provenance["numbers"]["photos"] >= 100
     assert len(calibration.provenance["scenes"]) > 10
-    with pytest.raises(FileError, match="No calibration of nobody ships with semisure"):
+    with pytest.raises(FileError, match="There is no calibration nobody: neither"):
         load_calibration("nobody")
 
 

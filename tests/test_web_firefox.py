@@ -145,33 +145,42 @@ def test_choose_run_point_slide_and_go_wrong(firefox, address, tmp_path) -> None
         firefox.choose(f"file{k}", path)
     firefox.until("[...document.querySelectorAll('.drop img')].every(i => !i.hidden)")
     firefox.click("run")
-    firefox.until("shown && !running")
-    assert abs(firefox.evaluate("shown.page.H_01[0][2]") - 9) < 0.5
+    firefox.until("semisure.shown && !semisure.running")
+    assert abs(firefox.evaluate("semisure.shown.page.H_01[0][2]") - 9) < 0.5
 
     firefox.evaluate("document.getElementById('matches').scrollIntoView() ?? 0")
     x, y, expected = firefox.evaluate(
-        "(() => { const k = shown.order[5], "
+        "(() => { const {shown} = semisure, k = shown.order[5], "
         "b = document.getElementById('matches').getBoundingClientRect(), "
         "p = shown.points[0][k]; "
         "return [b.x + p[0], b.y + p[1], shown.page.columns.expected[k]]; })()"
     )
     firefox.point_at(x, y)
     tip = firefox.until(
-        "!document.getElementById('tip').hidden && $('tip').textContent"
+        "!document.getElementById('tip').hidden && "
+        "document.getElementById('tip').textContent"
     )
     assert f"{expected:.2f} px" in tip
+    firefox.point_at(x, y, click=True)
+    firefox.until("semisure.shown.picked >= 0")
+    numbers = firefox.evaluate("document.getElementById('picked').textContent")
+    assert "68 %" in numbers
+    firefox.click("zoom-match")
+    assert firefox.evaluate("semisure.shown.view.zoom") == 8
 
     firefox.click("slider")
-    firefox.evaluate("$('slider').focus() ?? 0")
+    firefox.evaluate("document.getElementById('slider').focus() ?? 0")
     keys = [{"type": k, "value": "\ue012"} for k in ("keyDown", "keyUp")] * 10
     source = {"type": "key", "id": "keys", "actions": keys}
     firefox.call("input.performActions", context=firefox.page, actions=[source])
-    assert firefox.evaluate("$('line').style.left") == "45%"
+    assert firefox.evaluate("document.getElementById('line').style.left") == "45%"
 
     (tmp_path / "bad.png").write_bytes(b"no image")
     firefox.choose("file1", tmp_path / "bad.png")
     firefox.click("run")
-    problem = firefox.until("!running && $('problem').textContent")
-    assert "Image 2 is not a JPEG, PNG or WebP image" in problem
+    problem = firefox.until(
+        "!semisure.running && document.getElementById('problem').textContent"
+    )
+    assert "Image 2 is no image that semisure reads" in problem
     refused = [e for e in firefox.errors if "422" not in e]
     assert refused == []  # the content policy was not broken either

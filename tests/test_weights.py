@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch) -> Iterator[str]:
-    monkeypatch.setenv(w.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("SEMISURE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(d.OFFLINE_VARIABLE, raising=False)
     Handler.requests = []
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:

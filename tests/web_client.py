@@ -32,6 +32,8 @@ SMALL = Limits(file_bytes=300_000, pixels=500_000, workers=1, waiting=1, kept=2)
 def picture(shift: int = 0, side: int = 200, suffix: str = ".png") -> bytes:
     blobs = np.random.default_rng(0).normal(size=(25, 40)).repeat(8, 0).repeat(8, 1)
     pixels = np.uint8(128 + 40 * np.clip(np.roll(blobs, shift, axis=(0, 1)), -3, 3))
+    if suffix == ".ppm":  # holds nothing but colours
+        pixels = np.repeat(pixels[..., None], 3, axis=2)
     return cv2.imencode(suffix, pixels[:side])[1].tobytes()
 
 

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     )
     from semisure.io.images import read_image
     from semisure.matchers import load_matcher
+    from semisure.matchers.own_cues import cues_from_scores, fine_std_from_heatmap
     from semisure.mixture import coarse_failure, coarse_success, expected_abs_error
-    from semisure.pipeline import match_pair
+    from semisure.one_call import match
+    from semisure.pipeline import PairResult, match_pair
     from semisure.refit import (
         expected_corner_error,
         refit_fundamental,
@@ -65,8 +67,10 @@ _ROOMS = {
     "io.files": "load_calibration load_matches save_calibration save_matches",
     "io.images": "read_image",
     "matchers": "load_matcher",
+    "matchers.own_cues": "cues_from_scores fine_std_from_heatmap",
     "mixture": "coarse_failure coarse_success expected_abs_error",
-    "pipeline": "match_pair",
+    "one_call": "match",
+    "pipeline": "PairResult match_pair",
     "refit": "expected_corner_error refit_fundamental refit_homography refit_points "
     "refit_pose refit_relative without_bias",
     "selfcal": "self_calibrate",
@@ -82,6 +86,7 @@ __all__ = [
     "InputError",
     "Matches",
     "Pair",
+    "PairResult",
     "RansacSettings",
     "Refit",
     "SemisureError",
@@ -89,6 +94,7 @@ __all__ = [
     "__version__",
     "coarse_failure",
     "coarse_success",
+    "cues_from_scores",
     "error_law",
     "estimate_fundamental",
     "estimate_homography",
@@ -96,11 +102,13 @@ __all__ = [
     "estimate_relative",
     "expected_abs_error",
     "expected_corner_error",
+    "fine_std_from_heatmap",
     "fit",
     "load_calibration",
     "load_estimator",
     "load_matcher",
     "load_matches",
+    "match",
     "match_pair",
     "read_image",
     "refit_fundamental",

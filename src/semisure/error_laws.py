@@ -22,6 +22,8 @@ import numpy as np
 from semisure import mixture
 from semisure.mixture import GAUSSIAN, ErrorLaw
 from semisure.types import Calibration, Cues, LawName
+from semisure.types.calibration import require_calibration
+from semisure.types.matches import require_matches
 
 
 def error_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
@@ -32,6 +34,9 @@ def error_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
     >>> error_law(matches, EXAMPLE_CALIBRATION).fine_scale.shape
     (4, 2)
     """
+    require_calibration(calibration)
+    if not hasattr(cues, "fine_std"):  # whoever has them: matches, observations
+        require_matches(cues)
     return _LAWS[calibration.law](cues, calibration)
 
 

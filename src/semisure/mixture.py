@@ -27,6 +27,8 @@ from semisure.types import (
     PerAxis,
     PerMatch,
 )
+from semisure.types.checks import require_kind
+from semisure.types.display import counted
 
 # A sharp softmax underflows to a standard deviation of exactly 0, where the density
 # has no value. Raw standard deviations are raised to this floor before the gains.
@@ -109,6 +111,9 @@ class ErrorLaw:
     def __len__(self) -> int:
         return len(self.fine_scale)
 
+    def __repr__(self) -> str:
+        return f"ErrorLaw({counted(len(self), 'match', 'matches')})"
+
     def take(self, index: Index) -> ErrorLaw:
         """The laws of the matches that `index` picks."""
         return ErrorLaw(
@@ -118,6 +123,12 @@ class ErrorLaw:
             self.location[index],
             self.family,
         )
+
+
+def require_law(law: object) -> None:
+    """Raise unless it is the law of matches: people pass the matches themselves."""
+    advice = "It is the law of matches: semisure.error_law(matches, calibration)."
+    require_kind("law", law, ErrorLaw, advice)
 
 
 def _example_law() -> ErrorLaw:
@@ -183,6 +194,7 @@ def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     >>> coarse_success(_example_law(), np.zeros((1, 2))).round(4)  # 16/17
     array([[0.9412, 0.9412]])
     """
+    require_law(law)
     x = residual - law.location
     odds = law.family.energy(x, law.fine_scale)
     odds -= law.family.energy(x, law.coarse_scale)
@@ -196,6 +208,7 @@ def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
 
 def tail_prob(law: ErrorLaw) -> PerAxis:
     """α, the chance per axis that the coarse cell was wrong, (n, 2)."""
+    require_law(law)
     return expit(law.tail_logit)
 
 
@@ -206,6 +219,7 @@ def coarse_failure(law: ErrorLaw) -> PerMatch:
     >>> coarse_failure(law).round(2)  # 1 − 0.8²
     array([0.36])
     """
+    require_law(law)
     return 1.0 - expit(-law.tail_logit).prod(axis=1)
 
 
@@ -216,6 +230,7 @@ def _mix(law: ErrorLaw, fine: PerAxis, coarse: PerAxis) -> PerAxis:
 
 def expected_abs_residual(law: ErrorLaw) -> PerAxis:
     """E|r| per axis, (n, 2) px; (1 − α) sᶠ + α sᶜ for the paper's law."""
+    require_law(law)
     fine = law.family.mean_abs(law.location, law.fine_scale)
     coarse = law.family.mean_abs(law.location, law.coarse_scale)
     return _mix(law, fine, coarse)

@@ -42,12 +42,14 @@ for k in range(10**6):
 """
 POOL = """
 import os, sys, time
-from semisure.bench.parallel import workers
+from semisure.engine import EngineSettings, in_order, open_engine
+def process(_):
+    return os.getpid()
 if __name__ == "__main__":
-    with workers(2) as pool:
-        ids = {pool.pool.submit(os.getpid).result() for _ in range(6)}
+    with open_engine(EngineSettings(workers=2)) as engine:
+        ids = set(in_order(engine, process, range(6)))
         print("ready", *ids, flush=True)
-        pool.map(time.sleep, [600] * 4)
+        in_order(engine, time.sleep, [600] * 4)
 """
 
 

@@ -19,16 +19,11 @@ from typing import Literal
 from semisure.bench.arms import Calibrations
 from semisure.bench.options import Options
 from semisure.errors import InputError
-from semisure.io.files import SHIPPED, load_calibration
+from semisure.io.files import is_shipped, load_calibration
 from semisure.types import Calibration
 
 # After the name of a shipped law: its twin, fitted to the same pairs without location.
 FAITHFUL = "-faithful"
-
-
-def is_shipped(name: str) -> bool:
-    """True if a calibration of that name comes with the package."""
-    return (SHIPPED / f"{name}.json").exists()
 
 
 def check_given(options: Options) -> None:

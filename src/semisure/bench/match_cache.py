@@ -35,8 +35,9 @@ from semisure.errors import FileError
 from semisure.io.atomic import write_atomically
 from semisure.io.files import arrays_of, load_arrays
 from semisure.io.images import Image, read_image, resized
-from semisure.matchers import load_matcher, refines_source
+from semisure.matchers import refines_source
 from semisure.matchers._stopwatch import seconds_on_cues, synchronise
+from semisure.matchers.named import NamedMatcher
 from semisure.types import Array, Matcher, Matrix3, Pair
 
 _DIGEST = "digest"
@@ -154,14 +155,10 @@ def _turned(setup: Setup) -> bool:
     return setup.query_first and not refines_source(setup.matcher)
 
 
-@lru_cache(maxsize=1)
 def _matcher(setup: Setup) -> Matcher:
-    return load_matcher(
-        setup.matcher,
-        max_side=setup.max_side,
-        weights=setup.weights,
-        device=setup.device,
-    )
+    return NamedMatcher(
+        setup.matcher, setup.max_side, setup.device, setup.weights
+    ).loaded()
 
 
 def _file(job: Job) -> Path:
@@ -185,9 +182,16 @@ def _file(job: Job) -> Path:
 
 def _image_digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        stat = path.stat()
+        return _digest_of(path, stat.st_size, stat.st_mtime_ns)
     except OSError:
         raise FileError(f"There is no image {path}.") from None
+
+
+@lru_cache(maxsize=4096)
+def _digest_of(path: Path, size: int, modified_ns: int) -> str:
+    """Made once a process for a file that has not changed: it has many pairs."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _digest(arrays: dict[str, Array]) -> Array:

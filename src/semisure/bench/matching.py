@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from semisure.bench.exported import AnyPair, Exported, Size
 from semisure.bench.match_cache import Job, Setup, export
 from semisure.bench.options import Options
+from semisure.engine import Lost
 from semisure.errors import FileError
 from semisure.io.sources import digest, room
 from semisure.matchers import fingerprint
@@ -48,19 +49,26 @@ def attempt(job: Job) -> Exported | FileError:
         return error
 
 
+def lost(job: Job, why: Lost) -> FileError:
+    """The answer for a pair that ended every process it was given to."""
+    return FileError(
+        f"The pair {job.pair.name} ended every process that had it: {why.reason}."
+    )
+
+
 def readable(
-    answers: Sequence[Exported | FileError], *, keep_going: bool
+    answers: Sequence[Exported | FileError], *, allowed: int
 ) -> tuple[list[Exported], str]:
     """The pairs that could be matched, and a remark on the others, "" if none.
 
-    Others are an error unless the user said to keep going and some pair is left.
+    More than `allowed` others are an error, and so is it if no pair is left.
     """
     exported = [one for one in answers if isinstance(one, Exported)]
     errors = dict.fromkeys(str(e) for e in answers if isinstance(e, FileError))
     if not errors:
         return exported, ""
     count = f"{len(answers) - len(exported)} of {len(answers)} pairs"
-    if not keep_going or not exported:
+    if len(answers) - len(exported) > allowed or not exported:
         raise FileError(
             f"{count} cannot be matched; the first because: {next(iter(errors))} "
             "Mend the data, or leave such pairs out with --keep-going; the matches "

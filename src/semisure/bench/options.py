@@ -54,7 +54,8 @@ class Options:
     cache: Path = Path("semisure-cache")
     limit: int | None = None  # at most so many pairs of a folder
     views: int = 0  # so many random views replace each second image; 0: keep it
-    keep_going: bool = False  # leave out the pairs that cannot be read
+    keep_going: bool = False  # leave out the pairs that cannot be matched
+    max_failures: int = 0  # or leave out so many of them
     seed: int = 0
 
     def __post_init__(self) -> None:

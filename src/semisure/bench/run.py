@@ -12,17 +12,24 @@ from semisure.bench.calibrations import check_given
 from semisure.bench.data import usable
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome
-from semisure.bench.parallel import workers
 from semisure.bench.study import Stages, Study
+from semisure.engine import EngineSettings, open_engine
 from semisure.errors import SemisureError
+
+# Never this process: its threads would change the last bits of a sum.
+ONE_PROCESS = EngineSettings(workers=1)
 
 
 def run_bench(
-    name: str, options: Options, *, count: int = 1, tick: Stages | None = None
+    name: str,
+    options: Options,
+    *,
+    engine: EngineSettings = ONE_PROCESS,
+    tick: Stages | None = None,
 ) -> Outcome:
-    """The bench called `name` by `count` worker processes."""
+    """The bench called `name`."""
     check_name(name)
-    with _study(options, count, tick) as study:
+    with _study(options, engine, tick) as study:
         return of_study(name, study)
 
 
@@ -46,11 +53,14 @@ class Everything:
 
 
 def run_all(
-    options: Options, *, count: int = 1, tick: Stages | None = None
+    options: Options,
+    *,
+    engine: EngineSettings = ONE_PROCESS,
+    tick: Stages | None = None,
 ) -> Everything:
     """All benches by the same worker processes; one that fails does not stop others."""
     everything = Everything({}, {})
-    with _study(options, count, tick) as study:
+    with _study(options, engine, tick) as study:
         for name in BENCHES:
             try:
                 everything.outcomes[name] = of_study(name, study)
@@ -60,7 +70,9 @@ def run_all(
 
 
 @contextmanager
-def _study(options: Options, count: int, tick: Stages | None) -> Iterator[Study]:
+def _study(
+    options: Options, settings: EngineSettings, tick: Stages | None
+) -> Iterator[Study]:
     check_given(options)
-    with workers(count) as pool:
-        yield Study(options, pool) if tick is None else Study(options, pool, tick)
+    with open_engine(settings) as engine:
+        yield Study(options, engine) if tick is None else Study(options, engine, tick)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from semisure.bench.calibrations import is_shipped
 from semisure.bench.scene_laws import (
     ADAPTED,
     GIVEN,
@@ -21,7 +20,7 @@ from semisure.bench.scene_laws import (
 )
 from semisure.bench.scenes import Scene, lessons, scenes_of
 from semisure.bench.study import Study
-from semisure.io.files import load_calibration
+from semisure.io.files import is_shipped, load_calibration
 from semisure.selfcal.without_truth import along_for, start_for
 from semisure.types import Calibration
 

@@ -13,8 +13,9 @@ from semisure.bench.cross_validation import fold_of, outside, validated
 from semisure.bench.exported import AnyPair, Exported, Size
 from semisure.bench.law_fits import FitTask, calibration_of, fitted
 from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
-from semisure.bench.parallel import Answer, Item, Workers
 from semisure.bench.row_cache import Call, Row, remembered
+from semisure.engine import Engine, in_order
+from semisure.engine.protocol import Answer, Item
 from semisure.types import Calibration, Tick, silent
 
 Stages: TypeAlias = Callable[[str], Tick]  # the tick of each stage, by its name
@@ -29,7 +30,7 @@ class Study:
     """Options with the processes that carry them out."""
 
     options: Options
-    workers: Workers
+    engine: Engine
     tick: Stages = _silence
     log: list[str] = field(default_factory=list)  # remarks for whoever reads numbers
 
@@ -79,7 +80,7 @@ class Study:
         self, function: Callable[[Item], Answer], items: Sequence[Item], stage: str
     ) -> list[Answer]:
         """The function over the items by all workers, with progress."""
-        return self.workers.map(function, items, self.tick(stage))
+        return in_order(self.engine, function, items, self.tick(stage))
 
     def rows(
         self, function: Callable[[Item], Row], items: Sequence[Item], stage: str
@@ -133,9 +134,12 @@ class Study:
         their orientation: the size is turned for those taller than wide.
         """
         jobs = matching.jobs(self.options, matcher, pairs, for_queries=for_queries)
-        answers = self.map(matching.attempt, jobs, f"Matching, {matcher}")
-        keep_going = self.options.keep_going
-        exported, remark = matching.readable(answers, keep_going=keep_going)
+        tick = self.tick(f"Matching, {matcher}")
+        answers = in_order(
+            self.engine, matching.attempt, jobs, tick, lost=matching.lost
+        )
+        allowed = len(jobs) if self.options.keep_going else self.options.max_failures
+        exported, remark = matching.readable(answers, allowed=allowed)
         self.note(remark)
         return exported
 

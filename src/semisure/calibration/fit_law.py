@@ -38,6 +38,7 @@ from semisure.types import (
     PerMatch,
     as_choice,
 )
+from semisure.types.display import counted
 
 Optimiser = Literal["newton", "powell"]
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
@@ -55,7 +56,7 @@ class FitReport:
     >>> from semisure.synthetic import SyntheticMatcher
     >>> _, report = fit([SyntheticMatcher().match(np.eye(3), count=500)])
     >>> report.summary()[:40]
-    'mixture by newton on 1 pairs: converged '
+    'mixture by newton on 1 pair: converged a'
     """
 
     optimiser: str
@@ -74,12 +75,17 @@ class FitReport:
     standard_error_kind: str
     std_floor_px: float = STD_FLOOR_PX
 
+    def __repr__(self) -> str:
+        return f"FitReport({self.summary()})"
+
     def summary(self) -> str:
         """What was fitted to how much, and whether it went well."""
         state = "converged" if self.converged else "did NOT converge"
+        pairs = counted(self.pairs, "pair")
+        steps = counted(self.iterations, "iteration")
         sentence = (
-            f"{self.law} by {self.optimiser} on {self.pairs} pairs: {state} after "
-            f"{self.iterations} iterations ({self.message})."
+            f"{self.law} by {self.optimiser} on {pairs}: {state} after {steps} "
+            f"({self.message})."
         )
         if self.at_bounds:
             sentence += f" At a bound: {', '.join(self.at_bounds)}."

@@ -28,6 +28,7 @@ from semisure.types import (
     Vector,
 )
 from semisure.types.checks import MAX_PX, as_reals, within_px
+from semisure.types.matches import require_matches
 
 # Rows per block: about ten temporaries of this length stay in a core's cache.
 BLOCK_ROWS = 16_384
@@ -67,12 +68,23 @@ def observe(pairs: Iterable[tuple[Matches, PerAxis]]) -> Observations:
 
     No residual counts as longer than its image's diagonal.
     """
-    parts = [_observe_one(i, *pair) for i, pair in enumerate(pairs)]
+    parts = [_observe_one(i, *_parted(pair)) for i, pair in enumerate(pairs)]
     if not parts:
         raise InputError("A calibration needs at least one image pair, but got none.")
     names = [f.name for f in fields(Observations)]
     return Observations(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    )
+
+
+def _parted(pair: tuple[Matches, PerAxis]) -> tuple[Matches, PerAxis]:
+    """Matches and residual of a pair; people pass one pair, or matches alone."""
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        require_matches(pair[0])
+        return pair[0], pair[1]
+    raise InputError(
+        "pairs must be a list of (matches, residual), one for each image pair, but "
+        f"holds a {type(pair).__name__}. Of a single pair: fit([(matches, residual)])."
     )
 
 

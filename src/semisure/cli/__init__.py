@@ -8,9 +8,11 @@ from semisure.cli import (
     bench,
     calibrate,
     demo,
+    fetch,
     fit_law,
     localize,
     match,
+    match_pairs,
     matchers,
     refit,
     serve,
@@ -23,10 +25,12 @@ __all__ = [
     "bench",
     "calibrate",
     "demo",
+    "fetch",
     "fit_law",
     "localize",
     "main",
     "match",
+    "match_pairs",
     "matchers",
     "refit",
     "serve",
@@ -43,8 +47,8 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
             print(  # noqa: T201
-                "semisure: interrupted; files already written are whole; run "
-                "calibrate, bench or localize again to continue where it stopped.",
+                "semisure: interrupted; files already written are whole; long commands "
+                "continue where they stopped when they are run again.",
                 file=sys.stderr,
             )
         raise
@@ -53,4 +57,9 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        at = "" if error.filename is None else f"{error.filename}: "
+        print(f"semisure: {at}{reason}.", file=sys.stderr)  # noqa: T201
         sys.exit(1)

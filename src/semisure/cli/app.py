@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from semisure.__about__ import __version__
 
-app = typer.Typer(
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Command(TyperCommand):
+    """A command whose flags are shown as flags, not as options that take a value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return parameters
+
+
+class App(typer.Typer):
+    """Typer, with our own kind of command."""
+
+    def command(self, *names: Any, **settings: Any) -> Callable[[Function], Function]:
+        return super().command(*names, **{"cls": Command, **settings})
+
+
+app = App(
     name="semisure",
     help="Calibrated pixel errors for semi-dense matches, and a better homography.",
     epilog="Example: `semisure match a.jpg b.jpg --report page.html`; each command has "

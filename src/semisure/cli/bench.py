@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from semisure.cli import choices, engine_options
 from semisure.cli.app import app
 from semisure.cli.options import (
     AsJson,
     CalibrationName,
     Device,
     EstimatorName,
+    OptimiserName,
     Quiet,
     Seed,
     WeightsFile,
     complete_calibrations,
-    complete_matchers,
-    complete_optimisers,
     parse_size,
 )
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.bench.options import Options
+    from semisure.engine import EngineSettings
 
 ALL = "all"
 
@@ -38,11 +39,13 @@ def _benches(incomplete: str) -> list[str]:
 
 DataFolders = Annotated[
     list[Path] | None,
-    typer.Option(help="A data set, or a folder of data sets; repeatable."),
+    typer.Option(
+        help="A data set, or a folder of data sets; repeatable.", metavar="FOLDER"
+    ),
 ]
 MatcherNames = Annotated[
     list[str] | None,
-    typer.Option(help="Default: daisy; repeatable.", autocompletion=complete_matchers),
+    choices.one_of(choices.MATCHERS, "Matcher, default daisy; repeatable", "--matcher"),
 ]
 ProtocolName = Annotated[
     str | None,
@@ -70,22 +73,19 @@ CalibrateOn = Annotated[
         help="Fit laws to 200 held-out pairs of this folder: the paper's way."
     ),
 ]
-CalibrationPairs = Annotated[int, typer.Option(help="So many pairs of --calibrate-on.")]
+CalibrationPairs = Annotated[
+    int, typer.Option(help="Number of pairs of --calibrate-on that are used.")
+]
 CalibrationSize = Annotated[
     str | None,
-    typer.Option(help="Their image size; default: the paper's.", metavar="WxH"),
+    typer.Option(
+        help="Image size of those pairs; default: the paper's.", metavar="WxH"
+    ),
 ]
 CrossValidate = Annotated[
     bool,
     typer.Option(
         "--cross-validate", help="Fit laws to the other sequences of the same data."
-    ),
-]
-OptimiserName = Annotated[
-    str,
-    typer.Option(
-        help="Of fitted laws: newton (ours) or powell (the paper's).",
-        autocompletion=complete_optimisers,
     ),
 ]
 PaletteName = Annotated[
@@ -119,7 +119,7 @@ CacheFolder = Annotated[
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(help="At most so many pairs or queries of a folder, evenly."),
+    typer.Option(help="Largest number of pairs or queries of a folder, spread evenly."),
 ]
 
 
@@ -138,7 +138,8 @@ def bench(
     matcher: MatcherNames = None,
     protocol: ProtocolName = None,
     size: Annotated[
-        str | None, typer.Option(help="Bring images to WxH, not the paper's size.")
+        str | None,
+        typer.Option(help="Resize images to WxH instead of the paper's size."),
     ] = None,
     max_side: MaxSide = None,
     estimator: EstimatorName = "ransac",
@@ -157,20 +158,30 @@ def bench(
     keep_going: KeepGoing = False,
     cache: CacheFolder = None,
     limit: Limit = None,
-    workers: Annotated[int, typer.Option(help="Number of processes.")] = 1,
+    engine: engine_options.EngineName = "local",
+    address: engine_options.Address = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Number of processes; with ray, default: all.", metavar="N"),
+    ] = None,
+    gpus_per_worker: engine_options.GpusPerWorker = 0.0,
+    max_failures: Annotated[
+        int, typer.Option(help="Leave out at most N pairs that cannot be matched.")
+    ] = 0,
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
     listed: Annotated[
-        bool, typer.Option("--list", help="Name the benches and their needs.")
+        bool, typer.Option("--list", help="List the benches and what each needs.")
     ] = False,
 ) -> None:
     """Repeat a table or figure of the paper, its numbers beside ours.
 
-    Matches are exported once and kept; evaluation runs no network. Interrupted, the
-    command goes on where it stopped. Writes text, CSV, JSON, PNG and SVG.
+    Matches are exported once and kept; evaluation runs no network. If it is
+    interrupted, run it again: it goes on where it stopped. Writes text, CSV, JSON, PNG
+    and SVG.
     """
     from semisure.bench import check_name
 
@@ -205,6 +216,7 @@ def bench(
         palette=as_choice("palette", palette, PALETTES),
         views=views,
         keep_going=keep_going,
+        max_failures=max_failures,
         size=parse_size(size),
         max_side=max_side,
         weights=weights,
@@ -216,7 +228,19 @@ def bench(
         seed=seed,
     )
     run = _run_all if name == ALL else partial(_run_one, name)
-    run(options, workers, output, as_json, quiet or as_json)
+    who = engine_options.engine_settings(
+        engine, address, _processes(engine, workers), gpus_per_worker
+    )
+    run(options, who, output, as_json, quiet or as_json)
+
+
+def _processes(engine: str, workers: int | None) -> int | None:
+    """One of this machine unless more are asked for; timings depend on it."""
+    if engine != "local":
+        return workers
+    if workers is not None and workers < 1:
+        raise typer.BadParameter("--workers must be at least 1")
+    return workers or 1
 
 
 def _print_list() -> None:
@@ -249,13 +273,18 @@ def _named_folders(given: list[str], option: str) -> dict[str, Path]:
 
 
 def _run_one(
-    name: str, options: Options, workers: int, output: Path, as_json: bool, quiet: bool
+    name: str,
+    options: Options,
+    engine: EngineSettings,
+    output: Path,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     from semisure.bench.outcome_files import document, text_of, write_outcome
     from semisure.bench.run import run_bench
 
     with stages(quiet) as tick:
-        outcome = run_bench(name, options, count=workers, tick=tick)
+        outcome = run_bench(name, options, engine=engine, tick=tick)
     write_outcome(name, options, outcome, output)
     if as_json:
         _print_json(document(name, options, outcome))
@@ -265,14 +294,14 @@ def _run_one(
 
 
 def _run_all(
-    options: Options, workers: int, output: Path, as_json: bool, quiet: bool
+    options: Options, engine: EngineSettings, output: Path, as_json: bool, quiet: bool
 ) -> None:
     from semisure.bench.outcome_files import document, text_of
     from semisure.bench.page import write_all
     from semisure.bench.run import run_all
 
     with stages(quiet) as tick:
-        everything = run_all(options, count=workers, tick=tick)
+        everything = run_all(options, engine=engine, tick=tick)
     outcomes, skipped = everything.outcomes, everything.skipped
     page = write_all(options, everything, output)
     if as_json:

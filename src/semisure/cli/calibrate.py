@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli import options
+from semisure.cli import engine_options, options
 from semisure.cli.app import app
 from semisure.cli.fit_law import print_fit
 from semisure.cli.intrinsics import FieldOfView, parse
@@ -71,22 +71,27 @@ def calibrate(
     device: options.Device = None,
     weights: options.WeightsFile = None,
     seed: options.Seed = 0,
+    engine: engine_options.EngineName = "local",
+    address: engine_options.Address = None,
+    workers: engine_options.WorkersOrNone = 0,
+    gpus_per_worker: engine_options.GpusPerWorker = 0.0,
     report: options.Report = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Calibrate a matcher on your photos, scenes or maps.
 
-    Photos need not show anything in common: random views of each are matched, whose
-    geometry is known. Of scenes nothing is known but that their images overlap: the
-    geometry of each pair is found, and the law is fitted to errors across its epipolar
-    lines. Of maps the truth is used. All three can be combined. A quarter is held out
-    to test the result, and a reliability plot is written beside it. If the command is
-    interrupted, running it again continues where it stopped.
+    Photos may show anything: random views of each are matched, whose geometry is known.
+    Scenes are overlapping images without truth: the geometry of each pair is found, and
+    the law is fitted to errors across its epipolar lines. Maps bring their own truth.
+    All three can be combined. A quarter is held out to test the result, and a
+    reliability plot is written beside it. If the command is interrupted, running it
+    again continues where it stopped.
     """
+    from semisure.engine import open_engine
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images
-    from semisure.matchers import load_matcher
+    from semisure.matchers.named import NamedMatcher
     from semisure.selfcal import (
         MapSource,
         SceneSettings,
@@ -105,9 +110,19 @@ def calibrate(
     files = [] if photos is None else find_images(photos)
     inputs = files if weights is None else [*files, weights]
     options.check_calibration_output(output, inputs, report, picture)
-    loaded = load_matcher(matcher, device=device, weights=weights)
-    with stages(quiet or as_json) as begin:
-        shared: dict[str, Any] = {"name": matcher, "cache": parts, "begin": begin}
+    named = NamedMatcher(matcher, device=device, weights=weights)
+    named.loaded()  # what is missing is missing before the work
+    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
+    with (
+        open_engine(who) as workforce,
+        stages(quiet or as_json, lines=not quiet) as begin,
+    ):
+        shared: dict[str, Any] = {
+            "name": matcher,
+            "cache": parts,
+            "engine": workforce,
+            "begin": begin,
+        }
         if scene or map_folder:
             settings = SceneSettings(
                 pairs=scene_pairs,
@@ -120,7 +135,7 @@ def calibrate(
                 MapSource(folder=folder, images=images) for folder in map_folder or ()
             ]
             result = calibrate_scenes(
-                loaded,
+                named,
                 scene or (),
                 maps=maps,
                 photos=files,
@@ -128,7 +143,7 @@ def calibrate(
                 **shared,
             )
         else:
-            result = self_calibrate(loaded, files, views, **shared)
+            result = self_calibrate(named, files, views, **shared)
     save_calibration(result.calibration, output, result.report)
     _draw(picture, result)
     if report is not None:

@@ -36,17 +36,18 @@ def demo(
     if as_json:
         document = {
             "median_corner_error_px": result.medians(),
-            "stereo_expected_px": result.stereo_expected_px,
-            "stereo_observed_px": result.stereo_observed_px,
+            "stereo_half_and_90_expected_px": result.stereo_expected_px,
+            "stereo_half_and_90_observed_px": result.stereo_observed_px,
         }
         typer.echo(json.dumps(document, indent=2))
     if as_json or quiet:
         return
     _print(result.medians())
+    expected, observed = result.stereo_expected_px, result.stereo_observed_px
     typer.echo(
-        "Stereo pair: half of the errors per axis expected below "
-        f"{result.stereo_expected_px:.2f} px, observed below "
-        f"{result.stereo_observed_px:.2f} px."
+        f"Stereo pair: half of the errors in x and y within {expected[0]:.2f} px "
+        f"expected, {observed[0]:.2f} px observed; 90 % within {expected[1]:.2f} px "
+        f"expected, {observed[1]:.2f} px observed."
     )
     typer.echo(f"Open {output.resolve()} in a browser for the pictures.")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli import options
+from semisure.cli import choices, options
 from semisure.cli.app import app
 from semisure.cli.progress import stages
 from semisure.errors import FileError
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 TRUTH = "true_H_01"
 
 
-def _laws(incomplete: str) -> list[str]:
-    from semisure.types import LAW_NAMES
-
-    return options.starting_with(incomplete, LAW_NAMES)
-
-
 def fit(
     files: Annotated[
         list[Path], typer.Argument(help="One file of matches per image pair.")
@@ -36,15 +30,9 @@ def fit(
     ] = "unknown",
     law: Annotated[
         str,
-        typer.Option(help="Error law; mixture is the paper's.", autocompletion=_laws),
+        choices.one_of(choices.LAWS, "Error law; mixture is the paper's", "--law"),
     ] = "mixture",
-    optimiser: Annotated[
-        str,
-        typer.Option(
-            help="newton (ours) or powell (the paper's).",
-            autocompletion=options.complete_optimisers,
-        ),
-    ] = "newton",
+    optimiser: options.OptimiserName = "newton",
     location: options.Location = False,
     size: options.Size = None,
     as_json: options.AsJson = False,

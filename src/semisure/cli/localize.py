@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli import options
+from semisure.cli import engine_options, options
 from semisure.cli.app import app
 from semisure.cli.progress import stages
 
@@ -29,7 +29,10 @@ def localize(
     model: Annotated[Path, typer.Argument(help="COLMAP model: .bin or .txt files.")],
     queries: Annotated[
         list[Path],
-        typer.Option(help="Lines: name MODEL WIDTH HEIGHT PARAMS…; may be repeated."),
+        typer.Option(
+            help="Lines: name MODEL WIDTH HEIGHT PARAMS…; may be repeated.",
+            metavar="FILE",
+        ),
     ],
     pairs: Annotated[
         Path, typer.Option(help="hloc's retrieval file, lines: query mapped-image.")
@@ -41,13 +44,18 @@ def localize(
     ] = None,
     matches: Annotated[
         Path | None,
-        typer.Option(help="HDF5 of matches: read from it; missing pairs are added."),
+        typer.Option(
+            help="Matches of hloc's (.h5) or a store: read from it; missing pairs are "
+            "added."
+        ),
     ] = None,
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
+    photos: options.Photos = None,
+    no_calibrate: options.NoCalibrate = False,
     force: options.Force = False,
     model_error: options.ModelError = None,
-    estimator: options.EstimatorName = "lo-ransac",
+    estimator: options.PoseEstimatorName = "lo-ransac",
     method: options.MethodName = "core+",
     threshold_px: options.Threshold = 12.0,
     radius_px: Annotated[
@@ -63,6 +71,11 @@ def localize(
     device: options.Device = None,
     weights: options.WeightsFile = None,
     seed: options.Seed = 0,
+    engine: engine_options.EngineName = "local",
+    address: engine_options.Address = None,
+    workers: engine_options.WorkersOrNone = 0,
+    gpus_per_worker: engine_options.GpusPerWorker = 0.0,
+    max_failures: engine_options.MaxFailures = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -72,14 +85,16 @@ def localize(
     and a file for each query; run it again to continue where it stopped. Exit code 3:
     some queries have no pose; the report gives the reasons.
     """
+    from semisure.engine import open_engine
     from semisure.io.atomic import check_output_folder
     from semisure.localize import LocalizeSettings
     from semisure.localize import localize as run
     from semisure.maps.colmap import read_model
     from semisure.maps.hloc import read_queries, read_retrieval
-    from semisure.matchers import check_name, load_matcher
+    from semisure.matchers.named import NamedMatcher
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
+    from semisure.types.display import counted
 
     check_output_folder(output)
     cameras = {k: v for path in queries for k, v in read_queries(path).items()}
@@ -91,38 +106,50 @@ def localize(
         max_pairs=max_pairs,
         seed=seed,
     )
-    check_name(matcher)
-    loaded_calibration = options.calibration_of(
-        calibration or matcher,
-        None if images is None else matcher,
-        force=force,
-        model_error=model_error,
-        quiet=quiet,
-    )
-    run_matcher = None
-    if images is not None:
-        run_matcher = load_matcher(
-            matcher, max_side=max_side, device=device, weights=weights
+    if images is None and matches is None:
+        raise typer.BadParameter("give --images to match, or --matches to read matches")
+    law = run_matcher = None
+    if calibration is not None or images is None:
+        law = options.calibration_of(
+            calibration or matcher,
+            None if images is None else matcher,
+            force=force,
+            quiet=quiet,
         )
-    source = _source(images, query_images, matches, run_matcher)
+    if images is not None:
+        run_matcher = NamedMatcher(matcher, max_side, device, weights)
+        run_matcher.loaded()  # what is missing is missing before the work
+    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
+    here = who.kind == "local" and who.workers == 0
+    source = _source(images, query_images, matches, run_matcher, here)
     made_of = _made_of(model, _identity(run_matcher), images, query_images, matches)
-    with stages(quiet or as_json) as begin:
+    with (
+        open_engine(who) as workforce,
+        stages(quiet or as_json, lines=not quiet) as begin,
+    ):
+        if law is None:
+            assert run_matcher is not None  # or the matches' law was asked for
+            law = options.own_calibration(
+                run_matcher.loaded(), photos, not no_calibrate, quiet, begin
+            )
         begin("Reading the map")
         retrieved, mapped = read_retrieval(pairs), read_model(model)
         counter = _PairCounter(
             {name: len(retrieved.get(name, ())[:max_pairs]) for name in cameras},
-            begin(f"Localising {len(cameras)} queries"),
+            tick := begin(f"Localising {counted(len(cameras), 'query', 'queries')}"),
         )
         results = run(
             cameras,
             retrieved,
             mapped,
-            counter.counted(source),
-            loaded_calibration,
+            counter.counted(source) if here else source,
+            options.with_model_error(law, model_error),
             output,
             settings,
             made_of=made_of,
-            tick=counter.finish,
+            engine=workforce,
+            max_failures=max_failures,
+            tick=counter.finish if here else tick,
         )
     _print(results, output, as_json, quiet)
 
@@ -137,15 +164,12 @@ class _PairCounter:
 
     def counted(self, source: Source) -> Source:
         """A source of the same matches that ticks after each pair."""
+        return _Counted(source, self)
 
-        def match(query: str, mapped: str) -> Matches:
-            try:
-                return source(query, mapped)
-            finally:
-                self._done += 1
-                self._tick(self._done, self._before[-1])
-
-        return match
+    def count(self) -> None:
+        """One more pair is done."""
+        self._done += 1
+        self._tick(self._done, self._before[-1])
 
     def finish(self, done: int, total: int) -> None:
         """Skip the pairs that a finished query did not need."""
@@ -153,21 +177,47 @@ class _PairCounter:
         self._tick(self._done, self._before[-1])
 
 
+class _Counted:
+    """A source of the same matches that counts them."""
+
+    def __init__(self, source: Source, counter: _PairCounter) -> None:
+        self._source, self._counter = source, counter
+
+    def __call__(self, query: str, mapped: str) -> Matches:
+        try:
+            return self._source(query, mapped)
+        finally:
+            self._counter.count()
+
+    def keep(self) -> None:
+        keep = getattr(self._source, "keep", None)
+        if keep is not None:
+            keep()
+
+
 def _source(
     images: Path | None,
     query_images: Path | None,
     matches: Path | None,
     matcher: Matcher | None,
+    here: bool,
 ) -> Source:
     from semisure.errors import InputError
     from semisure.localize import from_images, from_store, stored
+    from semisure.localize.sources import is_hdf5
 
     if images is None or matcher is None:
-        if matches is None:
-            raise InputError("Give --images to match, or --matches to read matches.")
+        assert matches is not None  # one of the two was given
         return from_store(matches)
     source = from_images(images, query_images or images, matcher)
-    return source if matches is None else stored(source, matches, _identity(matcher))
+    if matches is None:
+        return source
+    if is_hdf5(matches) and not here:
+        raise InputError(
+            f"{matches} is an HDF5 file, which one process can write. Give a folder as "
+            "--matches, which becomes a store, or leave out --workers."
+        )
+    return stored(source, matches, _identity(matcher), matcher=matcher)
 
 
 def _identity(matcher: Matcher | None) -> str:
@@ -188,6 +238,8 @@ def _made_of(model: Path, *others: Any) -> dict[str, Any]:
 
 
 def _print(results: list[Localized], output: Path, as_json: bool, quiet: bool) -> None:
+    from semisure.types.display import counted
+
     lost = {result.query: result.reason for result in results if result.pose is None}
     count = len(results) - len(lost)
     poses = output / "poses.txt"
@@ -195,7 +247,8 @@ def _print(results: list[Localized], output: Path, as_json: bool, quiet: bool) -
         summary = {"queries": len(results), "localized": count, "not_localized": lost}
         typer.echo(json.dumps({**summary, "poses": str(poses)}, indent=2))
     elif not quiet:
-        typer.echo(f"{count} of {len(results)} queries localised: {poses}")
+        queries = counted(len(results), "query", "queries")
+        typer.echo(f"{count} of {queries} localised: {poses}")
         for query, reason in lost.items():
             typer.echo(f"  {query}: {reason}")
     if lost:

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     "camera's motion: `semisure match a.jpg b.jpg --model essential --fov 65`"
 )
 def match(
-    image0: Annotated[Path, typer.Argument(help="First image.")],
-    image1: Annotated[Path, typer.Argument(help="Second image.")],
+    image0: Annotated[Path, typer.Argument(help="First image.", metavar="IMAGE0")],
+    image1: Annotated[Path, typer.Argument(help="Second image.", metavar="IMAGE1")],
     matcher: options.MatcherName = "daisy",
     calibration: options.CalibrationName = None,
+    photos: options.Photos = None,
+    no_calibrate: options.NoCalibrate = False,
     force: options.Force = False,
     model_error: options.ModelError = None,
     model: options.ModelName = "auto",
@@ -42,24 +44,27 @@ def match(
     seed: options.Seed = 0,
     output: Outputs = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw matches and overlay (PNG).")
+        Path | None,
+        typer.Option(help="Draw matches and overlay (PNG).", metavar="FILE"),
     ] = None,
     report: options.Report = None,
     strict: Strict = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Match two images: an expected error for each match, and a refitted model.
+    """Match two images: an expected error for each match, and the model between them.
 
-    The matches decide on the model: a homography where one plane, or a camera that only
-    turned, explains them, otherwise a fundamental matrix, or with intrinsics the
-    camera's motion. Images may have any size and be colour or grey; EXIF rotation is
-    applied. Exit code 3: no model, or one that chance explains; 4, with --strict: a
-    weak model; the sentence says why.
+    By default the matches decide which model is fitted: a homography if they show one
+    plane or a camera that only turned, otherwise a fundamental matrix, or the camera's
+    motion if intrinsics are given. Images may have any size and be colour or grey; EXIF
+    rotation is applied.
+
+    Exit codes: 3 if there is no model, or chance alone explains it; with --strict also
+    4, if the model is weak. The sentence that is printed says why.
     """
     from semisure.estimators import RansacSettings
     from semisure.io.images import read_image
-    from semisure.matchers import check_name, load_matcher
+    from semisure.matchers import load_matcher
     from semisure.pipeline import MODELS, match_pair
     from semisure.refit import REFIT_METHODS
     from semisure.report import documents
@@ -76,23 +81,22 @@ def match(
     images = read_image(image0), read_image(image1)
     sizes = _size(images[0]), _size(images[1])
     K0, K1 = given.cameras(intrinsics, fov, focal_from_exif, (image0, image1), sizes)
-    check_name(matcher)
-    loaded_calibration = options.calibration_of(
-        calibration or matcher,
-        matcher,
-        force=force,
-        model_error=model_error,
-        quiet=quiet,
-    )
+    law = None
+    if calibration is not None:  # looked at before weights are fetched
+        law = options.calibration_of(calibration, matcher, force=force, quiet=quiet)
     run_matcher = load_matcher(
         matcher, max_side=max_side, device=device, weights=weights
     )
     with stages(quiet or as_json) as begin:
+        if law is None:
+            law = options.own_calibration(
+                run_matcher, photos, not no_calibrate, quiet, begin
+            )
         begin("Matching")
         result = match_pair(
             *images,
             run_matcher,
-            loaded_calibration,
+            options.with_model_error(law, model_error),
             model=wanted,
             estimator=estimator,
             method=as_choice("method", method, REFIT_METHODS),
@@ -112,7 +116,8 @@ def match(
 
             settings = {
                 "matcher": matcher,
-                "calibration": calibration or matcher,
+                "calibration": calibration or (None if law.on_first_use else matcher),
+                "photos": photos,
                 "force": force or None,
                 "model_error": model_error,
                 "model": model,

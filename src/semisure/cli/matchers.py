@@ -31,9 +31,10 @@ def matchers(as_json: AsJson = False) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("matcher", no_wrap=True)
     table.add_column("status", overflow="fold", min_width=24)
+    table.add_column("calibration", overflow="fold", max_width=12)
     table.add_column("weights", overflow="fold")
     for row in rows:
         size = f"{row.size / 1e6:.0f} MB, " if row.size else ""
         weights = f"{size}{row.licence}, {row.source}"
-        table.add_row(row.name, escape(row.status), escape(weights))
+        table.add_row(row.name, escape(row.status), row.calibration, escape(weights))
     Console().print(table)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semisure.cli import choices
+
 if TYPE_CHECKING:
-    from semisure.types import Calibration
+    from semisure.types import Calibration, Matcher
+    from semisure.types.progress import Begin
 
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
@@ -25,47 +28,6 @@ gave them.
 """
 
 
-def starting_with(incomplete: str, names: Iterable[str]) -> list[str]:
-    """The names that complete what was typed."""
-    return [name for name in names if name.startswith(incomplete)]
-
-
-def complete_matchers(incomplete: str) -> list[str]:
-    """Names of matchers."""
-    from semisure.matchers import MATCHER_NAMES
-
-    return starting_with(incomplete, MATCHER_NAMES)
-
-
-def _estimators(incomplete: str) -> list[str]:
-    from semisure.estimators import ESTIMATOR_NAMES
-
-    return starting_with(incomplete, ESTIMATOR_NAMES)
-
-
-def _methods(incomplete: str) -> list[str]:
-    from semisure.refit import REFIT_METHODS
-
-    return starting_with(incomplete, REFIT_METHODS)
-
-
-def _models(incomplete: str) -> list[str]:
-    from semisure.pipeline import MODELS
-
-    return starting_with(incomplete, MODELS)
-
-
-def _devices(incomplete: str) -> list[str]:
-    return starting_with(incomplete, ("cpu", "cuda", "mps"))
-
-
-def complete_optimisers(incomplete: str) -> list[str]:
-    """Names of optimisers."""
-    from semisure.calibration.fit_law import OPTIMISERS
-
-    return starting_with(incomplete, OPTIMISERS)
-
-
 def complete_calibrations(incomplete: str) -> list[str]:
     """Shipped calibrations, then files and folders as the shell would offer them."""
     from glob import escape, glob
@@ -76,79 +38,112 @@ def complete_calibrations(incomplete: str) -> list[str]:
     paths = sorted(glob(f"{escape(incomplete)}*"))  # noqa: PTH207
     folders = [f"{path}/" for path in paths if Path(path).is_dir()]
     files = [path for path in paths if path.endswith(".json")]
-    return [*starting_with(incomplete, shipped), *folders, *files]
+    return [*choices.completing(shipped)(incomplete), *folders, *files]
 
 
 Size = Annotated[
     str | None,
     typer.Option(help="Image size, for files that do not hold it.", metavar="WxH"),
 ]
-MatcherName = Annotated[
-    str,
-    typer.Option(
-        help="Name of the matcher; see `semisure matchers`.",
-        autocompletion=complete_matchers,
-    ),
-]
+MatcherName = Annotated[str, choices.one_of(choices.MATCHERS, "Matcher", "--matcher")]
 CalibrationName = Annotated[
     str | None,
     typer.Option(
         "-c",
         "--calibration",
-        help="Calibration file, or the name of a shipped one; default: the matcher's.",
+        help="Calibration file, or the name of a shipped one; default: the matcher's "
+        "own, made on first use where none is shipped.",
+        metavar="FILE|NAME",
         autocompletion=complete_calibrations,
     ),
 ]
 EstimatorName = Annotated[
     str,
-    typer.Option(
+    choices.one_of(
+        choices.ESTIMATORS, "Robust estimator of the initial model", "-e", "--estimator"
+    ),
+]
+PoseEstimatorName = Annotated[
+    str,
+    choices.one_of(
+        choices.POSE_ESTIMATORS,
+        "Robust estimator of the initial pose",
         "-e",
         "--estimator",
-        help="Robust estimator of the initial model.",
-        autocompletion=_estimators,
     ),
 ]
 MethodName = Annotated[
     str,
-    typer.Option(
+    choices.one_of(
+        choices.METHODS,
+        "Refit method, core+ (ours), core (the paper's) or one it is compared with",
         "-m",
         "--method",
-        help="Refit method: core+ (ours) or core (the paper's).",
-        autocompletion=_methods,
     ),
 ]
 ModelName = Annotated[
     str,
-    typer.Option(
-        "--model",
-        help="auto (the matches decide), homography, fundamental, or essential.",
-        autocompletion=_models,
+    choices.one_of(
+        choices.MODELS, "Model of the pair; with auto the matches decide", "--model"
     ),
 ]
-Threshold = Annotated[float, typer.Option("--threshold", help="Inlier threshold, px.")]
+OptimiserName = Annotated[
+    str,
+    choices.one_of(choices.OPTIMISERS, "Optimiser, ours or the paper's", "--optimiser"),
+]
+Threshold = Annotated[
+    float,
+    typer.Option(
+        "--threshold",
+        help="Inlier threshold, px.",
+        metavar="PX",
+        callback=choices.positive,
+    ),
+]
 PairThreshold = Annotated[
     float,
     typer.Option(
-        "--threshold", help="Inlier threshold, px; a third of it for epipolar lines."
+        "--threshold",
+        help="Inlier threshold, px; a third of it for epipolar lines.",
+        metavar="PX",
+        callback=choices.positive,
     ),
 ]
-MaxSide = Annotated[int | None, typer.Option(help="Reduce larger images to this, px.")]
-Seed = Annotated[int, typer.Option(help="Random seed.")]
+MaxSide = Annotated[
+    int | None,
+    typer.Option(
+        help="Reduce larger images to this, px.",
+        metavar="PX",
+        callback=choices.positive,
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(help="Random seed.", metavar="NUMBER", callback=choices.not_negative),
+]
 Device = Annotated[
     str | None,
     typer.Option(
         help="Device for networks: cpu, cuda or mps.",
         metavar="DEVICE",
-        autocompletion=_devices,
+        autocompletion=choices.completing(choices.DEVICES),
     ),
 ]
 WeightsFile = Annotated[
-    Path | None, typer.Option(help="Weights file for networks; default: the official.")
+    Path | None,
+    typer.Option(
+        help="Weights file for networks; default: the official.", metavar="FILE"
+    ),
 ]
-Report = Annotated[Path | None, typer.Option(help="Write an HTML report, one file.")]
+Report = Annotated[
+    Path | None, typer.Option(help="Write an HTML report, one file.", metavar="FILE")
+]
 
 
-Output = Annotated[Path, typer.Option("-o", "--output", help="Calibration (JSON).")]
+Output = Annotated[
+    Path,
+    typer.Option("-o", "--output", help="Calibration (JSON).", metavar="FILE"),
+]
 Location = Annotated[
     bool, typer.Option("--location", help="Fit a systematic shift too (ours).")
 ]
@@ -175,8 +170,9 @@ AsJson = Annotated[
 ModelError = Annotated[
     float | None,
     typer.Option(
-        help="Least error of the model itself, by lens or relief, as a share of the "
-        "image's diagonal; 0 for rendered images. Default: that of photographs.",
+        help="Smallest error to assume of the model itself, because of lens or relief, "
+        "as a share of the image's diagonal; 0 for rendered images. Default: a value "
+        "for photographs.",
         metavar="SHARE",
     ),
 ]
@@ -185,12 +181,27 @@ Force = Annotated[
 ]
 
 
+Photos = Annotated[
+    Path | None,
+    typer.Option(
+        help="Photos to calibrate a matcher on that has no calibration yet; default: "
+        "those of scikit-image.",
+        metavar="FOLDER",
+    ),
+]
+NoCalibrate = Annotated[
+    bool,
+    typer.Option(
+        "--no-calibrate", help="Do not calibrate a matcher that has no calibration."
+    ),
+]
+
+
 def calibration_of(
     name: str,
     matcher: str | None = None,
     *,
     force: bool = False,
-    model_error: float | None = None,
     quiet: bool = False,
 ) -> Calibration:
     """The calibration called `name`; refused where it is of another matcher.
@@ -199,24 +210,45 @@ def calibration_of(
     """
     from semisure.errors import InputError
     from semisure.io.files import load_calibration
+    from semisure.selfcal.choice import foreign_sentence
 
     calibration = load_calibration(name)
-    caution = calibration.caution
-    if matcher is not None and calibration.matcher not in (matcher, "unknown"):
-        foreign = (
-            f"The calibration {name} is of {calibration.matcher}, not of {matcher}, so "
-            "that its errors mean nothing here."
+    foreign = None if matcher is None else foreign_sentence(name, calibration, matcher)
+    if foreign is not None and not force:
+        raise InputError(
+            f"{foreign} Leave out -c, calibrate {matcher}, or give --force."
         )
-        if not force:
-            raise InputError(
-                f"{foreign} Leave out -c, calibrate {matcher}, or give --force."
-            )
-        caution = foreign
     if not quiet:
-        warn(caution)
-    if model_error is None:
-        return calibration
-    return replace(calibration, model_error=model_error)
+        warn(foreign or calibration.caution)
+    return calibration
+
+
+def own_calibration(
+    matcher: Matcher, photos: Path | None, allowed: bool, quiet: bool, begin: Begin
+) -> Calibration:
+    """The matcher's own calibration: shipped, kept from before, or made now."""
+    from semisure.selfcal.choice import calibration_for
+    from semisure.selfcal.first_use import FirstUse
+
+    def tell(sentence: str) -> None:
+        if not quiet:
+            typer.echo(sentence, err=True)
+
+    first_use = FirstUse(allowed=allowed, photos=photos, tell=tell, begin=begin)
+    calibration = calibration_for(matcher, first_use=first_use)
+    if not quiet:
+        warn(calibration.caution)
+        if photos is not None and not calibration.on_first_use:
+            warn(
+                f"--photos was not used: {calibration.matcher} has a shipped "
+                "calibration; `semisure calibrate` makes another."
+            )
+    return calibration
+
+
+def with_model_error(calibration: Calibration, share: float | None) -> Calibration:
+    """The calibration with the least error of models that was asked for."""
+    return calibration if share is None else replace(calibration, model_error=share)
 
 
 def warn(sentence: str | None) -> None:

@@ -13,7 +13,6 @@ from semisure.cli import options
 
 if TYPE_CHECKING:
     from semisure.pipeline import PairResult
-    from semisure.types import Pose
 
 NO_MODEL, WEAK = 3, 4  # exit codes
 
@@ -24,7 +23,10 @@ Strict = Annotated[
 Outputs = Annotated[
     list[Path] | None,
     typer.Option(
-        "-o", "--output", help="JSON, NPZ or CSV, by its suffix; may be repeated."
+        "-o",
+        "--output",
+        help="JSON, NPZ or CSV, by its suffix; may be repeated.",
+        metavar="FILE",
     ),
 ]
 
@@ -69,26 +71,10 @@ def print_result(
 
 def _described(result: PairResult) -> str:
     """The model's numbers: a matrix, or a motion with its standard errors."""
-    import numpy as np
+    from semisure.types.display import matrix_text
 
-    if result.P_01 is not None:
-        return _motion(result.P_01, result.pose_std_deg)
+    if result.motion is not None:
+        return result.motion.describe()
     model = result.refit.model
     assert model is not None  # or the images were not related
-    return np.array2string(model, precision=8, suppress_small=False)
-
-
-def _motion(P_01: Pose, std_deg: tuple[float, float] | None) -> str:
-    import numpy as np
-
-    from semisure.geometry.rotations import rotation_vector
-
-    vector = rotation_vector(P_01[:, :3])
-    angle = float(np.linalg.norm(vector))
-    axis = vector / angle if angle > 0 else np.array([0.0, 0.0, 1.0])
-    signs = ("", "") if std_deg is None else tuple(f" ± {v:.2g}°" for v in std_deg)
-    turn, way = (", ".join(f"{v:.4f}" for v in row) for row in (axis, P_01[:, 3]))
-    return (
-        f"rotation     {np.degrees(angle):.3f}°{signs[0]} about ({turn})\n"
-        f"translation  along ({way}){signs[1]}"
-    )
+    return matrix_text(model)

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 
 def refit(
-    file: Annotated[Path, typer.Argument(help="Matches of one image pair.")],
+    file: Annotated[
+        Path, typer.Argument(help="Matches of one image pair.", metavar="FILE")
+    ],
     calibration: Annotated[
         str,
         typer.Option(
             "-c",
             "--calibration",
             help="Calibration file, or the name of a shipped one.",
+            metavar="FILE|NAME",
             autocompletion=options.complete_calibrations,
         ),
     ],
@@ -49,7 +52,8 @@ def refit(
 ) -> None:
     """Estimate a model from matches, then refit it with calibrated weights.
 
-    Exit code 3: no model, or one that chance explains; 4, with --strict: a weak one.
+    Exit codes: 3 if there is no model, or chance alone explains it; with --strict also
+    4, if the model is weak.
     """
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_matches
@@ -63,7 +67,9 @@ def refit(
     cameras = [given.parse(text) for text in intrinsics or []]
     result = refit_matches(
         load_matches(file, size=options.parse_size(size)),
-        options.calibration_of(calibration, model_error=model_error, quiet=quiet),
+        options.with_model_error(
+            options.calibration_of(calibration, quiet=quiet), model_error
+        ),
         model=as_choice("model", model, MODELS),
         estimator=estimator,
         method=as_choice("method", method, REFIT_METHODS),

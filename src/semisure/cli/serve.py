@@ -41,12 +41,17 @@ def serve(
     ] = 8321,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Another host name to accept; may be repeated."),
+        typer.Option(
+            help="Another host name to accept; may be repeated.", metavar="NAME"
+        ),
     ] = None,
     calibration: Annotated[
         list[Path] | None,
         typer.Option(
-            "-c", "--calibration", help="Calibration to offer; may be repeated."
+            "-c",
+            "--calibration",
+            help="Calibration to offer; may be repeated.",
+            metavar="FILE",
         ),
     ] = None,
     time_limit: Annotated[
@@ -55,8 +60,10 @@ def serve(
 ) -> None:
     """Serve a page that matches two images, for your browser on this machine.
 
-    Nothing leaves the machine and nothing is stored on disk. With --host, others on the
-    network can use the page if they have the whole address that is printed.
+    Nothing leaves the machine, and images are never written to disk. A matcher without
+    a calibration gets one from its first job, which is kept in semisure's cache. With
+    --host, others on the network can use the page if they have the whole address that
+    is printed.
     """
     for module, package in NEEDED.items():
         if find_spec(module) is None:

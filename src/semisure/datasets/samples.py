@@ -8,12 +8,28 @@ from pathlib import Path
 from semisure.errors import MissingExtraError
 
 PHOTOS = ("astronaut.png", "camera.png", "coffee.png", "rocket.jpg", "brick.png")
+# What a law is made from where there is nothing else: things, faces, textures.
+CALIBRATION_PHOTOS = (
+    *PHOTOS,
+    "chelsea.png",
+    "clock_motion.png",
+    "coins.png",
+    "grass.png",
+    "gravel.png",
+    "moon.png",
+    "motorcycle_left.png",
+)
 STEREO = ("motorcycle_left.png", "motorcycle_right.png", "motorcycle_disp.npz")
 
 
-def sample_folder() -> Path:
+def sample_folder(purpose: str = "The demo") -> Path:
     """Where the installed scikit-image keeps its photos."""
     package = find_spec("skimage")
     if package is None or package.origin is None:
-        raise MissingExtraError("scikit-image", "demo", "The demo")
+        raise MissingExtraError("scikit-image", "demo", purpose)
     return Path(package.origin).with_name("data")
+
+
+def calibration_photos(purpose: str) -> list[Path]:
+    """Photos to make a law from."""
+    return [sample_folder(purpose) / name for name in CALIBRATION_PHOTOS]

@@ -10,6 +10,7 @@ from semisure.errors import InputError
 from semisure.geometry.homography import normalised, project
 from semisure.types import Estimate, Matrix3, Points
 from semisure.types.checks import as_integer, as_number
+from semisure.types.display import counted
 
 MINIMAL_SAMPLE = 4
 
@@ -55,7 +56,8 @@ def too_few(
     """The outcome for less than a minimal sample, or None if there are enough."""
     if count >= least:
         return None
-    available = f"only {count} matches" if count else "no matches"
+    matches = counted(count, "match", "matches")
+    available = f"only {matches}" if count else "no matches"
     return failure(count, name, f"{available}, a {model} needs {least}")
 
 

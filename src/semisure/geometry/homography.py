@@ -17,6 +17,7 @@ from semisure.types import (
     Vector,
 )
 from semisure.types.checks import as_reals, in_line
+from semisure.types.matches import require_matches
 
 # Below this share of the largest singular value, a second null direction exists:
 # the weighted points do not determine one homography.
@@ -108,6 +109,9 @@ def residual(H: Matrix3, matches: Matches) -> PerAxis:
     >>> np.allclose(residual(np.eye(3), matches), truth)
     True
     """
+    require_matches(matches)
+    if not isinstance(H, np.ndarray):
+        H = checked_matrix(H, "H")
     on_target = matches.side == 1
     if on_target.all():
         return matches.target - project(H, matches.source)

@@ -72,7 +72,7 @@ def log_false_alarms_of_lines(
 
 
 def model_failure(H_01: Matrix3, matches: Matches) -> float:
-    """Chance, as far as the test can tell, that a homography means nothing."""
+    """Chance, as far as the test can tell, that a homography is an accident."""
     return _failure(log_false_alarms(H_01, matches))
 
 

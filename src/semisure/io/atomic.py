@@ -41,9 +41,10 @@ def check_output(path: Path, suffixes: Sequence[str] = ()) -> None:
     Traceback (most recent call last):
     semisure.errors.FileError: a.png cannot be written: its name must end in .json.
     """
+    target = _followed(path)
     if suffixes and path.suffix not in suffixes:
         raise _unwritable(path, f"its name must end in {' or '.join(suffixes)}")
-    _check_parent(path, _followed(path).parent)
+    _check_parent(path, target.parent)
 
 
 def check_output_folder(folder: Path) -> None:
@@ -75,6 +76,13 @@ def _check_parent(path: Path, folder: Path) -> None:
         raise _unwritable(path, f"{folder} is not a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(path, f"the folder {folder} is write-protected")
+    # Permissions do not tell everything: of /proc, of full disks, of the superuser.
+    probe = folder / f".{secrets.token_hex(6)}"
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
 
 
 def _followed(path: Path) -> Path:

@@ -16,6 +16,7 @@ from semisure.types.checks import require_file
 _FILM_DIAGONAL_MM = (36.0**2 + 24.0**2) ** 0.5
 _EXIF_IFD, _FOCAL, _FOCAL_35, _WIDTH, _HEIGHT = 0x8769, 0x920A, 0xA405, 0xA002, 0xA003
 _PLANE_RESOLUTION, _PLANE_UNIT = 0xA20E, 0xA210
+_ORIENTATION = 0x0112
 _MM_PER_UNIT = {2: 25.4, 3: 10.0, 4: 1.0}
 _FORMATS = {1: "B", 3: "H", 4: "L", 5: "LL", 9: "l", 10: "ll"}  # by EXIF's type
 
@@ -35,6 +36,14 @@ def focal_px(path: str | Path, size: tuple[int, int]) -> float:
             "or --fov instead."
         )
     return focal
+
+
+def lies_on_its_side(data: bytes) -> bool:
+    """Whether a JPEG's EXIF asks for a quarter turn, which swaps width and height."""
+    try:
+        return int(_tags(data).get(_ORIENTATION, 1)) in (5, 6, 7, 8)
+    except struct.error:
+        return False
 
 
 def _from_film(tags: Tags, size: tuple[int, int]) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from semisure.io.atomic import write_atomically, write_json
 from semisure.io.npz import UNREADABLE, read_npz
 from semisure.mixture import STD_FLOOR_PX
 from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
-from semisure.types.checks import require_file
+from semisure.types.calibration import require_calibration
+from semisure.types.checks import as_path, did_you_mean, require_file
+from semisure.types.matches import COLUMN_NAMES, columns_of, require_matches
 
 FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1
@@ -29,20 +31,10 @@ _OPTIONAL = ("cell",)
 _REQUIRED = ("source", "target", "confidence", "fine_std", "coarse_std")
 _SIZES = ("source_size", "target_size")
 MATCH_ARRAYS = (*_REQUIRED, *_SCALARS, *_OPTIONAL, *_SIZES)  # in a file of matches
+SIZE_COLUMNS = ("width0", "height0", "width1", "height1")
+CSV_DIGITS = 9  # a hundred-thousandth of a pixel of any image; NPZ keeps all
 _MAX_CSV_BYTES = 128 << 20
 _MAX_JSON_BYTES = 16 << 20
-# One CSV column per number; image sizes may be columns, or be given separately.
-_CSV_COLUMNS = {
-    "source": ("x0", "y0"),
-    "target": ("x1", "y1"),
-    "confidence": ("confidence",),
-    "fine_std": ("fine_std_x", "fine_std_y"),
-    "coarse_std": ("coarse_std_x", "coarse_std_y"),
-    "side": ("side",),
-    "fine_window": ("fine_window",),
-    "cell": ("cell_xx", "cell_xy", "cell_x", "cell_yx", "cell_yy", "cell_y"),
-    "residual": ("residual_x", "residual_y"),
-}
 
 
 def save_calibration(
@@ -56,6 +48,7 @@ def save_calibration(
     >>> load_calibration(file) == load_calibration("daisy")
     True
     """
+    require_calibration(calibration)
     write_json(path, calibration_document(calibration, report))
 
 
@@ -103,13 +96,18 @@ def _without_nan(value: Any) -> Any:
 SHIPPED = Path(__file__).parents[1] / "data" / "calibrations"
 
 
+def is_shipped(name: str) -> bool:
+    """True if a calibration of that name comes with the package."""
+    return (SHIPPED / f"{name}.json").exists()
+
+
 def load_calibration(path: str | Path) -> Calibration:
     """The calibration in a JSON file, or the shipped one of that name.
 
     >>> load_calibration("daisy").matcher
     'daisy'
     """
-    path = Path(path)
+    path = as_path(path)
     shipped = SHIPPED / f"{path.name}.json"
     if path.name == str(path) and not path.is_file() and shipped.exists():
         path = shipped
@@ -120,7 +118,7 @@ def load_calibration(path: str | Path) -> Calibration:
             f"{path} has schema version {version}, but this semisure "
             f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
         )
-    return _calibration_from(document, path)
+    return calibration_from(document, path)
 
 
 def _read_document(path: Path) -> dict[str, Any]:
@@ -146,15 +144,17 @@ def _read_document(path: Path) -> dict[str, Any]:
 def _no_calibration(path: Path) -> str:
     if path.suffix or path.name != str(path):
         return f"There is no calibration file {path}."
-    names = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.json")))
+    names = sorted(file.stem for file in SHIPPED.glob("*.json"))
     return (
-        f"No calibration of {path} ships with semisure (there is {names}). Make one "
-        f"from any photos: semisure calibrate --photos FOLDER --matcher {path} "
-        f"-o {path}.json"
+        f"There is no calibration {path}: neither a file nor one that ships with "
+        f"semisure ({', '.join(names)}).{did_you_mean(str(path), names)} Without one, "
+        "`semisure match` makes it on first use; `semisure calibrate` makes a better "
+        "one from your photos."
     )
 
 
-def _calibration_from(document: dict[str, Any], path: Path) -> Calibration:
+def calibration_from(document: Mapping[str, Any], path: Path) -> Calibration:
+    """The calibration in the content of such a file."""
     try:
         parameters = document["parameters"]
         resolution, pairs = document.get("resolution"), document.get("pairs")
@@ -196,7 +196,8 @@ def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> Non
     >>> len(load_matches(file))
     20
     """
-    path = Path(path)
+    require_matches(matches)
+    path = as_path(path)
     if path.suffix == ".npz":
         arrays: dict[str, Any] = {**arrays_of(matches), **extra}
         write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
@@ -209,18 +210,15 @@ def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> Non
 
 def csv_bytes(matches: Matches, **extra: FloatArray) -> bytes:
     """The content of a CSV file of matches."""
-    header: list[str] = []
-    columns: list[Array] = []
     arrays = {k: v for k, v in arrays_of(matches).items() if k not in _SIZES}
-    for name, array in {**arrays, **extra}.items():
-        header += _CSV_COLUMNS.get(name, (name,))
-        columns.append(array.reshape(len(array), int(np.prod(array.shape[1:]))))
-    sizes = np.array([*matches.source_size, *matches.target_size])
-    header += ["width0", "height0", "width1", "height1"]
-    columns.append(np.tile(sizes, (len(matches), 1)))
+    columns = columns_of({**arrays, **extra})
+    sizes = (*matches.source_size, *matches.target_size)
+    for name, size in zip(SIZE_COLUMNS, sizes, strict=True):
+        columns[name] = np.full(len(matches), size)
     file = io.BytesIO()
-    file.write((",".join(header) + "\n").encode())
-    np.savetxt(file, np.hstack(columns), delimiter=",", fmt="%.17g")
+    file.write((",".join(columns) + "\n").encode())
+    table = np.stack([*columns.values()], axis=1)
+    np.savetxt(file, table, delimiter=",", fmt=f"%.{CSV_DIGITS}g")
     return file.getvalue()
 
 
@@ -228,7 +226,7 @@ def load_arrays(
     path: str | Path, names: Collection[str] | None = None
 ) -> dict[str, Array]:
     """The arrays of an NPZ or CSV file of matches: all, or those of `names`."""
-    path = Path(path)
+    path = as_path(path)
     if path.suffix not in (".npz", ".csv"):
         raise FileError(f"Matches are read from .npz or .csv, not from {path}.")
     require_file(path)
@@ -258,13 +256,13 @@ def _read_csv(path: Path) -> dict[str, Array]:
         )
     columns = dict(zip(header, rows.T, strict=True))
     arrays = {}
-    for name, parts in _CSV_COLUMNS.items():
+    for name, parts in COLUMN_NAMES.items():
         if all(part in columns for part in parts):
             stacked = np.stack([columns[part] for part in parts], axis=1)
             arrays[name] = stacked if len(parts) > 1 else stacked[:, 0]
     if "cell" in arrays:
         arrays["cell"] = arrays["cell"].reshape(-1, 2, 3)
-    sizes = ("width0", "height0"), ("width1", "height1")
+    sizes = SIZE_COLUMNS[:2], SIZE_COLUMNS[2:]
     for name, parts in zip(_SIZES, sizes, strict=True):
         if len(rows) and all(part in columns for part in parts):
             arrays[name] = np.array([columns[part][0] for part in parts])
@@ -290,7 +288,7 @@ def matches_from(
     """Matches from a file's arrays; raises one sentence naming what is missing."""
     missing = [name for name in _REQUIRED if name not in arrays]
     if missing:
-        columns = [", ".join(_CSV_COLUMNS[name]) for name in missing]
+        columns = [", ".join(COLUMN_NAMES[name]) for name in missing]
         named = columns if Path(path).suffix == ".csv" else missing
         raise FileError(f"{path} lacks {'; '.join(named)}. See `semisure fit --help`.")
     sizes: dict[str, Any] = {name: arrays.get(name, size) for name in _SIZES}

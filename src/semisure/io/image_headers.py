@@ -17,7 +17,12 @@ _BARE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers without a length
 _PNM = re.compile(rb"P[1-6Ff](?:\s+|#[^\n]*\n)+(\d+)(?:\s+|#[^\n]*\n)+(\d+)\s")
 _PAM = re.compile(rb"P7\s(?:.*\n)*?WIDTH (\d+)\n(?:.*\n)*?HEIGHT (\d+)\n")
 _RADIANCE = re.compile(rb"\n[-+]Y (\d+) [-+]X (\d+)\n")
+# After the size, the largest value.
+_PNM_MOST = re.compile(_PNM.pattern + rb"(?:\s|#[^\n]*\n)*(\d+)\s")
+_CODESTREAM = b"\xff\x4f\xff\x51"  # of JPEG 2000: its start, and its size
+_TIFF_BITS = 258  # for each sample
 _TIFF_WIDTHS, _TIFF_HEIGHTS = (256, 322), (257, 323)  # tags of image and tile
+_TIFF_TAGS = frozenset((_TIFF_BITS, *_TIFF_WIDTHS, *_TIFF_HEIGHTS))
 
 
 def image_size(data: bytes) -> Size | None:
@@ -46,8 +51,14 @@ def too_many_scans(data: bytes) -> bool:
 
 
 def has_16_bits(data: bytes) -> bool:
-    """Whether a PNG has 16 bits for each channel."""
-    return data.startswith(b"\x89PNG") and data[24:25] == b"\x10"
+    """Whether an image has more than 8 bits for each channel, by its header."""
+    for starts, bits in _DEPTHS:
+        if data.startswith(starts):
+            try:
+                return bits(data) > 8
+            except (struct.error, IndexError, ValueError):
+                return False
+    return False
 
 
 def _png(data: bytes) -> Size | None:
@@ -102,6 +113,16 @@ def _bmp(data: bytes) -> Size | None:
 
 
 def _tiff(data: bytes) -> Size | None:
+    found = _tiff_tags(data)
+    if found is None:
+        return None
+    sides = (_TIFF_WIDTHS, _TIFF_HEIGHTS)
+    width, height = (max(found.get(tag, 0) for tag in tags) for tags in sides)
+    return width, height
+
+
+def _tiff_tags(data: bytes) -> dict[int, int] | None:
+    """The first value of each tag that matters here; None for a BigTIFF."""
     order = "<" if data[:2] == b"II" else ">"
     if struct.unpack_from(order + "H", data, 2)[0] != 42:
         return None  # 43: BigTIFF
@@ -109,18 +130,22 @@ def _tiff(data: bytes) -> Size | None:
     (count,) = struct.unpack_from(order + "H", data, start)
     found = {}
     for i in range(count):
-        tag, kind = struct.unpack_from(order + "HH", data, start + 2 + 12 * i)
+        entry = start + 2 + 12 * i
+        tag, kind, values = struct.unpack_from(order + "HHI", data, entry)
         form = {3: "H", 4: "I"}.get(kind)
-        if form is not None:
-            place = start + 2 + 12 * i + 8
-            (found[tag],) = struct.unpack_from(order + form, data, place)
-    sides = (_TIFF_WIDTHS, _TIFF_HEIGHTS)
-    width, height = (max(found.get(tag, 0) for tag in tags) for tags in sides)
-    return width, height
+        if form is None or tag not in _TIFF_TAGS:
+            continue
+        place = entry + 8
+        if values * struct.calcsize(form) > 4:  # they lie elsewhere
+            (place,) = struct.unpack_from(order + "I", data, place)
+            if place + 4 > len(data):
+                continue
+        (found[tag],) = struct.unpack_from(order + form, data, place)
+    return found
 
 
 def _jp2(data: bytes) -> Size | None:
-    at = data.find(b"\xff\x4f\xff\x51")  # start of the codestream, and its size
+    at = data.find(_CODESTREAM)
     if at < 0:
         return None
     right, bottom, left, top = struct.unpack_from(">4I", data, at + 8)
@@ -157,10 +182,38 @@ _FORMATS = (
     (b"RIFF", _webp),
     (b"BM", _bmp),
     ((b"II", b"MM"), _tiff),
-    ((b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51"), _jp2),
+    ((b"\0\0\0\x0cjP  ", _CODESTREAM), _jp2),
     (b"GIF8", _gif),
     (b"\x59\xa6\x6a\x95", _sun),
     (b"#?", _text(_RADIANCE, turned=True)),
     (b"P7", _text(_PAM)),
     (b"P", _text(_PNM)),
+)
+
+
+def _pnm_bits(data: bytes) -> int:
+    if data[1:2] in b"Ff":
+        return 32
+    if data[1:2] in b"14":  # black and white: no largest value
+        return 1
+    stated = _PNM_MOST.search(data[:4096])
+    return 8 if stated is None or int(stated[3][:10]) < 256 else 16
+
+
+def _pam_bits(data: bytes) -> int:
+    stated = re.search(rb"\nMAXVAL (\d{1,10})\n", data[:4096])
+    return 8 if stated is None or int(stated[1]) < 256 else 16
+
+
+def _jp2_bits(data: bytes) -> int:
+    return (data[data.index(_CODESTREAM) + 42] & 0x7F) + 1
+
+
+_DEPTHS: tuple[tuple[bytes | tuple[bytes, ...], Callable[[bytes], int]], ...] = (
+    (b"\x89PNG", lambda data: data[24]),
+    ((b"II", b"MM"), lambda data: (_tiff_tags(data) or {}).get(_TIFF_BITS, 8)),
+    ((b"\0\0\0\x0cjP  ", _CODESTREAM), _jp2_bits),
+    (b"#?", lambda data: 32),  # Radiance
+    (b"P7", _pam_bits),
+    (b"P", _pnm_bits),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import FileError
+from semisure.io.exif import lies_on_its_side
 from semisure.io.image_headers import (
     MAX_SCANS,
     has_16_bits,
@@ -18,12 +19,19 @@ from semisure.io.image_headers import (
     may_state_size_later,
     too_many_scans,
 )
-from semisure.types.checks import require_file
+from semisure.types.checks import as_path, require_file
 
 Image = NDArray[np.uint8]
 
 IMAGE_SUFFIXES = frozenset(
     (".bmp", ".jpeg", ".jpg", ".jp2", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+)
+# What the first box of an iPhone's photo says of itself.
+HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
+_HEIC_REMEDY = (
+    "which OpenCV does not read. Convert it: `heif-convert a.heic a.jpg`, on a Mac "
+    "`sips -s format jpeg a.heic --out a.jpg`; iPhones take JPEG by Settings, Camera, "
+    "Formats, Most Compatible."
 )
 MAX_PIXELS = 200_000_000  # 0.6 GB as RGB; with 16 bits a quarter of it
 MAX_BYTES = 400_000_000  # of a file
@@ -43,7 +51,8 @@ def read_image(path: str | Path) -> Image:
     >>> read_image(file).shape
     (48, 64, 3)
     """
-    return decode_image(_file_bytes(Path(path)), str(path))
+    file = as_path(path, "Arrays are images already: semisure.match takes them.")
+    return decode_image(_file_bytes(file), str(path))
 
 
 def _file_bytes(path: Path) -> bytes:
@@ -67,9 +76,28 @@ def _file_bytes(path: Path) -> bytes:
         raise FileError(f"The image {path} cannot be read: {error.strerror}.") from None
 
 
+def upright_size(data: bytes, name: str = "the image") -> tuple[int, int]:
+    """Width and height of a file's bytes once upright, without decoding where possible.
+
+    >>> upright_size(b"P5 64 48 255 " + bytes(64 * 48))
+    (64, 48)
+    """
+    size = image_size(data)
+    if size is None:
+        raise _unknown(name)
+    if data.startswith(b"\xff\xd8"):
+        return size[::-1] if lies_on_its_side(data) else size
+    if data.startswith((b"P", b"BM")) or (
+        data.startswith(b"\x89PNG") and b"eXIf" not in data
+    ):
+        return size
+    height, width = decode_image(data, name).shape[:2]
+    return width, height
+
+
 def decode_image(data: bytes, name: str = "the image") -> Image:
     """The image in a file's bytes; messages call it `name`."""
-    image = _to_8_bits(_decoded(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH))
+    image = to_8_bits(_decoded(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH))
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))
 
 
@@ -95,6 +123,8 @@ def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
 
 def _check_header(data: bytes, name: str) -> None:
     """Raise unless the header states a size that can be decoded."""
+    if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
+        raise FileError(f"{name} is a HEIC photo, {_HEIC_REMEDY}")
     size = image_size(data)
     if size is None:
         raise _unknown(name)
@@ -122,7 +152,8 @@ def _is_truncated(data: bytes) -> bool:
     return data.startswith(b"\x89PNG") and b"IEND" not in data[-4096:]
 
 
-def _to_8_bits(image: NDArray[Any]) -> Image:
+def to_8_bits(image: NDArray[Any]) -> Image:
+    """8 bits as they are; more of them stretched to the range that is used."""
     if image.dtype == np.uint8:
         return image
     values = image.astype(np.float32)
@@ -156,12 +187,13 @@ def find_images(folder: str | Path) -> list[Path]:
     folder = Path(folder)
     if not folder.is_dir():
         raise FileError(f"There is no folder {folder}.")
-    return sorted(
-        Path(root, name)
-        for root, _, names in os.walk(folder)
-        for name in names
-        if Path(name).suffix.lower() in IMAGE_SUFFIXES
-    )
+    files = [Path(root, name) for root, _, names in os.walk(folder) for name in names]
+    images = [file for file in files if file.suffix.lower() in IMAGE_SUFFIXES]
+    if not images:
+        for file in files:
+            if file.suffix.lower() in (".heic", ".heif"):
+                raise FileError(f"{file} is a HEIC photo, {_HEIC_REMEDY}")
+    return sorted(images)
 
 
 def write_png(path: str | Path, image: Image) -> None:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
+_BLOCK = 1 << 20  # bytes
 
 
 @lru_cache(maxsize=256)
@@ -38,11 +39,20 @@ def room(name: str) -> tuple[Path, ...]:
     return tuple(sorted(path.rglob("*.py"))) or (path.with_suffix(".py"),)
 
 
+def sha256(file: Path) -> str:
+    """Of a file's content."""
+    whole = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            whole.update(block)
+    return whole.hexdigest()
+
+
 def digest(files: Iterable[Path]) -> str:
     """SHA-256 of the files' contents, in their order."""
     combined = hashlib.sha256()
     for file in files:
-        combined.update(hashlib.sha256(file.read_bytes()).digest())
+        combined.update(bytes.fromhex(sha256(file)))
     return combined.hexdigest()
 
 

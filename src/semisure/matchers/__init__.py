@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semisure.errors import InputError, next_step
-from semisure.io.sources import digest, sources_of
-from semisure.types import Matcher, as_choice
+from semisure.io.files import is_shipped
+from semisure.io.sources import digest, sha256, sources_of
+from semisure.types import Matcher, Tick, as_choice
 
 if TYPE_CHECKING:
     from semisure.matchers._weights import Weights
@@ -133,17 +134,52 @@ def identity(matcher: Matcher) -> dict[str, str] | None:
     >>> identity(lambda image0, image1: None) is None
     True
     """
+    from semisure.matchers.named import NamedMatcher
+
+    if isinstance(matcher, NamedMatcher):
+        matcher = matcher.loaded()
     own = getattr(matcher, "fingerprint", None)
     if own is not None:
         return {"fingerprint": str(own)}
+    name = name_of(matcher)
+    if name is None:
+        return None
+    weights = getattr(matcher, "weights", None)
+    return {"settings": repr(matcher), **fingerprint(name, weights)}
+
+
+def name_of(matcher: object) -> str | None:
+    """The name of a loaded matcher; None where it is not one of ours.
+
+    >>> name_of(load_matcher("daisy"))
+    'daisy'
+    """
+    from semisure.matchers.named import NamedMatcher
+
+    if isinstance(matcher, NamedMatcher):
+        return matcher.name
     for name, entry in _ENTRIES.items():
         place = f"{__name__}.{entry.module}", entry.factory
         if (type(matcher).__module__, type(matcher).__name__) != place:
             continue
         if getattr(matcher, "variant", "") == entry.variant:
-            weights = getattr(matcher, "weights", None)
-            return {"settings": repr(matcher), **fingerprint(name, weights)}
+            return name
     return None
+
+
+def has_official_weights(matcher: object) -> bool:
+    """Whether a matcher of ours runs with the weights of its authors.
+
+    A file that the user names is compared with the official one, where that is known.
+    """
+    name, file = name_of(matcher), getattr(matcher, "weights", None)
+    official = None if name is None else _ENTRIES[name].weights()
+    if file is None or official is None:
+        return name is not None
+    from semisure.matchers._weights import locate
+
+    given, local = sha256(Path(file)), locate(official)
+    return given == official.sha256 or (local is not None and given == sha256(local[0]))
 
 
 def _weights_file(name: str, weights: str | Path | None) -> Path:
@@ -155,6 +191,41 @@ def _weights_file(name: str, weights: str | Path | None) -> Path:
     return obtain(official, weights)
 
 
+def fetch_weights(
+    name: str, *, accept_terms: bool = False, tick: Tick | None = None
+) -> Path | None:
+    """The verified weights file of a matcher, downloaded now if it must be.
+
+    None where the matcher needs none. Some files may be fetched only by someone who
+    accepts their terms (:func:`terms_of`).
+
+    >>> fetch_weights("daisy") is None
+    True
+    """
+    from semisure.matchers._weights import obtain
+
+    check_name(name)
+    official = _ENTRIES[name].weights()
+    if official is None:
+        return None
+    return obtain(official, tick=tick, accept_terms=accept_terms)
+
+
+def terms_of(name: str) -> str:
+    """What one must say yes to before the weights are fetched; empty if nothing.
+
+    >>> "research purposes only" in terms_of("gim-loftr")
+    True
+    """
+    from semisure.matchers._weights import locate
+
+    check_name(name)
+    official = _ENTRIES[name].weights()
+    if official is None or locate(official) is not None:
+        return ""
+    return official.terms
+
+
 @dataclass(frozen=True, slots=True)
 class MatcherStatus:
     """A matcher as `semisure matchers` lists it."""
@@ -164,6 +235,8 @@ class MatcherStatus:
     size: int  # bytes of weights; approximate until they are downloaded
     source: str
     status: str
+    calibration: str  # shipped, or made on first use
+    file: str = ""  # where weights are looked for, ~ for the user's home
 
 
 def describe_matchers() -> list[MatcherStatus]:
@@ -180,18 +253,22 @@ def _usable(package: str) -> bool:
 
 
 def _describe(name: str, entry: _Entry) -> MatcherStatus:
+    from semisure.io.user_cache import cache_folder
     from semisure.matchers._weights import has_sha256, locate
 
     weights = entry.weights()
+    law = "shipped" if is_shipped(name) else "on first use"
     if weights is None:
-        return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready")
+        return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready", law)
     local = locate(weights)
     missing = [package for package in entry.packages if not _usable(package)]
     if missing:
         status = f"not installed. {next_step(missing[-1], 'torch')}"
     elif local is not None:
-        sure = weights.sha256 or has_sha256(local[0])
+        sure = weights.sha256 or weights.git_blob or has_sha256(local[0])
         status = f"ready, weights in {local[1]}{'' if sure else ', not verified'}"
+    elif weights.terms:
+        status = f"not here; run `semisure fetch {name}`, which asks for your consent"
     elif weights.address:
         status = "downloaded at first use"
     else:
@@ -199,4 +276,6 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     size = weights.size or weights.about
     if local is not None:
         size = local[0].stat().st_size
-    return MatcherStatus(name, weights.licence, size, weights.source, status)
+    file = str(cache_folder() / weights.filename).replace(str(Path.home()), "~", 1)
+    about = weights.licence, size, weights.source, status, law
+    return MatcherStatus(name, *about, file)

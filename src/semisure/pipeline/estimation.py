@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.error_laws import error_law
+from semisure.errors import InputError
 from semisure.estimators import (
     RansacSettings,
     estimate_fundamental,
     estimate_homography,
     estimate_relative,
 )
+from semisure.estimators.own import own_estimate
 from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
@@ -46,8 +49,11 @@ from semisure.types import (
     Matcher,
     Matches,
     Refit,
+    RobustEstimator,
     as_choice,
 )
+from semisure.types.calibration import require_calibration
+from semisure.types.checks import require_kind
 
 # A distance from a line ignores the error along it: lines get this share of the
 # threshold for points.
@@ -61,13 +67,15 @@ def match_pair(
     calibration: Calibration,
     *,
     model: Model = "auto",
-    estimator: str = "magsac++",
+    estimator: str | RobustEstimator = "magsac++",
     method: RefitMethod = "core+",
     settings: RansacSettings | None = None,
     K0: ArrayLike | None = None,
     K1: ArrayLike | None = None,
 ) -> PairResult:
     """Match two images, find out what model they obey, estimate and refit it.
+
+    :func:`semisure.match` takes paths and names too, and calls this.
 
     Parameters
     ----------
@@ -92,9 +100,11 @@ def match_pair(
     >>> result.kind, result.H_01[:2, 2].round().tolist()
     ('homography', [14.0, 9.0])
     """
+    require_calibration(calibration)
     cameras = checked_cameras(model, K0, K1)
-    matches = matcher(image0, image1)
-    return refit_matches(
+    _check_estimator(estimator, model)
+    matches = _matched(matcher, image0, image1)
+    result = refit_matches(
         matches,
         calibration,
         model=model,
@@ -104,6 +114,34 @@ def match_pair(
         K0=None if cameras is None else cameras[0],
         K1=None if cameras is None else cameras[1],
     )
+    return replace(result, images=(image0, image1))
+
+
+def _matched(matcher: Matcher, image0: Image, image1: Image) -> Matches:
+    """The matches; a name, a path and foreign answers are told in a sentence."""
+    if not callable(matcher):
+        raise InputError(
+            f"matcher must be callable, but is {matcher!r}: load it with "
+            "semisure.load_matcher(name), or call semisure.match, which takes names."
+        )
+    for image in (image0, image1):
+        if image is None or isinstance(image, str | PathLike):
+            raise InputError(
+                f"An image must be an array, but is {image!r}: read it with "
+                "semisure.read_image, or call semisure.match, which takes paths."
+            )
+    matches = matcher(image0, image1)
+    advice = "A matcher returns semisure.Matches(source=…, target=…, …)."
+    require_kind("what the matcher returned", matches, Matches, advice)
+    return matches
+
+
+def _check_estimator(estimator: str | RobustEstimator, model: Model) -> None:
+    if model == "auto" and not isinstance(estimator, str):
+        raise InputError(
+            "An estimator of your own finds models of one kind: say which by "
+            "model='homography', 'fundamental' or 'essential'."
+        )
 
 
 def refit_matches(
@@ -111,7 +149,7 @@ def refit_matches(
     calibration: Calibration,
     *,
     model: Model = "auto",
-    estimator: str = "magsac++",
+    estimator: str | RobustEstimator = "magsac++",
     method: RefitMethod = "core+",
     settings: RansacSettings | None = None,
     initial: ArrayLike | None = None,
@@ -124,6 +162,7 @@ def refit_matches(
     takes it for a homography.
     """
     as_choice("model", model, MODELS)
+    _check_estimator(estimator, model)
     task = _Task(
         matches=matches,
         calibration=calibration,
@@ -179,7 +218,7 @@ class _Task:
 
     matches: Matches
     calibration: Calibration
-    estimator: str
+    estimator: str | RobustEstimator
     method: RefitMethod
     settings: RansacSettings
     cameras: Cameras | None
@@ -219,6 +258,8 @@ class _Task:
         return share * self.settings.threshold_px
 
     def _estimate(self, kind: Kind, matches: Matches) -> Estimate:
+        if not isinstance(self.estimator, str):
+            return own_estimate(self.estimator, matches, kind)
         settings = replace(self.settings, threshold_px=self._threshold_px(kind))
         if kind == "homography":
             return estimate_homography(matches, self.estimator, settings)

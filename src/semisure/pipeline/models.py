@@ -80,7 +80,7 @@ def view_of_lines(
 def chance_of(
     kind: Kind, model: FloatArray, matches: Matches, cameras: Cameras | None
 ) -> float:
-    """Chance, as far as the a-contrario test can tell, that the model means nothing."""
+    """Chance, as far as the a-contrario test can tell, of an accidental model."""
     F = lines_matrix(kind, model, cameras)
     if F is None:
         return model_failure(model, matches)

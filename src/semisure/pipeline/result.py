@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from semisure.geometry.support import (
     support_of_homography,
     support_of_lines,
 )
+from semisure.io.images import Image
 from semisure.mixture import ErrorLaw
 from semisure.pipeline.models import (
     MODEL_NAMES,
@@ -25,6 +27,7 @@ from semisure.pipeline.models import (
     lines_matrix,
     view_of_lines,
 )
+from semisure.pipeline.motion import Motion, std_deg
 from semisure.pipeline.verdict import Verdict, judged
 from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
@@ -40,15 +43,20 @@ from semisure.refit.pair_law import (
 from semisure.types import (
     Calibration,
     Estimate,
+    FloatArray,
     Matches,
     Matrix3,
     PerMatch,
     Pose,
     Refit,
 )
+from semisure.types.display import as_dataframe, counted, from_report
 
-UNRELATED = 0.5  # images are called so above this chance that the model means nothing
-PLANE = "one plane, or the camera only turned"
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+UNRELATED = 0.5  # images are called so above this chance of an accidental model
+PLANE = "one plane, or a camera that only turned"
 DEPTH = "a scene in depth"
 NOTHING = "unrelated images"
 
@@ -66,18 +74,19 @@ class PairResult:
     >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=500)
     >>> result = refit_matches(matches, EXAMPLE_CALIBRATION)
     >>> result.kind, result.finding, result.expected_px.shape
-    ('homography', 'one plane, or the camera only turned', (500,))
+    ('homography', 'one plane, or a camera that only turned', (500,))
     """
 
     matches: Matches
     calibration: Calibration
     estimate: Estimate
     refit: Refit
-    model_failure: float  # chance that the model means nothing; 1 without one
+    model_failure: float  # chance that the model is accidental; 1 without one
     kind: Kind = "homography"  # of the model
     chosen: bool = False  # by the data, not by the caller
     evidence: Evidence | None = None  # for depth, where it was weighed
     cameras: Cameras | None = None  # intrinsics behind an essential matrix
+    images: tuple[Image, Image] | None = None  # what was matched, for pictures
 
     @property
     def law(self) -> ErrorLaw:
@@ -120,6 +129,11 @@ class PairResult:
         return abs_error_quantile(self.law, 0.9)
 
     @cached_property
+    def pooled_px(self) -> tuple[float, float]:
+        """What half, and 90 %, of all errors in x and y should stay within."""
+        return pooled_abs_quantile(self.law, 0.5), pooled_abs_quantile(self.law, 0.9)
+
+    @cached_property
     def failure(self) -> PerMatch:
         """Chance of each match that its coarse cell was wrong."""
         return mixture.coarse_failure(self.law)
@@ -160,6 +174,11 @@ class PairResult:
         return PLANE if self.kind == "homography" else DEPTH
 
     @property
+    def model(self) -> FloatArray | None:
+        """The refitted model, of whichever `kind`; None where there is none."""
+        return self.refit.model
+
+    @property
     def H_01(self) -> Matrix3 | None:
         """The homography, if that is the model."""
         return self.refit.model if self.kind == "homography" else None
@@ -178,12 +197,14 @@ class PairResult:
     def pose_std_deg(self) -> tuple[float, float] | None:
         """Standard errors of a relative pose: rotation and direction of translation."""
         C = self.refit.covariance if self.kind == "essential" else None
-        if C is None:
+        return None if C is None else std_deg(C)
+
+    @cached_property
+    def motion(self) -> Motion | None:
+        """Rotation and direction of translation in degrees, if that is the model."""
+        if self.P_01 is None:
             return None
-        squares = float(np.trace(C[:3, :3])), float(np.trace(C[3:, 3:]))
-        return float(np.degrees(squares[0] ** 0.5)), float(
-            np.degrees(squares[1] ** 0.5)
-        )
+        return Motion.of(self.P_01, self.refit.covariance)
 
     @cached_property
     def line_std_px(self) -> PerMatch | None:
@@ -199,29 +220,67 @@ class PairResult:
         law = error_law(matches, calibration)
         return view_of_lines(self.kind, self.refit.model, matches, law, self.cameras)
 
+    def columns(self) -> dict[str, PerMatch]:
+        """Of each match: weight, expected error, its quantiles, chance of failure."""
+        return {
+            "weight": self.refit.weight,
+            "expected_abs_error": self.expected_px,
+            "median_abs_error": self.median_px,
+            "within_90": self.within_90_px,
+            "coarse_failure": self.failure,
+        }
+
+    def to_dataframe(self) -> DataFrame:
+        """Matches with their errors as a table of pandas, one row a match."""
+        return as_dataframe({**self.matches.columns(), **self.columns()})
+
+    def plot(self) -> Any:
+        """A matplotlib figure: images, and matches coloured by expected error."""
+        return from_report("figure_of_pair")(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result (.json), or the matches with errors (.npz or .csv)."""
+        from_report("save_pair")(self, path)
+
+    def __repr__(self) -> str:
+        return f"PairResult({self.summary()})"
+
+    def _repr_html_(self) -> str:
+        return str(from_report("html_of_pair")(self))
+
     def summary(self) -> str:
         """One sentence for people."""
-        n, name = len(self.matches), MODEL_NAMES[self.kind]
+        sentences = (self._sentence(), self.verdict.warning(), self._calibrated())
+        return " ".join(filter(None, sentences))
+
+    def _calibrated(self) -> str | None:
+        """What to know of a calibration that was made by the way."""
+        law = self.calibration
+        if not law.on_first_use:
+            return None
+        return f"{law.matcher} was {law.origin}."
+
+    def _sentence(self) -> str:
+        n, name = counted(len(self.matches), "match", "matches"), MODEL_NAMES[self.kind]
         if self.refit.model is None:
             return f"No {name}: {self.refit.reason}."
         if not self.related:
             return (
-                f"The images seem unrelated: {n:,} matches, of which so few agree that "
+                f"The images seem unrelated: {n}, of which so few agree that "
                 f"chance alone explains them (probability {self.model_failure:.2f})."
             )
-        middle, behind = np.median(self.expected_px), self.refit.weight.sum()
-        half, most = (pooled_abs_quantile(self.law, share) for share in (0.5, 0.9))
+        half, most = self.pooled_px
         sentence = (
-            f"{n:,} matches, median expected error {middle:.2f} px, half within "
-            f"{half:.2f} px and 90 % within {most:.1f} px{self._shown()}; the {name} "
-            f"rests on {behind:,.0f} of them{self._certainty()}."
+            f"{n}: half of their errors within {half:.2f} px, 90 % within {most:.1f} px"
+            f"{self._shown()}. {name.capitalize()} from {self.refit.weight.sum():,.0f} "
+            f"effective inliers (sum of weights){self._certainty()}."
         )
         if self.refit.reason is not None:
             sentence += f" The initial model was kept: {self.refit.reason}."
-        return " ".join(filter(None, (sentence, self.verdict.warning())))
+        return sentence
 
     def _shown(self) -> str:
-        return "" if self.finding is None else f", showing {self.finding}"
+        return "" if self.finding is None else f"; they show {self.finding}"
 
     def _certainty(self) -> str:
         """How far off the model is expected to be, as part of a sentence."""
@@ -231,8 +290,8 @@ class PairResult:
         if self.pose_std_deg is not None:
             turn, move = self.pose_std_deg
             return (
-                f", its rotation known to {turn:.2g}° and its direction to {move:.2g}°"
+                f", standard errors {turn:.2g}° (rotation) and {move:.2g}° (direction)"
             )
         if self.line_std_px is not None:
-            return f", its lines known to {np.median(self.line_std_px):.2g} px"
+            return f", standard error of its lines {np.median(self.line_std_px):.2g} px"
         return f", expected corner error {expected_corner_error(C):.2f} px"

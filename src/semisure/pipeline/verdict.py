@@ -80,7 +80,7 @@ def judged(
     chance = probability(log_alarms, support, lines=lines)
     reasons = []
     if off_plane:
-        reasons.append("much of what lies on epipolar lines is off the plane")
+        reasons.append("many matches on their epipolar lines are off the plane")
     if chance < SOUND:
         reasons += _doubts(support, chance)
     name: Name = "weak" if reasons else "sound"
@@ -95,5 +95,5 @@ def _doubts(support: Support, chance: float) -> list[str]:
     if support.rival > RIVAL:
         doubts.append("another shift of the image has support too")
     if support.spread < NARROW:
-        doubts.append("what agrees lies in one part of an image")
+        doubts.append("the matches that agree lie in one part of an image")
     return doubts or [f"the model is right with a chance of only {100 * chance:.0f} %"]

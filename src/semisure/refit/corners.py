@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from semisure.errors import InputError
 from semisure.geometry import homography as plane
 from semisure.refit import model_error
 from semisure.types import FloatArray, Jacobian, Matches, Matrix, Matrix3, Points
@@ -99,6 +100,12 @@ def expected_corner_error(C: Matrix) -> float:
     """
     from scipy.special import ellipe
 
+    C = np.asarray(C)
+    if C.shape != (8, 8):
+        raise InputError(
+            "C must be the 8 × 8 covariance of a refitted homography, "
+            "refit.covariance, which is None where matches do not determine one."
+        )
     blocks = np.stack([C[i : i + 2, i : i + 2] for i in range(0, 8, 2)])
     small, large = np.maximum(np.linalg.eigvalsh(blocks), 0.0).T
     ratio = np.divide(small, large, out=np.ones_like(small), where=large > 0)

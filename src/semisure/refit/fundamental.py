@@ -37,6 +37,7 @@ from semisure.types import (
     Refit,
     as_choice,
 )
+from semisure.types.display import counted
 
 FundamentalMethod = Literal["core+", "core"]
 FUNDAMENTAL_METHODS: tuple[FundamentalMethod, ...] = get_args(FundamentalMethod)
@@ -86,7 +87,8 @@ def refit_fundamental(
     first = AcrossLines.at(form, matches, law)
     last, iterations, reason = first, 0, None
     if len(matches) <= fm.MINIMAL_SAMPLE:
-        reason = f"only {len(matches)} matches, a fundamental matrix needs 8"
+        few = counted(len(matches), "match", "matches")
+        reason = f"only {few}, a fundamental matrix needs 8"
     else:
         last, iterations = climb(first)
         if not shows_depth(last, calibration):

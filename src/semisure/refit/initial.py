@@ -31,7 +31,9 @@ from semisure.types import (
     Refit,
     WorldMatches,
 )
+from semisure.types.calibration import require_calibration
 from semisure.types.checks import as_reals
+from semisure.types.matches import require_matches
 from semisure.types.results import Uncertainty
 
 FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
@@ -56,6 +58,9 @@ def without_bias(
     >>> calibration.location is None
     True
     """
+    require_calibration(calibration)
+    if not isinstance(matches, WorldMatches):
+        require_matches(matches)
     if calibration.location is None:
         return matches, calibration
     shift = mixture.location(matches, calibration)
@@ -74,7 +79,7 @@ def start_of(
     `estimated`, if given, unless what an estimator found is one.
     """
     if not isinstance(initial, Estimate):
-        return checked(initial), None
+        return checked(_one_model(initial)), None
     flags = as_reals("inliers", initial.inliers).shape
     if flags != (count,):
         raise InputError(
@@ -84,6 +89,21 @@ def start_of(
     if initial.model is None:
         return None, initial.inliers
     return (estimated or checked)(initial.model), initial.inliers
+
+
+def _one_model(initial: ArrayLike | None) -> ArrayLike:
+    """What was passed as a start, unless it is a library's answer as a whole."""
+    if initial is None:
+        raise InputError(
+            "initial is None: the estimator found no model. Check for that before the "
+            "refit, or pass what semisure.estimate_homography returns."
+        )
+    if isinstance(initial, tuple) and len(initial) == 2 and np.ndim(initial[0]) == 2:
+        raise InputError(
+            "initial must be one matrix, but is a tuple of two: OpenCV and others "
+            "return the model and a mask or report. Pass the first of them, [0]."
+        )
+    return initial
 
 
 def no_start(initial: Estimate | ArrayLike, count: int, method: str) -> Refit:

@@ -57,6 +57,7 @@ from semisure.types import (
     Vector,
     as_choice,
 )
+from semisure.types.display import counted
 
 _View = AcrossLines[epipolar.CalibratedViews]
 RelativeMethod = Literal["core+", "core", "core-lines", "depth-core", "depth-huber"]
@@ -156,7 +157,8 @@ def _core_plus(
     first = AcrossLines.at(epipolar.CalibratedViews(start, K0, K1), matches, law)
     last, iterations, reason = first, 0, None
     if len(matches) < epipolar.MINIMAL_SAMPLE:
-        reason = f"only {len(matches)} matches, a relative pose needs 5"
+        few = counted(len(matches), "match", "matches")
+        reason = f"only {few}, a relative pose needs 5"
     else:
         last, iterations = _climbed(first)
         agreeing = float(last.weight().sum())

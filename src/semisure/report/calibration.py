@@ -20,11 +20,11 @@ def write_calibration_page(
     trust = result.trust
     light, dark = light_and_dark(plot_reliability(trust.expected, trust.observed))
     caption = (
-        "Expected against observed error of what was held out, in bins of equal count."
+        "Expected against observed error of held-out matches, in bins of equal count."
     )
     sections = [
         Section(
-            heading="Test on what was held out",
+            heading="Test on pairs that were held out",
             table=_trial(trust),
             pictures=[Picture(light, caption, dark=dark)],
         ),
@@ -40,7 +40,7 @@ def write_calibration_page(
         ),
         *_skipped(result.skipped),
         Section(
-            heading="How to repeat it",
+            heading="Reproduce",
             code=command_line("semisure calibrate", (), flags),
             table=[["", ""], *_provenance(result.calibration), *versions()],
         ),
@@ -48,6 +48,22 @@ def write_calibration_page(
     title = f"Calibration of {result.calibration.matcher}"
     verdict = " ".join(filter(None, (trust.verdict(), result.calibration.caution)))
     write_report(path, title, verdict, sections)
+
+
+# What the paper's symbols mean, for the table of the law.
+MEANINGS = {
+    "a_x": "factor on the coarse variance, in x",
+    "a_y": "factor on the coarse variance, in y",
+    "b_x": "factor on the fine variance, in x",
+    "b_y": "factor on the fine variance, in y",
+    "k_s": "how much a wide coarse softmax speaks for a wrong cell",
+    "k_m": "how much a low confidence speaks for a wrong cell",
+    "t_x": "spread in x, % of the width, from which a wrong cell is likelier",
+    "t_y": "spread in y, % of the height, from which a wrong cell is likelier",
+    "t_m": "the same for −log confidence; held at 0, since only sums of the t count",
+    "beta_x": "log odds of a wrong cell in x where both cues are 0",
+    "beta_y": "log odds of a wrong cell in y where both cues are 0",
+}
 
 
 def _trial(trust: Trust) -> list[list[str]]:
@@ -58,8 +74,12 @@ def _trial(trust: Trust) -> list[list[str]]:
         [beyond, f"{trust.expected_beyond:.1%}", f"{trust.observed_beyond:.1%}"],
         ["inside the 50 % interval", "50.0%", f"{trust.inside_50:.1%}"],
         ["inside the 90 % interval", "90.0%", f"{trust.inside_90:.1%}"],
-        ["rank correlation of the two", "", f"{trust.spearman:.2f}"],
-        ["calibration error (ECE)", "", f"{trust.ece_px:.2f} px"],
+        ["rank correlation of expected and observed", "", f"{trust.spearman:.2f}"],
+        [
+            "calibration error (ECE): mean gap between the two over bins",
+            "",
+            f"{trust.ece_px:.2f} px",
+        ],
         ["held-out pairs, matches", "", f"{trust.pairs:,}, {trust.matches:,}"],
     ]
 
@@ -69,10 +89,11 @@ def _parameters(result: SelfCalibration) -> list[list[str]]:
     values = {**calibration.paper_symbols()}
     values |= dict(zip(("beta_x", "beta_y"), calibration.intercept, strict=True))
     errors = result.report.standard_errors
-    rows = [["the paper's symbol", "value", "standard error"]]
+    rows = [["the paper's symbol", "value", "standard error", "meaning"]]
     for name, value in values.items():
         number = "–" if value is None else f"{value:.5g}"
-        rows.append([name, number, f"{errors[name]:.2g}" if name in errors else ""])
+        error = f"{errors[name]:.2g}" if name in errors else ""
+        rows.append([name, number, error, MEANINGS.get(name, "")])
     return rows
 
 

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from semisure import mixture
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
 from semisure.pipeline import PairResult
+from semisure.pipeline.motion import MOTION_NAMES
 from semisure.refit import expected_corner_error
-from semisure.types import FloatArray, PerMatch, Refit
+from semisure.types import Calibration, FloatArray, PerAxis, Refit
 
+ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
 RESULT_SUFFIXES = (".json", ".npz", ".csv")
 
 
@@ -25,6 +28,7 @@ def document(result: PairResult) -> dict[str, Any]:
         **_refit_document(result.refit),
         **_certainty(result),
         "matches": len(result.matches),
+        "calibration": _calibration(result.calibration),
         "estimator": result.estimate.estimator,
         "inliers": int(result.estimate.inliers.sum()),
         "model_failure": result.model_failure,
@@ -36,6 +40,11 @@ def document(result: PairResult) -> dict[str, Any]:
         "evidence": None if result.evidence is None else asdict(result.evidence),
         "summary": result.summary(),
     }
+
+
+def _calibration(calibration: Calibration) -> dict[str, Any]:
+    """Whose law the errors are, and how it was made."""
+    return {"matcher": calibration.matcher, "made": calibration.origin}
 
 
 def models(result: PairResult) -> dict[str, FloatArray | None]:
@@ -63,7 +72,7 @@ def _certainty(result: PairResult) -> dict[str, Any]:
     """What the covariance says, in the terms of each model; null for the others."""
     C, flat = result.refit.covariance, result.kind == "homography"
     corner = C if flat else None
-    lines, pose = result.line_std_px, result.pose_std_deg
+    lines, motion = result.line_std_px, result.motion
     return {
         "expected_corner_error_px": (
             None if corner is None else expected_corner_error(corner)
@@ -71,26 +80,20 @@ def _certainty(result: PairResult) -> dict[str, Any]:
         "corner_covariance_px2": _listed(corner),
         "parameter_covariance": None if flat else _listed(C),
         "median_line_std_px": None if lines is None else float(np.median(lines)),
-        "rotation_std_deg": None if pose is None else pose[0],
-        "direction_std_deg": None if pose is None else pose[1],
+        **dict.fromkeys(MOTION_NAMES),
+        **({} if motion is None else motion.document()),
     }
 
 
-def columns(result: PairResult) -> dict[str, PerMatch]:
-    """Weight, expected error, its quantiles and failure probability of each match."""
-    return {
-        "weight": result.refit.weight,
-        "expected_abs_error": result.expected_px,
-        "median_abs_error": result.median_px,
-        "within_90": result.within_90_px,
-        "coarse_failure": result.failure,
-    }
+def half_axes(result: PairResult) -> PerAxis:
+    """Half of the interval about each match that holds 68 % of its error, (n, 2) px."""
+    return mixture.quantile(result.law, ONE_SIGMA) - result.law.location
 
 
 def full_document(result: PairResult) -> dict[str, Any]:
     """The document with every match in it."""
     arrays = {"source": result.matches.source, "target": result.matches.target}
-    rows = {**arrays, **columns(result)}
+    rows = {**arrays, **result.columns()}
     return {**document(result), **{name: row.tolist() for name, row in rows.items()}}
 
 
@@ -100,7 +103,7 @@ def write_result(path: Path, result: PairResult) -> None:
     if path.suffix == ".json":
         write_json(path, full_document(result))
         return
-    extra: dict[str, FloatArray] = dict(columns(result))
+    extra: dict[str, FloatArray] = dict(result.columns())
     if path.suffix == ".npz":
         extra |= {k: model for k, model in models(result).items() if model is not None}
     save_matches(result.matches, path, **extra)

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: pictures inside, no network, one line of script."""
+"""One self-contained HTML page: pictures inside, no network, three lines of script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any
 
 from semisure.__about__ import __version__
 from semisure.io.atomic import write_atomically
+from semisure.report.drawings import Drawing
+from semisure.report.palettes import COLOR_STOPS, ErrorRange
 
 _POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -26,60 +28,7 @@ for (const slider of document.querySelectorAll(".compare input"))
   slider.oninput = () =>
     slider.parentElement.style.setProperty("--at", slider.value + "%");
 """
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem;
-       padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.6rem; margin: 0 0 .3rem; }
-h2 { font-size: 1.15rem; margin-top: 2.4rem; }
-img { max-width: 100%; height: auto; border-radius: 6px; }
-img.plate { background: #fff; }
-figure { margin: 1rem 0; }
-figcaption { font-size: .9rem; opacity: .8; margin-top: .3rem; }
-.row { display: flex; flex-wrap: wrap; gap: 1rem; }
-.row figure { flex: 1 1 20rem; min-width: 0; }
-.row figure.wide { flex-basis: 100%; } figure.wide img { width: 100%; }
-.pan { overflow-x: auto; } .pan img { min-width: 40rem; max-width: none; }
-.legend { display: grid; grid-template-columns: auto minmax(8rem, 18rem) auto;
-  gap: 0 .6rem; align-items: center; justify-content: start; font-size: .85rem;
-  margin: .6rem 0; }
-.legend i { height: .8rem; border-radius: 4px; background: linear-gradient(90deg,
-  #2c7bb6, #8dc8e3, #fff6b2, #fdae61, #d7191c); }
-.legend b { font-weight: normal; font-variant-numeric: tabular-nums; }
-.legend span { grid-column: 2; display: flex; justify-content: space-between; }
-table { border-collapse: collapse; margin: .8rem 0; }
-th, td { text-align: right; padding: .3rem .8rem; font-variant-numeric: tabular-nums;
-         border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; }
-.facts td { text-align: left; overflow-wrap: break-word; vertical-align: top; }
-.facts td:first-child { min-width: 7rem; }
-.scroll { overflow-x: auto; } .lead { font-size: 1.05rem; }
-.compare { position: relative; overflow: hidden; border-radius: 6px; }
-.compare img { display: block; width: 100%; border-radius: 0; }
-.compare img + img { position: absolute; inset: 0; height: 100%;
-  clip-path: inset(0 calc(100% - var(--at, 50%)) 0 0); }
-.compare input { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0;
-  opacity: 0; cursor: ew-resize; touch-action: pan-y; }
-.compare i { position: absolute; top: 0; bottom: 0; left: var(--at, 50%); width: 3px;
-  margin-left: -1.5px; background: #fff; box-shadow: 0 0 0 1px #0008; }
-.compare i::after { content: "\\2194"; position: absolute; top: 50%; left: 50%;
-  width: 2.2rem; height: 2.2rem; margin: -1.1rem; border-radius: 50%; color: #111;
-  background: #fff; display: grid; place-items: center; font-style: normal;
-  box-shadow: 0 0 0 1px #0008; }
-.compare:focus-within { outline: 3px solid #2c7bb6; outline-offset: 2px; }
-.compare b { position: absolute; top: .5rem; padding: .1rem .5rem; border-radius: 6px;
-  background: #000a; color: #fff; font: .8rem system-ui, sans-serif; }
-.compare b.right { right: .5rem; } .compare b.left { left: .5rem; }
-pre { overflow-x: auto; font-size: .85rem; padding: .6rem .8rem;
-      border: 1px solid var(--line); border-radius: 6px; }
-footer { margin-top: 3rem; font-size: .85rem; opacity: .7; }
-"""
-
-
-_LEGEND = (
-    '<div class="legend">sure<i></i>doubtful'
-    "<span><b>0.3</b><b>1</b><b>3</b><b>10</b><b>30 px</b></span></div>"
-)
+_STYLE = Path(__file__).with_name("page.css")
 
 _PACKAGES = {
     "numpy": "numpy",
@@ -104,6 +53,15 @@ class Picture:
     plate: bool = True  # white behind it, if it has no dark version
 
 
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A number, and what it means in words that need no paper."""
+
+    name: str
+    value: str
+    meaning: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slider:
     """Two JPEGs of one size, one over the other, and a line to move between them."""
@@ -116,15 +74,19 @@ class Slider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading with text, a table and pictures, all of them optional."""
+    """A heading, and below it whatever is given, in this order."""
 
     heading: str
     text: str = ""
-    legend: bool = False  # colours of expected errors
+    legend: ErrorRange | None = None  # the colours of expected errors
+    facts: Sequence[Fact] = ()
     table: Sequence[Sequence[str]] = ()  # first row: the head, or blanks for none
+    drawings: Sequence[Drawing] = ()
+    charts: Sequence[Drawing] = ()  # small ones, side by side
     pictures: Sequence[Picture] = ()
     sliders: Sequence[Slider] = ()
     code: str = ""
+    folded: Mapping[str, str] = field(default_factory=dict)  # code under a heading
 
 
 def write_report(
@@ -144,7 +106,7 @@ def page_text(title: str, lead: str, sections: Sequence[Section]) -> str:
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
-<style>{_STYLE}</style>
+<style>{_STYLE.read_text("utf-8")}</style>
 <h1>{escape(title)}</h1>
 <p class="lead">{escape(lead)}</p>
 {body}
@@ -192,17 +154,51 @@ def _section(section: Section) -> str:
     parts = [f"<h2>{escape(section.heading)}</h2>"]
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
-    if section.legend:
-        parts.append(_LEGEND)
+    if section.legend is not None:
+        parts.append(_legend(section.legend))
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
+    if section.facts:
+        parts.append(_facts(section.facts))
     if section.table:
         parts.append(_table(section.table))
     parts += [_slider(slider) for slider in section.sliders]
+    parts += [_drawing(drawing) for drawing in section.drawings]
+    if section.charts:
+        charts = "".join(_drawing(chart) for chart in section.charts)
+        parts.append(f'<div class="charts">{charts}</div>')
     if section.pictures:
         pictures = "".join(_picture(picture) for picture in section.pictures)
         parts.append(f'<div class="row">{pictures}</div>')
+    for name, code in section.folded.items():
+        summary = f"<summary>{escape(name)}</summary>"
+        parts.append(f"<details>{summary}<pre>{escape(code)}</pre></details>")
     return "\n".join(parts)
+
+
+def _legend(scale: ErrorRange) -> str:
+    *ticks, last = (f"<b>{tick}</b>" for tick in scale.ticks())
+    numbers = "".join(ticks) + last.replace("</b>", " px</b>")
+    ground = f"background: linear-gradient(90deg, {', '.join(COLOR_STOPS)})"
+    return (
+        f'<div class="legend">sure<i style="{ground}"></i>doubtful'
+        f"<span>{numbers}</span></div>"
+    )
+
+
+def _facts(facts: Sequence[Fact]) -> str:
+    boxes = "".join(
+        f"<div><dt>{escape(fact.name)}</dt>"
+        f'<dd class="value">{escape(fact.value)}</dd>'
+        f'<dd class="meaning">{escape(fact.meaning)}</dd></div>'
+        for fact in facts
+    )
+    return f'<dl class="numbers">{boxes}</dl>'
+
+
+def _drawing(drawing: Drawing) -> str:
+    caption = f"<figcaption>{escape(drawing.caption)}</figcaption>"
+    return f"<figure>{drawing.html}{caption}</figure>"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

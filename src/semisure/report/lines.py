@@ -1,22 +1,18 @@
-"""A picture of some epipolar lines and their bands."""
+"""A drawing of some epipolar lines and their bands."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
 
-from semisure.io.images import Image
 from semisure.pipeline import PairResult
 from semisure.report.bands import LineBands, clipped, line_bands
-from semisure.report.plots import side_by_side
+from semisure.report.drawings import Photos, beside, frame, round_factor
 from semisure.types import Labels
 
 SHOWN_LINES = 12
 LIKELY = 0.9  # weight of a match that is worth a line
 BAND = 0.012  # half-width of a band as drawn, in image sides
+FACTORS = (1, 2, 5, 10, 20, 50)
 # Okabe and Ito: distinct with any colour vision.
 LINE_COLORS = ("#d55e00", "#0072b2", "#f0e442", "#009e73", "#cc79a7", "#56b4e9")
 
@@ -38,47 +34,50 @@ def shown_sample(result: PairResult, bands: LineBands) -> Labels:
     return candidates[picked]
 
 
-def plot_lines(
-    images: tuple[Image, Image], result: PairResult
-) -> tuple[Figure, float] | None:
-    """Both images with points, epipolar lines and bands; and how enlarged bands are."""
+def lines_drawing(photos: Photos, result: PairResult) -> tuple[str, float] | None:
+    """Both images with points, lines and bands; and how magnified the bands are."""
     bands = line_bands(result)
     sample = None if bands is None else shown_sample(result, bands)
     if bands is None or sample is None or not len(sample):
         return None
-    figure, axes, left = side_by_side(*images)
-    wide = float(np.median(bands.half_width[sample])) / max(images[0].shape[:2])
-    enlarged = max((f for f in (1, 2, 5, 10, 20, 50) if f * wide <= BAND), default=1)
+    widths = bands.half_width[sample] / max(photos[0].size)
+    typical = max(float(np.median(widths)), float(widths.max()) / 2, 1e-12)
+    factor = round_factor(FACTORS, BAND / typical)
+    shapes = ["", ""]
     for k, index in enumerate(sample):
         color = LINE_COLORS[k % len(LINE_COLORS)]
-        _draw_match(axes, result, bands, int(index), left, enlarged, color)
-    return figure, float(enlarged)
+        side = int(result.matches.side[index])
+        shapes[side] += _line(result, bands, int(index), factor, color)
+        for image, points in enumerate((result.matches.source, result.matches.target)):
+            x, y = points[index]
+            dot = f'd="M{x:.1f} {y:.1f}h0"'
+            shapes[image] += f'<path class="point rim" {dot}/>'
+            shapes[image] += f'<path class="point" {dot} stroke="{color}"/>'
+    frames = [
+        frame(photo, content, "Points and epipolar lines")
+        for photo, content in zip(photos, shapes, strict=True)
+    ]
+    return beside(frames, photos), factor
 
 
-def _draw_match(
-    axes: Any,
-    result: PairResult,
-    bands: LineBands,
-    index: int,
-    left: float,
-    enlarged: float,
-    color: str,
-) -> None:
-    """A match in both images, its line where it was refined."""
-    matches, starts = result.matches, np.array([[0.0, 0.0], [left, 0.0]])
-    side = int(matches.side[index])
-    size = matches.target_size if side else matches.source_size
-    half = enlarged * bands.half_width[index]
+def _line(
+    result: PairResult, bands: LineBands, index: int, factor: float, color: str
+) -> str:
+    """The line of a match and its band, where it was refined."""
+    matches = result.matches
+    size = matches.target_size if matches.side[index] else matches.source_size
+    half = factor * bands.half_width[index]
     middle, *edges = (
         clipped(bands.line[index] + np.array([0, 0, offset]), size)
         for offset in (0.0, -half, half)
     )
+    drawn = ""
     if edges[0] is not None and edges[1] is not None:
-        corners = np.concatenate([edges[0], edges[1][::-1]]) + starts[side]
-        axes.add_patch(Polygon(corners, color=color, alpha=0.4, linewidth=0))
+        corners = np.concatenate([edges[0], edges[1][::-1]])
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in corners)
+        drawn += f'<path class="band" d="M{path}Z" fill="{color}"/>'
     if middle is not None:
-        axes.plot(*(middle + starts[side]).T, color=color, linewidth=0.9)
-    for point, start in zip(
-        (matches.source[index], matches.target[index]), starts, strict=True
-    ):
-        axes.plot(*(point + start), "o", ms=6, mfc=color, mec="0.05", mew=1.0)
+        (x0, y0), (x1, y1) = middle
+        path = f"M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}"
+        drawn += f'<path class="epiline" d="{path}" stroke="{color}"/>'
+    return drawn

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import cv2
 import numpy as np
 
-from semisure.io.images import Image, reduced
+from semisure.io.images import Image
 from semisure.types import BoolArray, Matrix3
 
 TILE_SHARE = 1 / 8
@@ -30,39 +28,37 @@ def overlay(image0: Image, image1: Image, H_01: Matrix3 | None) -> Image:
     return np.where(chosen[..., None], warped, base)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Comparison:
-    """Pictures of one size to slide between, RGB; None where there is no model."""
-
-    base: Image  # image 1
-    laid: Image | None = None  # image 0 under the refitted model
-    before: Image | None = None  # |image 0 − image 1| under the initial model
-    after: Image | None = None  # the same under the refitted one
+Sizes = tuple[tuple[int, int], tuple[int, int]]  # width and height of both images
 
 
-def compare(
-    image0: Image,
-    image1: Image,
-    initial: Matrix3 | None,
-    model: Matrix3 | None,
-    max_side: int,
-) -> Comparison:
-    """Image 0 laid over image 1 before and after the refit, at most `max_side` px."""
-    small0, small1 = reduced(_rgb(image0), max_side), reduced(_rgb(image1), max_side)
-    if model is None:
-        return Comparison(base=small1)
-    to_small1 = _pixel_scale(image1, small1)
-    from_small0 = np.linalg.inv(_pixel_scale(image0, small0))
-    (laid, covered), (first, first_covered) = (
-        _warped(small0, small1, to_small1 @ H @ from_small0)
-        for H in (model, model if initial is None else initial)
-    )
-    return Comparison(
-        base=small1,
-        laid=np.where(covered[..., None], laid, small1 // 4 + 150),
-        before=_difference(first, small1, first_covered),
-        after=_difference(laid, small1, covered),
-    )
+def between_small(H_01: Matrix3, small: tuple[Image, Image], sizes: Sizes) -> Matrix3:
+    """The homography between reduced images, from that of the images themselves."""
+    to_small = [_pixel_scale(size, s) for size, s in zip(sizes, small, strict=True)]
+    return to_small[1] @ H_01 @ np.linalg.inv(to_small[0])
+
+
+def laid_over(image0: Image, image1: Image, H_01: Matrix3) -> Image:
+    """Image 0 under `H_01`, RGB, of image 1's size; pale image 1 where it is not."""
+    base = _rgb(image1)
+    warped, covered = _warped(image0, base, H_01)
+    return np.where(covered[..., None], warped, base // 4 + 150)
+
+
+def difference(image0: Image, image1: Image, H_01: Matrix3) -> Image:
+    """Dark where the images agree under `H_01`; plain grey where image 0 is not.
+
+    Brightness and contrast are equalised first, so that mostly geometry remains.
+    """
+    base = _rgb(image1)
+    warped, covered = _warped(image0, base, H_01)
+    greys = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (warped, base))
+    over, under = (grey.astype(np.float32) for grey in greys)
+    if covered.any():
+        there, here = over[covered], under[covered]
+        over = (over - there.mean()) * (here.std() / max(float(there.std()), 1.0))
+        under = under - here.mean()
+    bright = np.clip(2 * np.abs(over - under), 0, 255).astype(np.uint8)
+    return _rgb(np.where(covered, bright, np.uint8(70)))
 
 
 def _warped(image0: Image, image1: Image, H: Matrix3) -> tuple[Image, BoolArray]:
@@ -73,25 +69,10 @@ def _warped(image0: Image, image1: Image, H: Matrix3) -> tuple[Image, BoolArray]
     return np.asarray(warped, np.uint8), cv2.warpPerspective(inside, H, size) > 127
 
 
-def _pixel_scale(image: Image, small: Image) -> Matrix3:
-    """From pixels of `image` to pixels of `small`: (p + 0.5) s − 0.5."""
-    x, y = (small.shape[k] / image.shape[k] for k in (1, 0))
+def _pixel_scale(size: tuple[int, int], small: Image) -> Matrix3:
+    """From pixels of an image of `size` to those of `small`: (p + 0.5) s − 0.5."""
+    x, y = small.shape[1] / size[0], small.shape[0] / size[1]
     return np.array([[x, 0, x / 2 - 0.5], [0, y, y / 2 - 0.5], [0, 0, 1.0]])
-
-
-def _difference(warped: Image, base: Image, covered: BoolArray) -> Image:
-    """Dark where the images agree; plain grey where image 0 does not reach.
-
-    Brightness and contrast are equalised first, so that mostly geometry remains.
-    """
-    greys = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (warped, base))
-    over, under = (grey.astype(np.float32) for grey in greys)
-    if covered.any():
-        there, here = over[covered], under[covered]
-        over = (over - there.mean()) * (here.std() / max(float(there.std()), 1.0))
-        under = under - here.mean()
-    bright = np.clip(2 * np.abs(over - under), 0, 255).astype(np.uint8)
-    return _rgb(np.where(covered, bright, np.uint8(70)))
 
 
 def _rgb(image: Image) -> Image:

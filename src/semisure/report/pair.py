@@ -5,49 +5,39 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from semisure import mixture
-from semisure.error_laws import error_law
 from semisure.geometry.homography import residual
 from semisure.io.atomic import write_atomically
 from semisure.io.images import Image, jpeg
 from semisure.pipeline import PairResult
 from semisure.pipeline.models import MODEL_NAMES
 from semisure.refit import without_bias
-from semisure.refit.error_quantiles import pooled_abs_quantile
 from semisure.report import documents
-from semisure.report.html import (
-    Picture,
-    Section,
-    Slider,
-    command_line,
-    page_text,
-    versions,
-)
-from semisure.report.lines import plot_lines
-from semisure.report.overlay import compare, overlay
-from semisure.report.plots import (
-    ONE_SIGMA,
-    light_and_dark,
-    plot_ellipses,
-    plot_matches,
-    plot_pair,
-    plot_reliability,
-    plot_weights,
-    png,
+from semisure.report.charts import histogram, reliability_chart
+from semisure.report.corners import outline_drawing
+from semisure.report.drawings import (
+    Drawing,
+    Photo,
+    Photos,
+    ellipses_drawing,
+    matches_drawing,
+    round_factor,
     spread_out,
 )
-from semisure.types import Calibration, PerAxis
+from semisure.report.html import Section, Slider, command_line, page_text, versions
+from semisure.report.lines import lines_drawing
+from semisure.report.numbers import numbers
+from semisure.report.overlay import between_small, difference, laid_over, overlay
+from semisure.report.palettes import ErrorRange
+from semisure.report.snippets import snippets
+from semisure.types import Calibration
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-SHOWN_SIDE = 1000  # px, of the pictures in the slider
 ELLIPSES = 120
 LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
+FACTORS = (1, 2, 5, 10, 20, 50, 100)
 _RENAMED = {"threshold_px": "threshold"}  # flags that are not called as the setting
 
 
@@ -60,30 +50,38 @@ def write_pair_page(
     settings: Mapping[str, Any],
 ) -> None:
     """Write everything about one pair as one HTML file."""
-    names, data = tuple(map(str, files)), [file.read_bytes() for file in files]
-    page = pair_page(images, result, names=names, data=data, settings=settings).encode()
-    write_atomically(Path(path), lambda file: file.write(page))
+    photos = Photo.of(images[0]), Photo.of(images[1])
+    digests = [digest(file.read_bytes()) for file in files]
+    names = tuple(map(str, files))
+    page = pair_page(photos, result, names=names, digests=digests, settings=settings)
+    data = page.encode()
+    write_atomically(Path(path), lambda file: file.write(data))
+
+
+def digest(data: bytes) -> str:
+    """The beginning of a file's SHA-256, enough to recognise it."""
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def pair_page(
-    images: tuple[Image, Image],
+    photos: Photos,
     result: PairResult,
     *,
     names: Sequence[str],
-    data: Sequence[bytes] | None,
+    digests: Sequence[str] | None,
     settings: Mapping[str, Any],
 ) -> str:
-    """The page as text; `data` are the bytes of the two files, if there are files."""
+    """The page as text; `digests` are those of the two files, if there are files."""
     sections = [
-        Section(heading="Numbers", table=_numbers(result)),
+        Section(heading="Numbers", facts=numbers(result)),
         *_model(result),
-        *_pictures(images, result),
+        *_pictures(photos, result),
         Section(
-            heading="How to repeat it",
+            heading="Reproduce",
             code=command_line("semisure match", names, _flags(settings)),
             table=[
                 ["", ""],
-                *_file_rows(images, names, data),
+                *_file_rows(photos, names, digests),
                 *([name, str(v)] for name, v in settings.items() if v is not None),
                 _calibration_row(result.calibration),
                 *versions(),
@@ -96,72 +94,16 @@ def pair_page(
 
 def write_picture(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
     """Write a PNG of matches by expected error, with an overlay for a homography."""
-    H = result.H_01 if result.related else None
-    overlaid = None if H is None else overlay(*images, H)
+    from semisure.report.plots import plot_pair, png  # matplotlib: half a second
+
+    overlaid, H = None, result.H_01 if result.related else None
+    if H is not None:
+        first, second = Photo.of(images[0]), Photo.of(images[1])
+        small = first.small, second.small
+        overlaid = overlay(*small, between_small(H, small, (first.size, second.size)))
     matches, expected = result.matches, result.expected_px
     figure = plot_pair(*images, matches, expected, result.summary(), overlaid)
     write_atomically(path, lambda file: file.write(png(figure)))
-
-
-def _numbers(result: PairResult) -> list[list[str]]:
-    document = documents.document(result)
-    rows = [["", ""], ["matches", f"{len(result.matches):,}"], *_error_rows(result)]
-    if result.finding is not None:
-        rows.append(["what the images show", result.finding])
-    if result.evidence is not None and result.related:
-        rows.append(["off the plane, of what lies on epipolar lines", _off(result)])
-    rows += [
-        [f"inliers of {document['estimator']}", f"{document['inliers']:,}"],
-        ["effective number of matches", f"{document['effective_matches']:,.0f}"],
-        *_certainty_rows(result, document),
-        ["verdict", _verdict(result)],
-        [
-            f"chance of a {MODEL_NAMES[result.kind]} by accident",
-            _chance(result),
-        ],
-        ["refit", f"{document['method']}, {document['iterations']} iterations"],
-    ]
-    if document["kept_initial_because"]:
-        rows.append(["initial model kept", document["kept_initial_because"]])
-    return rows
-
-
-def _error_rows(result: PairResult) -> list[list[str]]:
-    if not len(result.matches):
-        return []
-    within = {share: pooled_abs_quantile(result.law, share) for share in (0.5, 0.9)}
-    doubtful = float((result.failure > 0.5).mean())
-    return [
-        ["median of expected errors", f"{np.median(result.expected_px):.2f} px"],
-        ["half of the errors within", f"{within[0.5]:.2f} px"],
-        ["90 % of the errors within", f"{within[0.9]:.2f} px"],
-        ["matches whose coarse cell is likely wrong", f"{doubtful:.1%}"],
-    ]
-
-
-def _off(result: PairResult) -> str:
-    evidence = result.evidence
-    assert evidence is not None
-    return f"{evidence.off_plane:.0%}; of a plane expected: {evidence.expected_off:.0%}"
-
-
-def _certainty_rows(result: PairResult, document: dict[str, Any]) -> list[list[str]]:
-    names = {
-        "homography": {"expected corner error": ("expected_corner_error_px", "px")},
-        "fundamental": {"standard error of its lines": ("median_line_std_px", "px")},
-        "essential": {
-            "standard error of the rotation": ("rotation_std_deg", "°"),
-            "standard error of the direction": ("direction_std_deg", "°"),
-            "standard error of its lines": ("median_line_std_px", "px"),
-        },
-    }
-    rows = []
-    for name, (key, unit) in names[result.kind].items():
-        # If chance explains the model, its expected error means nothing.
-        value = document[key] if result.related else None
-        space = "" if unit == "°" else " "
-        rows.append([name, "–" if value is None else f"{value:.2f}{space}{unit}"])
-    return rows
 
 
 def _model(result: PairResult) -> list[Section]:
@@ -173,141 +115,157 @@ def _model(result: PairResult) -> list[Section]:
     if result.refit.model is None or not result.related:
         return []
     rows = ("".join(f"{v:17.9g}" for v in row) for row in result.refit.model)
-    return [Section(heading=headings[result.kind], code="\n".join(rows))]
+    heading, code = headings[result.kind], "\n".join(rows)
+    folded = {f"Copy as {name}": text for name, text in snippets(result).items()}
+    return [Section(heading=heading, code=code, folded=folded)]
 
 
-def _verdict(result: PairResult) -> str:
-    verdict = result.verdict
-    if verdict.name == "unrelated":
-        return verdict.name
-    reasons = "".join(f"; {reason}" for reason in verdict.reasons)
-    return f"{verdict.name}, right with a chance of {verdict.probability:.1%}{reasons}"
-
-
-def _chance(result: PairResult) -> str:
-    chance = result.model_failure
-    return "below 0.0001" if chance < 1e-4 else f"{chance:.2g}"
-
-
-def _pictures(images: tuple[Image, Image], result: PairResult) -> list[Section]:
-    figure = plot_matches(*images, result.matches, result.expected_px)
-    all_matches = Picture(
-        png(figure, "none"), "All matches; lines for some.", wide=True, plate=False
-    )
+def _pictures(photos: Photos, result: PairResult) -> list[Section]:
+    matches, expected = result.matches, result.expected_px
+    scale = ErrorRange.of_sizes([matches.source_size, matches.target_size])
+    every = matches_drawing(photos, matches, expected, scale)
     sections = [
         Section(
             heading="Matches",
             text="Each coloured by its expected error.",
-            legend=True,
-            pictures=[all_matches],
-        )
+            legend=scale,
+            drawings=[Drawing(every, "Dots are matches; lines join some of them.")],
+        ),
+        *_epipolar(photos, result),
+        *_aligned(photos, result),
     ]
-    lines = plot_lines(images, result) if result.related else None
-    if lines is not None:
-        sections.append(_epipolar(*lines))
-    sliders = _sliders(images, result)
-    if sliders:
-        sections.append(Section(heading="One image over the other", sliders=sliders))
-    if len(result.matches):
+    if len(matches):
         sections += [
             Section(
                 heading="Errors of single matches",
-                legend=True,
-                pictures=[_ellipses(images, result)],
+                legend=scale,
+                drawings=[_ellipses(photos, result, scale)],
             ),
-            Section(heading="Errors and weights of all", pictures=_charts(result)),
+            Section(heading="Errors and weights of all", charts=_charts(result)),
         ]
     return sections
 
 
-def _epipolar(figure: Figure, enlarged: float) -> Section:
-    drawn = f", and is drawn {enlarged:g} times too wide" if enlarged > 1 else ""
+def _epipolar(photos: Photos, result: PairResult) -> list[Section]:
+    drawn = lines_drawing(photos, result) if result.related else None
+    if drawn is None:
+        return []
+    html, factor = drawn
     caption = (
         "Some matches and their epipolar lines, in one colour each. A point's match "
         "lies somewhere on its line; the band holds 90 % of right matches, by the "
-        f"error of the match and of the line{drawn}."
+        f"error of the match and of the line{_magnified(factor, ', and is ')}."
     )
-    picture = Picture(png(figure, "none"), caption, wide=True, plate=False)
-    return Section(heading="Epipolar lines", pictures=[picture])
+    return [Section(heading="Epipolar lines", drawings=[Drawing(html, caption)])]
 
 
-def _charts(result: PairResult) -> list[Picture]:
-    light, dark = light_and_dark(plot_weights(result.refit.weight))
-    charts = [Picture(light, "Weights of the matches in the refit.", dark=dark)]
+def _magnified(factor: float, before: str) -> str:
+    return f"{before}magnified {factor:g}×" if factor > 1 else ""
+
+
+def _aligned(photos: Photos, result: PairResult) -> list[Section]:
+    """One image over the other, and how far its corners may be off."""
+    sections = []
+    sliders = _sliders(photos, result)
+    if sliders:
+        sections.append(Section(heading="One image over the other", sliders=sliders))
+    outline = outline_drawing(photos[1], result)
+    if outline is not None:
+        html, factor = outline
+        caption = (
+            "The outline of the first image on the second. Each corner lies in its "
+            f"ellipse with a probability of 90 %{_magnified(factor, '; ellipses ')}."
+        )
+        drawings = [Drawing(html, caption)]
+        sections.append(
+            Section(heading="Uncertainty of the corners", drawings=drawings)
+        )
+    return sections
+
+
+def _charts(result: PairResult) -> list[Drawing]:
+    """Weight and failure side by side: off the plane is not the same as wrong."""
+    off_model = f"Near 0: the match does not lie on this {MODEL_NAMES[result.kind]}"
+    if result.kind == "homography":
+        off_model += "; it is wrong, or right and off the plane"
+    charts = [
+        Drawing(histogram(result.refit.weight, "weight in the refit"), f"{off_model}."),
+        Drawing(
+            histogram(result.failure, "probability of a wrong coarse cell"),
+            "By the law of the match's error alone, whatever the model.",
+        ),
+    ]
     if not result.related or result.H_01 is None:
         return charts
     distance = np.abs(residual(result.H_01, result.matches)).mean(axis=1)
     finite = np.isfinite(distance)
-    curve = plot_reliability(result.expected_px[finite], distance[finite])
-    light, dark = light_and_dark(curve)
+    curve = reliability_chart(result.expected_px[finite], distance[finite])
     caption = (
         "Expected errors against distances from the refitted homography, in bins of "
-        "equal count: a valid check only if the scene is a plane."
+        "equal count; as predicted on the dotted line. A valid check only if the scene "
+        "is a plane."
     )
-    return [Picture(light, caption, dark=dark), *charts]
+    return [Drawing(curve, caption), *charts]
 
 
-def _sliders(images: tuple[Image, Image], result: PairResult) -> list[Slider]:
-    refit = result.refit
-    if not result.related or result.H_01 is None:
+def _sliders(photos: Photos, result: PairResult) -> list[Slider]:
+    H, initial = result.H_01, result.refit.initial
+    if not result.related or H is None:
         return []
-    pictures = compare(*images, refit.initial, result.H_01, SHOWN_SIDE)
-    if pictures.laid is None or pictures.before is None or pictures.after is None:
-        return []
+    small, sizes = (photos[0].small, photos[1].small), (photos[0].size, photos[1].size)
+    after = between_small(H, small, sizes)
+    before = after if initial is None else between_small(initial, small, sizes)
     return [
         Slider(
-            left=jpeg(pictures.base),
-            right=jpeg(pictures.laid),
+            left=jpeg(small[1]),
+            right=jpeg(laid_over(*small, after)),
             names=("second image", "first image on it"),
             caption="Where edges do not jump as the line passes, the images are "
             "aligned; pale: outside the first image.",
         ),
         Slider(
-            left=jpeg(pictures.before),
-            right=jpeg(pictures.after),
+            left=jpeg(difference(*small, before)),
+            right=jpeg(difference(*small, after)),
             names=("before the refit", "after"),
             caption="Difference of the two images: darker is better aligned.",
         ),
     ]
 
 
-def _ellipses(images: tuple[Image, Image], result: PairResult) -> Picture:
+def _ellipses(photos: Photos, result: PairResult, scale: ErrorRange) -> Drawing:
     """The 68 % interval of each axis, for an even sample of the side refined most."""
     # An ellipse is drawn about the expected true point: the match less its shift.
-    matches, calibration = without_bias(result.matches, result.calibration)
+    matches, _ = without_bias(result.matches, result.calibration)
     side = int(np.bincount(matches.side).argmax())
     points = matches.target if side else matches.source
     sample = spread_out(points, np.flatnonzero(matches.side == side), ELLIPSES)
-    law = error_law(matches.take(sample), calibration)
-    half = mixture.quantile(law, ONE_SIGMA)
-    magnified = _magnification(half, images[side])
-    fits = (magnified * half).max(axis=1) < LARGEST * max(images[side].shape[:2])
+    half = documents.half_axes(result)[sample]
+    longest = max(photos[side].size)
+    factor = round_factor(FACTORS, 0.01 * longest / float(np.median(half)))
+    fits = (factor * half).max(axis=1) < LARGEST * longest
     sample, half = sample[fits], half[fits]
-    expected = result.expected_px[sample]
-    figure = plot_ellipses(images[side], points[sample], half, expected, magnified)
-    which = "second" if side else "first"
-    caption = (
-        f"Where {len(sample)} of the matches lie in the {which} image: each half-axis "
-        f"holds 68 % of the error along it, drawn {magnified:g} times too large. "
-        f"{(~fits).sum()} more are too uncertain to be drawn."
+    html = ellipses_drawing(
+        photos[side], points[sample], half, result.expected_px[sample], factor, scale
     )
-    return Picture(png(figure, "none"), caption, wide=True, plate=False)
-
-
-def _magnification(half: PerAxis, image: Image) -> float:
-    """A round factor that makes the median ellipse 1 % of the image."""
-    exact = 0.01 * max(image.shape[:2]) / float(np.median(half))
-    return float(max((f for f in (1, 2, 5, 10, 20, 50, 100) if f <= exact), default=1))
+    which, left_out = "second" if side else "first", int((~fits).sum())
+    caption = (
+        f"Where {len(sample)} of the matches lie in the {which} image: 68 % of the "
+        "error along each axis stays within the ellipse"
+        f"{_magnified(factor, ', which is ')}. Point at one for its numbers."
+    )
+    if left_out:
+        caption += f" {left_out} more are too uncertain to be drawn."
+    return Drawing(html, caption)
 
 
 def _file_rows(
-    images: Sequence[Image], names: Sequence[str], data: Sequence[bytes] | None
+    photos: Photos, names: Sequence[str], digests: Sequence[str] | None
 ) -> list[list[str]]:
     rows = []
-    for k, (name, image) in enumerate(zip(names, images, strict=True)):
-        about = f"{image.shape[1]} × {image.shape[0]}"
-        if data is not None:
-            about += f", SHA-256 {hashlib.sha256(data[k]).hexdigest()[:16]}…"
+    for k, (name, photo) in enumerate(zip(names, photos, strict=True)):
+        about = f"{photo.size[0]} × {photo.size[1]}"
+        if digests is not None:
+            about += f", SHA-256 {digests[k]}…"
         rows.append([Path(name).name, about])
     return rows
 

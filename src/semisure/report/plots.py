@@ -13,24 +13,23 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from semisure.io.images import Image
+from semisure.io.images import Image, reduced
 from semisure.metrics import reliability
-from semisure.report.palettes import Palette
+from semisure.report.palettes import (
+    COLOR_STOPS,
+    PAPER_STOPS,
+    ErrorRange,
+    Palette,
+)
 from semisure.types import FloatArray, Labels, Mask, Matches, PerAxis, PerMatch, Points
 
-# Blue to red over pale yellow: distinct with any colour vision.
-COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
-ERROR_COLORS = LinearSegmentedColormap.from_list("error", COLOR_STOPS)
-PAPER_STOPS = ("#1a9641", "#f5d327", "#d7191c")  # green to red, as the paper's
-PAPER_COLORS = LinearSegmentedColormap.from_list("paper", PAPER_STOPS)
 _COLORS: dict[Palette, LinearSegmentedColormap] = {
-    "semisure": ERROR_COLORS,
-    "paper": PAPER_COLORS,
+    "semisure": LinearSegmentedColormap.from_list("error", COLOR_STOPS),
+    "paper": LinearSegmentedColormap.from_list("paper", PAPER_STOPS),
 }
 _GREY = (0.35, 0.35, 0.35, 0.25)
-_NORM = LogNorm(0.3, 30.0, clip=True)
+SHOWN_SIDE = 1600  # px: larger photos are reduced before they are drawn
 MAX_LINES = 250
-ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
 _LIGHT_INK = "#d5dbe0"
 
 
@@ -39,8 +38,15 @@ def plain_text(text: str) -> str:
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
+class NotebookFigure(Figure):
+    """A figure that shows itself in a notebook, whether or not pyplot is loaded."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
 def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
+    figure = NotebookFigure(figsize=(width, height), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
     return figure
 
@@ -49,6 +55,13 @@ def png(figure: Figure, background: str = "white") -> bytes:
     """The figure as a PNG file's bytes; background "none" is transparent."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", facecolor=background)
+    return buffer.getvalue()
+
+
+def jpeg(figure: Figure) -> bytes:
+    """The figure as a JPEG file's bytes: a quarter of the size, where it has photos."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="jpeg", facecolor="white", pil_kwargs={"quality": 85})
     return buffer.getvalue()
 
 
@@ -137,22 +150,15 @@ def draw_matches(
     left = _draw_images(axes, image0, image1)
     if not len(matches):
         return
-    colors = _COLORS[palette](_NORM(expected_px))
+    scale = ErrorRange.of_sizes([matches.source_size, matches.target_size])
+    colors = _COLORS[palette](_norm(scale)(expected_px))
     order = np.argsort(-expected_px)
     if grey is not None:
         colors[grey] = _GREY
         order = np.concatenate([order[grey[order]], order[~grey[order]]])
     _draw_lines(axes, matches, left, colors, order)
     if legend:
-        _add_bar(figure, axes, palette)
-
-
-def side_by_side(image0: Image, image1: Image) -> tuple[Figure, Any, float]:
-    """A figure with both images, its axes, and where the second one begins."""
-    width, height = _canvas_size(image0, image1)
-    figure = _figure(12.0, 12.0 * height / width)
-    axes = _full_axes(figure)
-    return figure, axes, _draw_images(axes, image0, image1)
+        _add_bar(figure, axes, scale, palette)
 
 
 def _draw_images(axes: Any, image0: Image, image1: Image) -> float:
@@ -160,7 +166,7 @@ def _draw_images(axes: Any, image0: Image, image1: Image) -> float:
     for image, at in ((image0, 0), (image1, left)):
         rows, columns = image.shape[:2]
         extent = (at - 0.5, at + columns - 0.5, rows - 0.5, -0.5)
-        axes.imshow(_backdrop(image), extent=extent, cmap="gray", vmin=0, vmax=255)
+        _draw_photo(axes, image, extent)
     _frame(axes, *_canvas_size(image0, image1))
     return float(left)
 
@@ -170,19 +176,29 @@ def _frame(axes: Any, width: int, height: int) -> None:
     axes.axis("off")
 
 
-def _add_bar(figure: Figure, axes: Any, palette: Palette = "semisure") -> None:
+def _norm(scale: ErrorRange) -> LogNorm:
+    return LogNorm(scale.least, scale.most, clip=True)
+
+
+def _add_bar(
+    figure: Figure, axes: Any, scale: ErrorRange, palette: Palette = "semisure"
+) -> None:
     from matplotlib.cm import ScalarMappable
 
-    scale = ScalarMappable(_NORM, _COLORS[palette])
-    bar = figure.colorbar(scale, ax=axes, shrink=0.75, pad=0.01, extend="both")
+    mapped = ScalarMappable(_norm(scale), _COLORS[palette])
+    bar = figure.colorbar(mapped, ax=axes, shrink=0.75, pad=0.01, extend="both")
     bar.set_label("expected error, px")
-    bar.set_ticks([0.3, 1, 3, 10, 30], labels=["0.3", "1", "3", "10", "30"])
+    ticks = scale.ticks()
+    bar.set_ticks([float(tick) for tick in ticks], labels=ticks)
+    bar.minorticks_off()
 
 
-def _backdrop(image: Image) -> FloatArray:
+def _draw_photo(axes: Any, image: Image, extent: tuple[float, ...]) -> None:
     """Grey and pale, so that only matches have colours."""
-    grey = image if image.ndim == 2 else image.mean(axis=2)
-    return 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
+    small = reduced(image, SHOWN_SIDE)
+    grey = small if small.ndim == 2 else small.mean(axis=2)
+    pale = 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
+    axes.imshow(pale, extent=extent, cmap="gray", vmin=0, vmax=255)
 
 
 def _draw_lines(
@@ -200,31 +216,6 @@ def _draw_lines(
         axes.scatter(*points[order].T, s=5, c=dots[order], linewidths=0)
 
 
-def spread_out(points: Points, candidates: Labels, count: int) -> Labels:
-    """About `count` of the candidates, the first in each cell of a grid."""
-    positions = points[candidates]
-    low, high = positions.min(axis=0), positions.max(axis=0)
-    cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / count)
-    column, row = ((positions - low) // cell).astype(np.int64).T
-    _, first = np.unique(row * 10_000 + column, return_index=True)
-    return candidates[first]
-
-
-def plot_ellipses(
-    image: Image,
-    points: Points,
-    half_axes: PerAxis,
-    expected_px: PerMatch,
-    magnified: float,
-) -> Figure:
-    """Ellipses about points of one image, drawn larger than they are; no legend."""
-    height, width = image.shape[:2]
-    figure = _figure(9.0, 9.0 * height / width)
-    shapes = image, points, half_axes, expected_px, magnified
-    draw_ellipses(figure, _full_axes(figure), *shapes, legend=False)
-    return figure
-
-
 def draw_ellipses(
     figure: Figure,
     axes: Any,
@@ -233,14 +224,13 @@ def draw_ellipses(
     half_axes: PerAxis,
     expected_px: PerMatch,
     magnified: float,
-    *,
-    legend: bool = True,
 ) -> None:
-    """The content of :func:`plot_ellipses`, drawn into axes of the caller."""
+    """Ellipses about points of one image, magnified, and a legend."""
     height, width = image.shape[:2]
-    axes.imshow(_backdrop(image), cmap="gray", vmin=0, vmax=255)
+    _draw_photo(axes, image, (-0.5, width - 0.5, height - 0.5, -0.5))
     _frame(axes, width, height)
-    colors = ERROR_COLORS(_NORM(expected_px))
+    scale = ErrorRange.of_sizes([(width, height)])
+    colors = _COLORS["semisure"](_norm(scale)(expected_px))
     width_px, height_px = 2 * magnified * half_axes.T
     for edge, breadth in (("0.1", 2.2), (colors, 1.2)):
         ellipses = EllipseCollection(
@@ -249,8 +239,7 @@ def draw_ellipses(
             linewidths=breadth,
         )  # fmt: skip
         axes.add_collection(ellipses)
-    if legend:
-        _add_bar(figure, axes)
+    _add_bar(figure, axes, scale)
 
 
 def plot_reliability(
@@ -294,15 +283,5 @@ def plot_bars(
     axes.set(ylabel=ylabel, title=title)
     axes.margins(y=0.18)  # room for the legend
     axes.legend(frameon=False, ncols=len(names), loc="upper center")
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
-def plot_weights(weight: PerMatch) -> Figure:
-    """Histogram of the refit weights."""
-    figure = _figure(5.6, 3.2)
-    axes = figure.add_subplot()
-    axes.hist(weight, bins=40, range=(0, 1), color="#2c6fbb")
-    axes.set(xlabel="weight: chance that the coarse cell was right", ylabel="matches")
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -14,6 +14,7 @@ from semisure.datasets.depth_truth import depth_residual
 from semisure.datasets.layouts import has_depth, is_posed, read_posed_pairs
 from semisure.datasets.posed import PosedCamera, PosedPair
 from semisure.datasets.subsets import evenly
+from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import checked_pose, fundamental
@@ -21,8 +22,14 @@ from semisure.geometry.fundamental import of_rank_2
 from semisure.io.images import read_image, reduced
 from semisure.io.sources import digest
 from semisure.maps.colmap import MapModel, read_model
+from semisure.selfcal.kept_pairs import HERE, kept_pairs
 from semisure.selfcal.map_truth import covisible, map_pair
-from semisure.selfcal.pair_store import PairStore, identified
+from semisure.selfcal.pair_store import (
+    PairStore,
+    Residuals,
+    identified,
+    without_truth,
+)
 from semisure.selfcal.scenes import MIN_MATCHES, ScenePair
 from semisure.types import Matcher, Matches, Pose, Tick, silent
 
@@ -59,10 +66,11 @@ def map_scene(
     limit: int,
     max_side: int,
     cache: Path | None = None,
+    engine: Engine = HERE,
     tick: Tick = silent,
 ) -> MapScene:
     """At most `limit` pairs of a map, matched, with the residuals that are known."""
-    task = _Task(matcher, max_side, cache, tick)
+    task = _Task(matcher, max_side, cache, engine, tick)
     if is_colmap(source.folder):
         return _of_model(source, limit, task)
     if not is_posed(source.folder):
@@ -81,6 +89,7 @@ class _Task:
     matcher: Matcher
     max_side: int
     cache: Path | None
+    engine: Engine
     tick: Tick
 
     def matched(self, files: Sequence[Files]) -> list[Matches]:
@@ -91,16 +100,24 @@ class _Task:
             made_of = {"matcher": identified(self.matcher), "map": contents}
             made_of["max_side"] = self.max_side
         store = PairStore(self.cache, made_of)
-        matched = []
-        for k, pair in enumerate(files):
-            known = store.load(k)
-            if known is None:
-                image0, image1 = (reduced(read_image(f), self.max_side) for f in pair)
-                matches = self.matcher(image0, image1)
-                known = store.save(k, (matches, np.full_like(matches.target, np.nan)))
-            matched.append(known[0])
-            self.tick(k + 1, len(files))
-        return matched
+        work = _PairOfFiles(self.matcher, self.max_side, files)
+        pairs = kept_pairs(work, len(files), store, self.engine, self.tick)
+        return [matches for matches, _ in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class _PairOfFiles:
+    """The matches of two files by their number."""
+
+    matcher: Matcher
+    max_side: int
+    files: Sequence[Files]
+
+    def __call__(self, index: int) -> Residuals:
+        image0, image1 = (
+            reduced(read_image(file), self.max_side) for file in self.files[index]
+        )
+        return without_truth(self.matcher(image0, image1))
 
 
 def _of_model(source: MapSource, limit: int, task: _Task) -> MapScene:

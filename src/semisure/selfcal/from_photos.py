@@ -7,8 +7,9 @@ law.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,22 @@ import numpy as np
 
 from semisure.__about__ import __version__
 from semisure.calibration import FitReport, fit, observe
+from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry.homography import true_residual
-from semisure.io.images import read_image, reduced
+from semisure.io.images import find_images, read_image, reduced
 from semisure.io.sources import digest
+from semisure.matchers import load_matcher, name_of
 from semisure.selfcal.held_out import Trust, trial, tried
+from semisure.selfcal.kept_pairs import HERE, kept_pairs
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
-from semisure.types import Calibration, Matcher, Matches, Tick, silent
+from semisure.types import Calibration, Matcher, Matches, Tick
+from semisure.types.progress import Begin, quietly
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
-
-Begin = Callable[[str], Tick]  # called with the name of each stage
-
-
-def quietly(stage: str) -> Tick:
-    """Begins a stage that tells nobody."""
-    return silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,20 +65,24 @@ class SelfCalibration:
 
 
 def self_calibrate(
-    matcher: Matcher,
-    photos: Sequence[Path],
+    matcher: Matcher | str,
+    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
     settings: SelfCalSettings | None = None,
     *,
-    name: str = "unknown",
+    name: str | None = None,
     cache: Path | None = None,
+    engine: Engine = HERE,
     begin: Begin = quietly,
 ) -> SelfCalibration:
     """Fit the error law of `matcher` on random views of `photos`.
 
+    The matcher may be a name of ours; the photos are files, or a folder of them.
     With a `cache` folder, finished pairs are kept there: an interrupted run continues
     where it stopped. A callable of your own must then have an attribute
-    ``fingerprint``, a text that changes whenever its answers do. `begin` is called with
-    the name of each stage and returns the stage's tick.
+    ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
+    this process needs a matcher that can be pickled, such as
+    :class:`semisure.matchers.named.NamedMatcher`. `begin` is called with the name of
+    each stage and returns the stage's tick.
 
     >>> import tempfile
     >>> from semisure.io.images import write_png
@@ -96,7 +98,13 @@ def self_calibrate(
     ('daisy', 1)
     """
     settings = settings or SelfCalSettings()
-    views = match_views(matcher, photos, settings, cache=cache, begin=begin)
+    if isinstance(matcher, str):
+        matcher = load_matcher(matcher)
+    name = name or name_of(matcher) or "unknown"
+    files = photo_files(photos)
+    views = match_views(
+        matcher, files, settings, cache=cache, engine=engine, begin=begin
+    )
     begin("Fitting")
     calibration, report = law_of_views(views, matcher, settings, name)
     trust = trial(observe(views.held_out), calibration)
@@ -106,6 +114,15 @@ def self_calibrate(
         trust=trust,
         skipped=views.skipped,
     )
+
+
+def photo_files(
+    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
+) -> list[Path]:
+    """The images in a folder, or the files that were named."""
+    if isinstance(photos, str | PathLike):
+        return find_images(Path(photos))
+    return [Path(photo) for photo in photos]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -124,6 +141,7 @@ def match_views(
     settings: SelfCalSettings,
     *,
     cache: Path | None = None,
+    engine: Engine = HERE,
     begin: Begin = quietly,
 ) -> Views:
     """Random views of `photos`, matched; finished pairs are kept in `cache`."""
@@ -135,9 +153,8 @@ def match_views(
         "photos": [[path.name, digest([path])] for path in usable if cache is not None],
     }
     store = PairStore(cache, made_of)
-    fitted, held_out = _matched(
-        matcher, usable, settings, store, begin("Matching views")
-    )
+    tick = begin("Matching views")
+    fitted, held_out = _matched(matcher, usable, settings, store, engine, tick)
     return Views(
         fitted=fitted, held_out=held_out, photos=len(usable), skipped=tuple(skipped)
     )
@@ -163,6 +180,7 @@ def _matched(
     photos: Sequence[Path],
     settings: SelfCalSettings,
     store: PairStore,
+    engine: Engine,
     tick: Tick,
 ) -> tuple[list[Residuals], list[Residuals]]:
     """Pairs of views to fit to, and pairs of the held-out photos.
@@ -174,12 +192,12 @@ def _matched(
     held_out_photos = max(1, round(settings.held_out * len(shuffled)))
     fitted: list[Residuals] = []
     held_out: list[Residuals] = []
-    for i in range(settings.pairs):
-        k = i % len(shuffled)
-        pair = store.load(i) or store.save(i, _pair(matcher, shuffled[k], i, settings))
+    views = _Views(matcher, shuffled, settings)
+    pairs = kept_pairs(views, settings.pairs, store, engine, tick)
+    for i, pair in enumerate(pairs):
         if len(pair[0]):
-            (held_out if k < held_out_photos else fitted).append(pair)
-        tick(i + 1, settings.pairs)
+            first = i % len(shuffled) < held_out_photos
+            (held_out if first else fitted).append(pair)
     if not fitted or not held_out:
         raise InputError(
             f"The matcher found matches on {len(fitted)} of the calibration and "
@@ -243,11 +261,18 @@ def _usable(
     return good, skipped
 
 
-def _pair(
-    matcher: Matcher, path: Path, index: int, settings: SelfCalSettings
-) -> Residuals:
-    photo = reduced(read_image(path), settings.max_side)
-    rng = np.random.default_rng([settings.seed, index])
-    image0, image1, H_01 = random_pair(photo, rng, settings.warps)
-    matches = matcher(image0, image1)
-    return matches, true_residual(H_01, matches)
+@dataclass(frozen=True, slots=True)
+class _Views:
+    """The matches of two random views by their number; photos are used in turn."""
+
+    matcher: Matcher
+    photos: Sequence[Path]
+    settings: SelfCalSettings
+
+    def __call__(self, index: int) -> Residuals:
+        settings, path = self.settings, self.photos[index % len(self.photos)]
+        photo = reduced(read_image(path), settings.max_side)
+        rng = np.random.default_rng([settings.seed, index])
+        image0, image1, H_01 = random_pair(photo, rng, settings.warps)
+        matches = self.matcher(image0, image1)
+        return matches, true_residual(H_01, matches)

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import TypeVar
 
 from semisure.calibration import observe
+from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.selfcal.from_maps import MapScene, MapSource
 from semisure.selfcal.from_photos import (
-    Begin,
     SelfCalibration,
     Views,
     law_of_views,
     match_views,
-    quietly,
     usual_size,
 )
 from semisure.selfcal.held_out import trial, tried
 from semisure.selfcal.held_out_lines import trial_across
+from semisure.selfcal.kept_pairs import HERE
 from semisure.selfcal.scene_matching import SceneMatches, SceneSettings, SceneWork
 from semisure.selfcal.scenes import ScenePair, fit_scenes
 from semisure.selfcal.without_truth import (
@@ -36,6 +36,7 @@ from semisure.selfcal.without_truth import (
     start_for,
 )
 from semisure.types import Calibration, Matcher
+from semisure.types.progress import Begin, quietly
 
 VIEWS = "views of photos"
 Some = TypeVar("Some")
@@ -50,6 +51,7 @@ def calibrate_scenes(
     settings: SceneSettings | None = None,
     name: str = "unknown",
     cache: Path | None = None,
+    engine: Engine = HERE,
     begin: Begin = quietly,
 ) -> SelfCalibration:
     """Fit the error law of `matcher` to real scenes, with or without truth.
@@ -66,7 +68,7 @@ def calibrate_scenes(
         leave open.
     name
         Of the matcher. The law shipped under it, if any, is where the fit begins.
-    cache, begin
+    cache, engine, begin
         As in :func:`semisure.self_calibrate`.
 
     Examples
@@ -85,8 +87,8 @@ def calibrate_scenes(
     (2, 1)
     """
     settings = settings or SceneSettings()
-    views, start = _start(matcher, photos, settings, name, cache, begin)
-    work = SceneWork(matcher, settings, cache, begin)
+    work = SceneWork(matcher, settings, cache, begin, engine)
+    views, start = _start(work, photos, name)
     mapped = _named([work.mapped(source) for source in maps])
     matched = {str(path): work.matched(path) for path in scenes}
     skipped = [
@@ -110,19 +112,22 @@ def _named(mapped: Sequence[MapScene]) -> dict[str, MapScene]:
 
 
 def _start(
-    matcher: Matcher,
-    photos: Sequence[Path],
-    settings: SceneSettings,
-    name: str,
-    cache: Path | None,
-    begin: Begin,
+    work: SceneWork, photos: Sequence[Path], name: str
 ) -> tuple[Views | None, Calibration]:
     """Views of the photos, if any, and the law to begin with."""
+    settings = work.settings.views
     if photos:
-        views = match_views(matcher, photos, settings.views, cache=cache, begin=begin)
-        return views, law_of_views(views, matcher, settings.views, name)[0]
+        views = match_views(
+            work.matcher,
+            photos,
+            settings,
+            cache=work.cache,
+            engine=work.engine,
+            begin=work.begin,
+        )
+        return views, law_of_views(views, work.matcher, settings, name)[0]
     start = start_for(name)
-    if settings.views.location and start.location is None:
+    if settings.location and start.location is None:
         raise InputError(
             "A shift that all matches share moves their geometry with it, so that "
             "scenes alone cannot tell it; give --photos too, or leave --location out."

@@ -40,6 +40,9 @@ class Trust:
         low, high = sorted((self.expected_px, self.observed_px))
         return high <= MAX_RATIO * low
 
+    def __repr__(self) -> str:
+        return f"Trust({self.verdict()})"
+
     def document(self) -> dict[str, float | int | bool]:
         """What a calibration keeps of its trial, so that later commands can warn."""
         return {

@@ -13,33 +13,28 @@ hardest: a law of easy pairs only would be too sure of itself.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import cv2
-import numpy as np
 
 from semisure.datasets.subsets import evenly
 from semisure.errors import FileError
 from semisure.estimators import estimate_fundamental
 from semisure.io.images import Image, find_images, read_image, reduced
 from semisure.io.sources import digest
+from semisure.io.video import VIDEO_SUFFIXES, frames
 from semisure.matchers import load_matcher
+from semisure.pairing.lists import read_pairs
 from semisure.selfcal.found_pairs import MIN_INLIERS
 from semisure.selfcal.scenes import MIN_MATCHES
 from semisure.types import Tick, silent
+from semisure.types.pair_records import Names, Size
 
-VIDEO_SUFFIXES = frozenset((".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".webm"))
 VIDEO_STEPS = (4, 8, 16, 32)  # frames between the two of a pair
 LIST_SUFFIXES = frozenset((".txt", ".csv"))
 THUMBNAIL_PX = 256
 CANDIDATES = 4  # thumbnails' pairs that are looked at for each that is wanted
 ALL_PAIRS = 400  # fewer than these are all looked at
-
-Names = tuple[str, str]
-Size = tuple[int, int]  # width, height
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -104,32 +99,15 @@ def find_pairs(
 
 
 def _of_list(path: Path, limit: int, max_side: int) -> ImagePairs:
-    """The pairs that a file names, each side by side with a comma or blanks."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from None
-    pairs: list[Names] = []
-    for number, line in enumerate(lines, start=1):
-        words = line.partition("#")[0].replace(",", " ").split()
-        if not words:
-            continue
-        if len(words) != 2:
-            raise FileError(
-                f"Line {number} of {path} must hold two image names, but has "
-                f"{len(words)} words."
-            )
-        pairs.append((words[0], words[1]))
-    if not pairs:
-        raise FileError(f"{path} names no pair: expected two image names a line.")
-    chosen = evenly(pairs, limit)
+    """The pairs that a file names."""
+    chosen = evenly(read_pairs(path), limit)
     images = {name: path.parent / name for pair in chosen for name in pair}
     return ImagePairs(name=path.stem, images=images, pairs=chosen, max_side=max_side)
 
 
 def _of_video(path: Path, limit: int, max_side: int) -> ImagePairs:
     """Frames some steps apart, evenly along the video, every step as often."""
-    total = sum(1 for _ in _frames(path, set()))
+    total = sum(1 for _ in frames(path, lambda k: False))
     steps = [step for step in VIDEO_STEPS if step < total]
     if not steps:
         raise FileError(
@@ -144,7 +122,7 @@ def _of_video(path: Path, limit: int, max_side: int) -> ImagePairs:
     wanted = {frame for pair in chosen for frame in pair}
     images: dict[str, Path | Image] = {}
     size = None
-    for k, frame in enumerate(_frames(path, wanted)):
+    for k, frame in enumerate(frames(path, wanted.__contains__)):
         if frame is not None:
             size = frame.shape[1], frame.shape[0]
             images[f"frame {k}"] = reduced(frame, max_side)
@@ -157,23 +135,6 @@ def _of_video(path: Path, limit: int, max_side: int) -> ImagePairs:
         video=path,
         frame_size=size,
     )
-
-
-def _frames(path: Path, wanted: set[int]) -> Iterator[Image | None]:
-    """One after the other, decoded where they are wanted, else None."""
-    video = cv2.VideoCapture(str(path))
-    try:
-        for k in itertools.count():
-            if not video.grab():
-                break
-            yield _decoded(video) if k in wanted else None
-    finally:
-        video.release()
-
-
-def _decoded(video: cv2.VideoCapture) -> Image | None:
-    good, frame = video.retrieve()
-    return np.ascontiguousarray(frame[:, :, ::-1], np.uint8) if good else None
 
 
 def _of_folder(folder: Path, limit: int, max_side: int, tick: Tick) -> ImagePairs:

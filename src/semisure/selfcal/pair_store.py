@@ -9,18 +9,28 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from semisure.__about__ import __version__
 from semisure.errors import FileError, InputError
 from semisure.io.atomic import write_json
 from semisure.io.files import load_arrays, matches_from, save_matches
 from semisure.matchers import identity
+from semisure.matchers.named import NamedMatcher
 from semisure.types import Matcher, Matches, PerAxis
 
 Residuals = tuple[Matches, PerAxis]  # NaN where the truth is unknown
 
 
+def without_truth(matches: Matches) -> Residuals:
+    """Matches whose errors are unknown."""
+    return matches, np.full_like(matches.target, np.nan)
+
+
 def described(matcher: Matcher) -> str:
     """The matcher with its settings if it is a dataclass, else its name."""
+    if isinstance(matcher, NamedMatcher):
+        matcher = matcher.loaded()
     if is_dataclass(matcher):
         return repr(matcher)
     return str(getattr(matcher, "__qualname__", type(matcher).__name__))

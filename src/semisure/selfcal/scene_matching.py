@@ -10,15 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from semisure.engine import Engine
 from semisure.errors import InputError
 from semisure.geometry.camera import Camera, centred, focal_of
 from semisure.pipeline.models import Cameras
 from semisure.selfcal.found_pairs import FoundPair, find_pair
 from semisure.selfcal.from_maps import MapScene, MapSource, map_scene, told
-from semisure.selfcal.from_photos import Begin, SelfCalSettings, versions
+from semisure.selfcal.from_photos import SelfCalSettings, versions
 from semisure.selfcal.image_pairs import ImagePairs, find_pairs
-from semisure.selfcal.pair_store import PairStore, described, identified
+from semisure.selfcal.kept_pairs import HERE, kept_pairs
+from semisure.selfcal.pair_store import (
+    PairStore,
+    Residuals,
+    described,
+    identified,
+    without_truth,
+)
 from semisure.types import Calibration, Matcher, Matches
+from semisure.types.progress import Begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +61,18 @@ class SceneMatches:
 
 
 @dataclass(frozen=True, slots=True)
+class _PairOfScene:
+    """The matches of a pair by its number; their errors are unknown."""
+
+    matcher: Matcher
+    images: ImagePairs
+
+    def __call__(self, index: int) -> Residuals:
+        image0, image1 = (self.images.read(name) for name in self.images.pairs[index])
+        return without_truth(self.matcher(image0, image1))
+
+
+@dataclass(frozen=True, slots=True)
 class SceneWork:
     """What scenes are matched with."""
 
@@ -59,6 +80,7 @@ class SceneWork:
     settings: SceneSettings
     cache: Path | None
     begin: Begin
+    engine: Engine = HERE
 
     def mapped(self, source: MapSource) -> MapScene:
         return map_scene(
@@ -67,6 +89,7 @@ class SceneWork:
             limit=self.settings.pairs,
             max_side=self.settings.max_side,
             cache=self.cache,
+            engine=self.engine,
             tick=self.begin(f"Matching {source.folder.name}"),
         )
 
@@ -79,16 +102,10 @@ class SceneWork:
             made_of["matcher"] = identified(self.matcher)
             made_of |= {"scene": images.made_of(), "max_side": max_side}
         store = PairStore(self.cache, made_of)
-        tick, matched = self.begin(f"Matching {path.name}"), []
-        for k, pair in enumerate(images.pairs):
-            known = store.load(k)
-            if known is None:
-                image0, image1 = (images.read(name) for name in pair)
-                matches = self.matcher(image0, image1)
-                known = store.save(k, (matches, np.full_like(matches.target, np.nan)))
-            matched.append(known[0])
-            tick(k + 1, len(images.pairs))
-        return SceneMatches(images, matched)
+        tick = self.begin(f"Matching {path.name}")
+        work = _PairOfScene(self.matcher, images)
+        pairs = kept_pairs(work, len(images.pairs), store, self.engine, tick)
+        return SceneMatches(images, [matches for matches, _ in pairs])
 
     def found(
         self, scene: SceneMatches, law: Calibration

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from semisure.errors import InputError
-from semisure.types.checks import as_choice, as_number, as_numbers, as_size
+from semisure.types.checks import (
+    as_choice,
+    as_number,
+    as_numbers,
+    as_size,
+    require_kind,
+)
+from semisure.types.display import counted, html_of, html_table, size_text
 
 LawName = Literal[
     "mixture",
@@ -88,6 +95,8 @@ class Calibration:
     (-3.5, -3.5)
     >>> calibration.paper_symbols()["t_x"]
     7.0
+    >>> calibration
+    Calibration(unknown, law mixture)
     """
 
     coarse_var_gain: tuple[float, float]  # a_x, a_y
@@ -164,6 +173,36 @@ class Calibration:
         )
 
     @property
+    def origin(self) -> str | None:
+        """How it was made, in words, where it says so.
+
+        >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
+        >>> made = {"first_use": {"views": 60}}
+        >>> Calibration.from_paper(**nine, provenance=made).origin
+        'calibrated on first use, 60 views'
+        """
+        first = self.provenance.get("first_use")
+        if isinstance(first, Mapping) and isinstance(first.get("views"), int):
+            return f"calibrated on first use, {counted(first['views'], 'view')}"
+        method = self.provenance.get("method")
+        return method if isinstance(method, str) else None
+
+    @property
+    def on_first_use(self) -> bool:
+        """Whether it was made by the way, for a matcher that had none."""
+        return "first_use" in self.provenance
+
+    def __repr__(self) -> str:
+        made_at = () if self.resolution is None else (size_text(self.resolution),)
+        parts = (self.matcher, f"law {self.law}", *made_at, self.origin)
+        return f"Calibration({', '.join(part for part in parts if part)})"
+
+    def _repr_html_(self) -> str:
+        symbols = self.paper_symbols()
+        rows = [["" if v is None else v for v in symbols.values()]]
+        return html_of(repr(self), html_table(list(symbols), rows))
+
+    @property
     def caution(self) -> str | None:
         """Why its errors are not to be trusted, if its own trial says so.
 
@@ -201,3 +240,10 @@ class Calibration:
             "t_y": knees[1],
             "t_m": 0.0,
         }
+
+
+def require_calibration(calibration: object) -> None:
+    """Raise unless it is one: people pass its name, or the file's path."""
+    known = f"({calibration!r})" if isinstance(calibration, str) else "(path)"
+    advice = f"Read it first: semisure.load_calibration{known}."
+    require_kind("calibration", calibration, Calibration, advice)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from types import UnionType
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +31,46 @@ def as_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
     for choice in choices if isinstance(value, str) else ():
         if choice == value:
             return choice
-    raise InputError(f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
+    raise InputError(
+        f"{name} must be one of {', '.join(choices)}, but is {_shown(value)}."
+        f"{did_you_mean(value, choices)}"
+    )
+
+
+def _shown(value: object) -> str:
+    """What was passed, on a line: an array has hundreds."""
+    text = " ".join(repr(value).split())
+    return text if len(text) < 80 else f"{text[:60]}…"
+
+
+def did_you_mean(value: object, choices: Sequence[str]) -> str:
+    """A question that ends a sentence about a mistyped name; empty without a guess.
+
+    >>> did_you_mean("xfeat*", ("daisy", "xfeat-star"))
+    ' Did you mean xfeat-star?'
+    >>> did_you_mean("sift", ("daisy", "xfeat-star"))
+    ''
+    """
+    if not isinstance(value, str):
+        return ""
+    # A shortened name counts as close, however much of it is left out.
+    typed = value.strip().lower()
+    close = [c for c in choices if c == typed]
+    close = close or [c for c in choices if typed and c.startswith(typed)]
+    close = close or get_close_matches(typed, choices, n=1)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def as_path(path: object, advice: str = "") -> Path:
+    """The path, or a sentence for what is none.
+
+    >>> as_path(None)
+    Traceback (most recent call last):
+    semisure.errors.InputError: a path cannot be None. Give the name of a file.
+    """
+    if not isinstance(path, str | PathLike):
+        require_kind("a path", path, str, advice or "Give the name of a file.")
+    return Path(cast("str | PathLike[str]", path))
 
 
 def require_file(path: Path, what: str = "file") -> Path:
@@ -45,8 +87,32 @@ def require_file(path: Path, what: str = "file") -> Path:
     except (OSError, ValueError):  # names that no file can have
         exists = False
     if exists:
-        raise FileError(f"The {what} {path} cannot be read: it is no plain file.")
-    raise FileError(f"There is no {what} {path}.")
+        kind = "a folder" if path.is_dir() else "no plain file"
+        raise FileError(f"The {what} {path} cannot be read: it is {kind}.")
+    raise FileError(f"There is no {what} {path}.{_near(path)}")
+
+
+def _near(path: Path) -> str:
+    """A question about the file beside it whose name differs by little."""
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir())
+    except (OSError, ValueError):
+        return ""
+    same = [name for name in names if Path(name).stem == path.stem and path.stem]
+    close = same[:1] or get_close_matches(path.name, names, n=1, cutoff=0.8)
+    return f" Did you mean {path.with_name(close[0])}?" if close else ""
+
+
+def require_kind(name: str, value: object, kind: type | UnionType, advice: str) -> None:
+    """Raise unless `value` is of the kind, saying what to write instead.
+
+    >>> require_kind("calibration", "daisy", dict, "Load it first.")
+    Traceback (most recent call last):
+    semisure.errors.InputError: calibration cannot be of type str. Load it first.
+    """
+    if not isinstance(value, kind):
+        what = "None" if value is None else f"of type {type(value).__name__}"
+        raise InputError(f"{name} cannot be {what}. {advice}")
 
 
 def as_reals(name: str, values: ArrayLike) -> FloatArray:
@@ -72,10 +138,21 @@ def as_floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArra
     if array.shape != shape:
         raise InputError(
             f"{name} must have shape {shape} to go with the other arrays, "
-            f"but has {array.shape}."
+            f"but has {array.shape}.{_reshaped(name, array.shape, shape)}"
         )
     require(name, array, np.isfinite(array), "be finite", "Drop such matches first.")
     return array
+
+
+def _reshaped(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """What mends an array whose numbers are right and whose shape is another's."""
+    if len(wanted) == 2 and shape == (wanted[0], 1, wanted[1]):  # OpenCV's points
+        return f" Pass {name}.reshape(-1, {wanted[1]})."
+    if len(wanted) == 1 and shape == (*wanted, 1):
+        return f" Pass {name}.reshape(-1)."
+    if len(wanted) == 2 and shape == wanted[::-1]:
+        return f" Pass {name}.T."
+    return ""
 
 
 def require_px(name: str, array: FloatArray) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from semisure.errors import InputError, in_short
 from semisure.types.arrays import (
+    Array,
     CellMaps,
     FloatArray,
     Index,
@@ -23,8 +26,20 @@ from semisure.types.checks import (
     as_reals,
     as_size,
     require,
+    require_kind,
     require_px,
 )
+from semisure.types.display import (
+    as_dataframe,
+    counted,
+    from_report,
+    html_columns,
+    html_of,
+    size_text,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 DEFAULT_FINE_WINDOW_PX = 8.0  # the coarse cell of every matcher of the paper
 CELL_EDGE = 1e-9  # of half a cell: its edge belongs to it, whatever the rounding
@@ -52,8 +67,10 @@ class Matches:
     ...     confidence=[0.9, 0.5, 0.1], fine_std=np.ones((3, 2)),
     ...     coarse_std=np.full((3, 2), 20.0),
     ...     source_size=(640, 480), target_size=(640, 480))
-    >>> len(matches), matches.side.tolist()
-    (3, [1, 1, 1])
+    >>> matches
+    Matches(3 matches, 640 × 480 to 640 × 480 px, refined in image 1)
+    >>> matches[matches.confidence > 0.2]
+    Matches(2 matches, 640 × 480 to 640 × 480 px, refined in image 1)
     """
 
     source: Points  # px, image 0
@@ -70,7 +87,13 @@ class Matches:
     doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
 
     def __post_init__(self) -> None:
-        n = len(np.atleast_1d(as_reals("source", self.source)))
+        source = as_reals("source", self.source)
+        if source.ndim == 3 and source.shape[1:] == (1, 2):
+            raise InputError(
+                f"source must have shape (n, 2), but has {source.shape}, as OpenCV's "
+                "points. Pass source.reshape(-1, 2), and the same of target."
+            )
+        n = len(np.atleast_1d(source))
         for name, shape in _ARRAY_SHAPES.items():
             values = as_reals(name, getattr(self, name))
             if name in ("side", "fine_window") and np.ndim(values) == 0:
@@ -106,6 +129,58 @@ class Matches:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def __getitem__(self, index: Index | int | list[int] | list[bool]) -> Matches:
+        """The matches that a mask, positions, a slice or one position picks."""
+        if isinstance(index, str):
+            raise InputError(
+                f"Matches are picked by a mask or positions, not by a name: write "
+                f"matches.{index} for the array."
+            )
+        if isinstance(index, list | tuple):
+            index = np.asarray(index if len(index) else np.zeros(0, np.int64))
+        try:
+            picked = np.arange(len(self))[index]
+        except IndexError as error:
+            raise InputError(
+                f"The index does not fit {counted(len(self), 'match', 'matches')}: "
+                f"{in_short(error)}."
+            ) from None
+        return self.take(np.atleast_1d(picked))
+
+    def __iter__(self) -> Iterator[Matches]:
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        sides = sorted({*self.side.tolist()})
+        refined = f", refined in image {' or '.join(map(str, sides))}" if sides else ""
+        sizes = f"{size_text(self.source_size)} to {size_text(self.target_size)} px"
+        return f"Matches({counted(len(self), 'match', 'matches')}, {sizes}{refined})"
+
+    def _repr_html_(self) -> str:
+        return html_of(repr(self), html_columns(self.columns()))
+
+    def columns(self) -> dict[str, Array]:
+        """Each number of the matches as a column, under its name in a CSV file."""
+        return columns_of({name: getattr(self, name) for name in _TABLE})
+
+    def to_dataframe(self) -> DataFrame:
+        """The matches as a table of pandas, one row a match."""
+        return as_dataframe(self.columns())
+
+    def plot(
+        self,
+        image0: ArrayLike | None = None,
+        image1: ArrayLike | None = None,
+        *,
+        color: ArrayLike | None = None,
+    ) -> Any:
+        """A matplotlib figure of the matches, on the images where they are given.
+
+        Lines are coloured by `color`, one number a match (px, such as an expected
+        error); without it, by the raw standard deviation of the fine stage.
+        """
+        return from_report("figure_of_matches")(self, image0, image1, color)
 
     @property
     def refined_size(self) -> FloatArray:
@@ -185,6 +260,41 @@ _ARRAY_SHAPES: dict[str, tuple[int, ...]] = {
     "side": (),
     "fine_window": (),
 }
+
+
+# The columns of a CSV file and of a table, for each array.
+COLUMN_NAMES: dict[str, tuple[str, ...]] = {
+    "source": ("x0", "y0"),
+    "target": ("x1", "y1"),
+    "confidence": ("confidence",),
+    "fine_std": ("fine_std_x", "fine_std_y"),
+    "coarse_std": ("coarse_std_x", "coarse_std_y"),
+    "side": ("side",),
+    "fine_window": ("fine_window",),
+    "cell": ("cell_xx", "cell_xy", "cell_x", "cell_yx", "cell_yy", "cell_y"),
+    "residual": ("residual_x", "residual_y"),
+}
+_TABLE = ("source", "target", "confidence", "fine_std", "coarse_std", "side")
+
+
+def columns_of(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The arrays cut into columns, in their order, under the names of a CSV file."""
+    columns: dict[str, Array] = {}
+    for name, array in arrays.items():
+        flat = array.reshape(len(array), int(np.prod(array.shape[1:])))
+        names = COLUMN_NAMES.get(name, (name,))
+        columns.update(zip(names, flat.T, strict=True))
+    return columns
+
+
+def require_matches(matches: object) -> None:
+    """Raise unless they are matches: people pass points, or a file's name."""
+    advice = (
+        "Read a file with semisure.load_matches(path)."
+        if isinstance(matches, str)
+        else "It is what a matcher returns, or semisure.Matches(source=…, …)."
+    )
+    require_kind("matches", matches, Matches, advice)
 
 
 class Cues(Protocol):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from semisure.types.arrays import FloatArray, Mask, Matrix, Matrix3, PerMatch, Points
+from semisure.types.display import html_model, html_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -18,14 +19,23 @@ class Estimate:
     >>> nothing = Estimate(
     ...     model=None, inliers=np.zeros(3, bool), estimator="ransac",
     ...     reason="only 3 matches, a homography needs 4")
-    >>> nothing.reason
-    'only 3 matches, a homography needs 4'
+    >>> nothing
+    Estimate(no model by ransac: only 3 matches, a homography needs 4)
     """
 
     model: FloatArray | None  # H_01, 3 × 3, last entry 1 if it can be; [R | t], 3 × 4
     inliers: Mask
     estimator: str
     reason: str | None = None  # why `model` is None
+
+    def __repr__(self) -> str:
+        if self.model is None:
+            return f"Estimate(no model by {self.estimator}: {self.reason})"
+        kept = f"{int(self.inliers.sum()):,} of {len(self.inliers):,} matches"
+        return f"Estimate(model by {self.estimator}, {kept} are inliers)"
+
+    def _repr_html_(self) -> str:
+        return html_of(repr(self), html_model(self.model))
 
 
 class Uncertainty(Protocol):
@@ -48,6 +58,8 @@ class Refit:
     >>> refit = semisure.refit_homography(matches, EXAMPLE_CALIBRATION, np.eye(3))
     >>> refit.reason is None, refit.covariance.shape
     (True, (8, 8))
+    >>> refit
+    Refit(model by core+, effective inliers (sum of weights) 364 of 500)
     """
 
     model: FloatArray | None  # the initial model where `reason` is set
@@ -59,6 +71,19 @@ class Refit:
     log_likelihood: tuple[float, float] | None = None  # initial, returned; nats
     std_floor_px: float | None = None  # the law's floor on raw standard deviations
     uncertainty: Uncertainty | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        if self.model is None:
+            return f"Refit(no model by {self.method}: {self.reason})"
+        kept = f", initial model kept: {self.reason}" if self.reason else ""
+        inliers = f"{self.weight.sum():,.0f} of {len(self.weight):,}"
+        return (
+            f"Refit(model by {self.method}, effective inliers (sum of weights) "
+            f"{inliers}{kept})"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_of(repr(self), html_model(self.model))
 
     @cached_property
     def covariance(self) -> Matrix | None:

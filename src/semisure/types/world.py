@@ -18,6 +18,7 @@ from semisure.types.arrays import (
     Points3,
 )
 from semisure.types.checks import MAX_WORLD, as_floats, as_size, require
+from semisure.types.display import counted, size_text
 from semisure.types.matches import Matches, default_window
 
 # Where none is given: the median of the views that calibrations are made on.
@@ -41,8 +42,8 @@ class WorldMatches:
     ...     points=np.zeros((2, 2)), world=np.ones((2, 3)), confidence=[0.9, 0.5],
     ...     fine_std=np.ones((2, 2)), coarse_std=np.full((2, 2), 20.0),
     ...     size=(640, 480))
-    >>> len(matches), matches.refined_size.tolist()
-    (2, [[640.0, 480.0]])
+    >>> matches, matches.refined_size.tolist()
+    (WorldMatches(2 matches, query of 640 × 480 px), [[640.0, 480.0]])
     """
 
     points: Points  # px in the query
@@ -90,6 +91,10 @@ class WorldMatches:
         object.__setattr__(self, "size", image.source_size)
         for name in ("confidence", "fine_std", "coarse_std", "fine_window", "doubt"):
             object.__setattr__(self, name, getattr(image, name))
+
+    def __repr__(self) -> str:
+        many = counted(len(self), "match", "matches")
+        return f"WorldMatches({many}, query of {size_text(self.size)} px)"
 
     def __len__(self) -> int:
         return len(self.points)

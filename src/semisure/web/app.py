@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from semisure.web.middleware import LOOPBACK, Guard
 from semisure.web.orders import (
     FIELDS,
     STAGES,
+    Kept,
     Order,
     available_choices,
     check_order,
@@ -30,14 +32,19 @@ from semisure.web.orders import (
 )
 from semisure.web.protocol import PromptProtocol
 from semisure.web.queue import FullError, Job, Queue
+from semisure.web.samples import available, thumbnail
 from semisure.web.uploads import check_upload
 from semisure.web.workers import Worker
 
 STATIC = Path(__file__).with_name("static")
+SCRIPTS = ("app", "choices", "compare", "copies", "jobs", "matches", "page", "view")
 FILES = {
     "": ("index.html", "text/html; charset=utf-8"),
     "app.css": ("app.css", "text/css; charset=utf-8"),
-    "app.js": ("app.js", "text/javascript; charset=utf-8"),
+    **{
+        f"{name}.js": (f"{name}.js", "text/javascript; charset=utf-8")
+        for name in SCRIPTS
+    },
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
 DOWNLOADS = {
@@ -106,6 +113,11 @@ class _Api:
         limits = {"file_bytes": self._limits.file_bytes, "pixels": self._limits.pixels}
         return {**available_choices(self._calibrations), "limits": limits}
 
+    def sample(self, name: str) -> Response:
+        if name not in available():
+            raise HTTPException(404, "There is no such sample.")
+        return Response(thumbnail(name), media_type="image/jpeg")
+
     async def start(self, request: Request) -> dict[str, str]:
         # Uploads arrive on disk; a few requests at a time read theirs into memory.
         try:
@@ -114,7 +126,7 @@ class _Api:
                 request.form(max_files=2, max_fields=len(FIELDS)) as form,
                 self._in_memory,
             ):
-                order = await _order(form, self._limits)
+                order = await self._order(form)
                 await run_in_threadpool(check_order, order, self._calibrations)
                 job = self._queue.add(order)
         except FullError as error:
@@ -124,6 +136,22 @@ class _Api:
         except ClientDisconnect:
             raise HTTPException(400, "The upload broke off.") from None
         return {"id": job.id}
+
+    async def _order(self, form: FormData) -> Order:
+        """The order in a form; other files than image0 and image1 are ignored."""
+        chosen: dict[str, Any] = {
+            key: v for key in FIELDS if isinstance(v := form.get(key), str)
+        }
+        again = chosen.pop("again", "")
+        if again:
+            job = self._job(again)
+            parts = {
+                part.name: self._file(again, file)
+                for part, file in zip(fields(Kept), Kept.files(), strict=True)
+            }
+            earlier = {"matcher": job.matcher, "sample": job.sample}
+            return Order(kept=Kept(**parts), **{**chosen, **earlier})
+        return Order(files=await _uploads(form, self._limits), **chosen)
 
     def poll(self, job_id: str) -> dict[str, Any]:
         job = self._job(job_id)
@@ -171,6 +199,7 @@ class _Api:
 
 def _add_api(app: FastAPI, api: _Api) -> None:
     app.get("/api/menu")(api.choices)
+    app.get("/api/samples/{name}.jpg")(api.sample)
     app.post("/api/jobs", status_code=202)(api.start)
     app.get("/api/jobs/{job_id}")(api.poll)
     app.delete("/api/jobs/{job_id}", status_code=204)(api.cancel)
@@ -180,14 +209,11 @@ def _add_api(app: FastAPI, api: _Api) -> None:
         app.get(f"/api/jobs/{{job_id}}/{filename}")(api.download(filename, kind))
 
 
-async def _order(form: FormData, limits: Limits) -> Order:
-    """The order in a form; other files than image0 and image1 are ignored."""
-    chosen: dict[str, Any] = {
-        key: v for key in FIELDS if isinstance(v := form.get(key), str)
-    }
+async def _uploads(form: FormData, limits: Limits) -> tuple[bytes, bytes] | None:
+    """The two images of a form, checked; None if it has neither."""
     files = [form.get(name) for name in ("image0", "image1")]
     if not any(isinstance(file, UploadFile) for file in files):
-        return Order(**chosen)
+        return None
     uploads = []
     for file, name in zip(files, ("Image 1", "Image 2"), strict=True):
         if not isinstance(file, UploadFile):
@@ -199,7 +225,7 @@ async def _order(form: FormData, limits: Limits) -> Order:
             status = 413 if len(data) > limits.file_bytes else 422
             raise HTTPException(status, str(error)) from None
         uploads.append(data)
-    return Order(files=(uploads[0], uploads[1]), **chosen)
+    return uploads[0], uploads[1]
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -17,7 +17,7 @@ class Limits:
     kept: int = 24  # finished jobs; the oldest are dropped
     connections: int = 64
     upload_seconds: float = 120.0  # for all of an upload to arrive
-    shown_side: int = 1000  # of pictures in the page, px
+    shown_side: int = 1200  # of pictures in the page, px
 
     @property
     def body_bytes(self) -> int:

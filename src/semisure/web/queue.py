@@ -29,6 +29,8 @@ class Job:
 
     order: Order | None  # dropped once it has run: it holds the images
     matcher: str
+    sample: str = ""
+    again: bool = False  # the matches are those of an earlier job
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     state: State = "waiting"
     stage: str = ""  # its name
@@ -39,13 +41,18 @@ class Job:
     cancelled: bool = False
 
     def begin_stage(self, stage: str) -> None:
-        """Note that a stage begins."""
-        self.step += bool(self.stage)
+        """Note that a stage begins, or how far it is."""
+        same = stage.partition(",")[0] == self.stage.partition(",")[0]
+        self.step += bool(self.stage) and not same
         self.stage = stage
 
     def seconds(self) -> float:
         """How long it has been running."""
         return 0.0 if self.began is None else time.monotonic() - self.began
+
+
+def _kind(job: Job) -> str:
+    return "again" if job.again else job.matcher
 
 
 class FullError(SemisureError):
@@ -64,7 +71,7 @@ class Queue:
         self._start_worker = start_worker
         self._jobs: dict[str, Job] = {}
         self._busy: dict[str, Worker] = {}  # by the id of the job
-        self._seconds: dict[str, float] = {}  # of each matcher's last job
+        self._seconds: dict[str, float] = {}  # of each kind's last job
         self._closing = False
         self._change = threading.Condition()
         self._threads = [
@@ -89,7 +96,7 @@ class Queue:
 
     def add(self, order: Order) -> Job:
         """Queue `order`."""
-        job = Job(order, order.matcher)
+        job = Job(order, order.matcher, order.sample, order.kept is not None)
         with self._change:
             self._check_room()
             self._drop_oldest()
@@ -123,8 +130,8 @@ class Queue:
         return waiting.index(job) if job in waiting else 0
 
     def usual_seconds(self, job: Job) -> float | None:
-        """How long the last job of the same matcher ran."""
-        return self._seconds.get(job.matcher)
+        """How long the last job of the same kind ran."""
+        return self._seconds.get(_kind(job))
 
     def _check_room(self) -> None:
         taken = sum(job.state in OPEN for job in self._jobs.values())
@@ -162,7 +169,7 @@ class Queue:
         with self._change:
             while not self._closing:
                 for job in self._jobs.values():
-                    mine = number == 0 or job.matcher == EMBEDDED
+                    mine = number == 0 or job.matcher == EMBEDDED or job.again
                     if job.state == "waiting" and mine:
                         job.state, job.began = "running", time.monotonic()
                         return job
@@ -188,7 +195,7 @@ class Queue:
                 self._end(job, "failed", message)
             else:
                 job.files = files
-                self._seconds[job.matcher] = job.seconds()
+                self._seconds[_kind(job)] = job.seconds()
                 self._end(job, "done", "")
 
     @staticmethod

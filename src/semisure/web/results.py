@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -10,18 +11,24 @@ from typing import Any
 import numpy as np
 
 from semisure.errors import FileError
-from semisure.io.files import csv_bytes
+from semisure.estimators import RansacSettings
+from semisure.geometry.camera import centred, focal_of
+from semisure.io.files import MATCH_ARRAYS, arrays_of, csv_bytes, matches_from
 from semisure.io.images import Image, decode_image, jpeg, reduced
 from semisure.matchers import load_matcher
-from semisure.pipeline import MODELS, PairResult, match_pair
+from semisure.pipeline import MODELS, PairResult, refit_matches
 from semisure.refit import REFIT_METHODS
-from semisure.refit.error_quantiles import pooled_abs_quantile
 from semisure.report import documents
-from semisure.report.bands import line_bands
-from semisure.report.overlay import compare
-from semisure.types import Calibration, Matcher, Matches, as_choice
+from semisure.report.drawings import Photo
+from semisure.report.pair import digest, pair_page
+from semisure.selfcal.choice import calibration_for
+from semisure.selfcal.first_use import FirstUse
+from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
+from semisure.types.progress import Begin
+from semisure.web import arms
 from semisure.web.limits import Limits
-from semisure.web.orders import EMBEDDED, REPORT, STAGES, Order
+from semisure.web.orders import EMBEDDED, FIRST_USE, REPORT, STAGES, Kept, Order
+from semisure.web.page_document import page_document
 from semisure.web.samples import load_sample
 
 OnStage = Callable[[str], None]  # called with the name of each stage as it begins
@@ -34,36 +41,26 @@ def result_files(
     on_stage: OnStage,
 ) -> dict[str, bytes]:
     """Run `order` and return its result as files by name."""
-    on_stage(STAGES[0])
-    images = _images(order, limits)
-
-    def matcher(image0: Image, image1: Image) -> Matches:
-        on_stage(STAGES[1])
-        matcher = _loaded(order.matcher)
-        on_stage(STAGES[2])
-        matches = matcher(image0, image1)
-        on_stage(STAGES[3])
-        return matches
-
-    pair = match_pair(
-        *images,
-        matcher,
-        calibrations[order.calibration],
-        model=as_choice("model", order.model, MODELS),
-        estimator=order.estimator,
-        method=as_choice("method", order.method, REFIT_METHODS),
-    )
+    kept, matches = _begun(order, limits, on_stage)
+    calibration = _calibration(order, calibrations, on_stage)
+    on_stage(STAGES[3])
+    pair = _estimated(order, matches, calibration)
+    rows = arms.arms(pair) if pair.related else []
     on_stage(STAGES[4])
-    pictures = _pictures(images, pair, limits.shown_side)
+    small = decode_image(kept.image0), decode_image(kept.image1)
+    sizes = matches.source_size, matches.target_size
+    pictures = arms.pictures(pair, rows, small, sizes)
+    names = ("image0", "image1", *pictures)
     files = {
+        **dict(zip(Kept.files(), kept.parts(), strict=True)),
         **{f"{name}.jpg": jpeg(picture) for name, picture in pictures.items()},
-        "page.json": _encoded(_page_document(order, pair, pictures)),
+        "page.json": _encoded(page_document(order, pair, rows, names)),
         "semisure.json": _encoded(_document(order, pair)),
-        "semisure.csv": csv_bytes(pair.matches, **documents.columns(pair)),
+        "semisure.csv": csv_bytes(pair.matches, **pair.columns()),
     }
     if order.report:
         on_stage(REPORT)
-        files["semisure.html"] = _report(order, images, pair)
+        files["semisure.html"] = _report(order, kept, small, pair)
     return files
 
 
@@ -75,6 +72,68 @@ def warm_up() -> None:
 @lru_cache(maxsize=2)
 def _loaded(name: str) -> Matcher:
     return load_matcher(name)
+
+
+def _begun(order: Order, limits: Limits, on_stage: OnStage) -> tuple[Kept, Matches]:
+    """Match the images, or take the matches of an earlier result."""
+    if order.kept is not None:
+        with np.load(io.BytesIO(order.kept.matches), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in MATCH_ARRAYS if name in stored}
+        return order.kept, matches_from(arrays, "the result")
+    on_stage(STAGES[0])
+    images = _images(order, limits)
+    on_stage(STAGES[1])
+    matcher = _loaded(order.matcher)
+    on_stage(STAGES[2])
+    matches = matcher(*images)
+    # Nothing else of the images is kept, and that not on disk.
+    first, second = (jpeg(reduced(image, limits.shown_side), 90) for image in images)
+    digests = [digest(data) for data in order.files or ()]
+    kept = Kept(
+        matches=_npz(matches), image0=first, image1=second, origin=_encoded(digests)
+    )
+    return kept, matches
+
+
+def _calibration(
+    order: Order, calibrations: Mapping[str, Calibration], on_stage: OnStage
+) -> Calibration:
+    """The chosen calibration; a matcher that has none gets one, which takes minutes."""
+    if order.calibration != FIRST_USE:
+        return calibrations[order.calibration]
+    options = FirstUse(tell=lambda sentence: None, begin=_counting(order, on_stage))
+    return calibration_for(_loaded(order.matcher), first_use=options)
+
+
+def _counting(order: Order, on_stage: OnStage) -> Begin:
+    """Stages of the calibration as the page tells them."""
+
+    def begin(stage: str) -> Tick:
+        def tick(done: int, total: int) -> None:
+            on_stage(f"Calibrating {order.matcher}, once: {stage}, {done} of {total}")
+
+        return tick
+
+    return begin
+
+
+def _estimated(order: Order, matches: Matches, calibration: Calibration) -> PairResult:
+    threshold, fov = order.number("threshold"), order.number("fov")
+    assert threshold is not None  # it was checked
+    K0, K1 = (
+        None if fov is None else centred(focal_of(fov, size), size)
+        for size in (matches.source_size, matches.target_size)
+    )
+    return refit_matches(
+        matches,
+        calibration,
+        model=as_choice("model", order.model, MODELS),
+        estimator=order.estimator,
+        method=as_choice("method", order.method, REFIT_METHODS),
+        settings=RansacSettings(threshold_px=threshold, seed=int(order.seed)),
+        K0=K0,
+        K1=K1,
+    )
 
 
 def _images(order: Order, limits: Limits) -> tuple[Image, Image]:
@@ -90,57 +149,11 @@ def _images(order: Order, limits: Limits) -> tuple[Image, Image]:
     return first, second
 
 
-def _pictures(
-    images: tuple[Image, Image], pair: PairResult, side: int
-) -> dict[str, Image]:
-    """The page's pictures, at most `side` px; nothing else of the images is kept."""
-    H = pair.H_01 if pair.related else None
-    comparison = compare(*images, pair.refit.initial, H, side)
-    pictures = {"image0": reduced(images[0], side), "image1": comparison.base}
-    for name in ("laid", "before", "after"):
-        picture = getattr(comparison, name)
-        if picture is not None:
-            pictures[name] = picture
-    return pictures
-
-
-def _page_document(
-    order: Order, pair: PairResult, pictures: Mapping[str, Image]
-) -> dict[str, Any]:
-    """The numbers that the page shows, rounded and in columns."""
-    rows = {
-        "source": pair.matches.source,
-        "target": pair.matches.target,
-        "expected": pair.expected_px,
-        "median": pair.median_px,
-        "within_90": pair.within_90_px,
-        "failure": pair.failure,
-        "weight": pair.refit.weight,
-    }
-    some = len(pair.matches) > 0
-    return {
-        **documents.document(pair),
-        "chosen": order.chosen(),
-        "median_expected_px": float(np.median(pair.expected_px)) if some else None,
-        "within_90_px": pooled_abs_quantile(pair.law, 0.9) if some else None,
-        "image_sizes": (pair.matches.source_size, pair.matches.target_size),
-        "pictures": sorted(pictures),
-        "columns": {name: np.round(row, 3).tolist() for name, row in rows.items()},
-        "lines": _lines(pair),
-    }
-
-
-def _lines(pair: PairResult) -> dict[str, Any] | None:
-    """Each match's epipolar line, in the image of `side`; None where none are meant."""
-    bands = line_bands(pair) if pair.related else None
-    if bands is None:
-        return None
-    return {
-        "side": pair.matches.side.tolist(),
-        "line": np.round(bands.line, 5).tolist(),
-        "distance": np.round(bands.distance, 2).tolist(),
-        "half_width": np.round(bands.half_width, 2).tolist(),
-    }
+def _npz(matches: Matches) -> bytes:
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {**arrays_of(matches)}
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def _document(order: Order, pair: PairResult) -> dict[str, Any]:
@@ -148,16 +161,23 @@ def _document(order: Order, pair: PairResult) -> dict[str, Any]:
     return {**documents.full_document(pair), "chosen": order.chosen()}
 
 
-def _report(order: Order, images: tuple[Image, Image], pair: PairResult) -> bytes:
+def _report(
+    order: Order, kept: Kept, small: tuple[Image, Image], pair: PairResult
+) -> bytes:
     """The download: the page of `semisure match --report`."""
-    from semisure.report.pair import pair_page  # matplotlib: a second, once
-
+    sizes = pair.matches.source_size, pair.matches.target_size
+    photos = Photo(sizes[0], small[0]), Photo(sizes[1], small[1])
     # Names of files stay in the browser.
     names = [f"{order.sample or 'image'}{k}" for k in (1, 2)]
-    chosen = {name: value for name, value in order.chosen().items() if name != "sample"}
-    page = pair_page(images, pair, names=names, data=order.files, settings=chosen)
+    chosen = {
+        name: value
+        for name, value in order.chosen().items()
+        if value and name != "sample"
+    }
+    digests = json.loads(kept.origin) or None
+    page = pair_page(photos, pair, names=names, digests=digests, settings=chosen)
     return page.encode()
 
 
-def _encoded(document: dict[str, Any]) -> bytes:
+def _encoded(document: Any) -> bytes:
     return json.dumps(document, allow_nan=False).encode()

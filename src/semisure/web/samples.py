@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from semisure.errors import InputError
 
@@ -11,12 +14,13 @@ if TYPE_CHECKING:
     from semisure.io.images import Image
 
 _STEREO = ("motorcycle_left.png", "motorcycle_right.png")
+THUMBNAIL = (72, 96)  # px, height and width of each image
 # name: (title, files); of a single file, two random views are shown
 SAMPLES = {
-    "coffee": ("Coffee, two views", ("coffee.png",)),
-    "brick": ("Bricks, repetitive", ("brick.png",)),
-    "rocket": ("Rocket, plain sky", ("rocket.jpg",)),
-    "motorcycle": ("Motorcycle, stereo", _STEREO),
+    "coffee": ("Coffee, views made of one photo", ("coffee.png",)),
+    "brick": ("Bricks, repetitive views", ("brick.png",)),
+    "rocket": ("Rocket, views with plain sky", ("rocket.jpg",)),
+    "motorcycle": ("Motorcycle, a real stereo pair", _STEREO),
     "unrelated": ("Unrelated photos", ("coffee.png", "astronaut.png")),
 }
 
@@ -28,18 +32,27 @@ def available() -> dict[str, str]:
     return {name: title for name, (title, _) in SAMPLES.items()}
 
 
+@lru_cache(maxsize=len(SAMPLES))
+def thumbnail(name: str) -> bytes:
+    """A small JPEG of a sample's two images, side by side."""
+    from semisure.io.images import jpeg, resized
+
+    height, width = THUMBNAIL
+    small = [resized(image, (width, height)) for image in load_sample(name)]
+    return jpeg(np.hstack(small), 80)
+
+
 def load_sample(name: str) -> tuple[Image, Image]:
     """The two images of a sample."""
     if name not in SAMPLES:
         raise InputError(f"sample must be one of {', '.join(SAMPLES)}.")
-    import numpy as np
-
     from semisure.datasets.samples import sample_folder
     from semisure.io.images import read_image
-    from semisure.selfcal.random_views import random_pair
+    from semisure.selfcal.random_views import WarpSettings, random_pair
 
     folder = sample_folder()
     images = [read_image(folder / file) for file in SAMPLES[name][1]]
     if len(images) == 2:
         return images[0], images[1]
-    return random_pair(images[0], np.random.default_rng(len(name)))[:2]
+    whole = WarpSettings(max_occluders=0)
+    return random_pair(images[0], np.random.default_rng(len(name)), whole)[:2]

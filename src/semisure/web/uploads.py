@@ -11,8 +11,6 @@ from semisure.io.image_headers import (
 )
 from semisure.web.limits import Limits
 
-_STARTS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8", b"RIFF")  # what browsers show
-
 
 def check_upload(data: bytes, name: str, limits: Limits) -> None:
     """Raise one sentence unless `data` may be an image of a size we accept."""
@@ -23,9 +21,12 @@ def check_upload(data: bytes, name: str, limits: Limits) -> None:
             f"{name} has {len(data) / 1e6:.0f} MB, more than the "
             f"{limits.file_bytes / 1e6:.0f} MB that are accepted."
         )
-    size = image_size(data) if data.startswith(_STARTS) else None
+    size = image_size(data)
     if size is None:
-        raise FileError(f"{name} is not a JPEG, PNG or WebP image, or is damaged.")
+        raise FileError(
+            f"{name} is no image that semisure reads (JPEG, PNG, TIFF, WebP, BMP, "
+            "JPEG 2000, PPM, PGM), or is damaged."
+        )
     width, height = size
     cost = width * height * (4 if has_16_bits(data) else 1)
     if cost > limits.pixels:

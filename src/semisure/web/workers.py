@@ -13,15 +13,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
 from semisure.errors import SemisureError
-from semisure.io.processes import exit_with_parent
+from semisure.io.processes import ctrl_c_blocked, exit_with_parent
 from semisure.types import Calibration
 from semisure.web.limits import Limits
-from semisure.web.orders import Order
+from semisure.web.orders import Kept, Order
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class Worker:
             name="semisure worker",
             daemon=True,
         )
-        with _ctrl_c_blocked():
+        with ctrl_c_blocked():
             self._process.start()
         theirs.close()
         self._ready = self._late = False
@@ -83,7 +84,8 @@ class Worker:
 
     def _run(self, order: Order, on_stage: Callable[[str], None]) -> dict[str, bytes]:
         settings = {**order.chosen(), "report": order.report}
-        _send(self._pipe, settings, order.files or ())
+        parts = order.files or () if order.kept is None else order.kept.parts()
+        _send(self._pipe, settings, parts)
         while True:
             message = self._message()
             if "stage" in message:
@@ -120,25 +122,6 @@ class Worker:
             "a job. Reduce the images, choose another matcher, or start semisure serve "
             "with a larger --time-limit."
         )
-
-
-@contextmanager
-def _ctrl_c_blocked() -> Iterator[None]:
-    """Processes started here ignore Ctrl-C, which a terminal sends to all of them.
-
-    They also ignore it by themselves, but only once Python has loaded.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # first: it changes the signal mask itself
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _send(pipe: Connection, message: dict[str, Any], files: Any = ()) -> None:
@@ -195,6 +178,9 @@ def _answer(
 def _receive(pipe: Connection) -> Order:
     message = json.loads(pipe.recv_bytes())
     parts = [pipe.recv_bytes() for _ in range(message.pop("parts"))]
+    if len(parts) > 2:
+        names = (f.name for f in fields(Kept))
+        return Order(kept=Kept(**dict(zip(names, parts, strict=True))), **message)
     return Order(files=(parts[0], parts[1]) if parts else None, **message)
 
 

@@ -25,7 +25,8 @@ from semisure.bench.study import Study
 from semisure.bench.true_errors import with_truth
 from semisure.error_laws import error_law
 from semisure.io.images import Image, read_image, resized, write_png
-from semisure.report.plots import ONE_SIGMA, spread_out
+from semisure.report.documents import ONE_SIGMA
+from semisure.report.drawings import spread_out
 from semisure.types import Calibration, Pair, PerAxis, PerMatch, Points
 
 SIGMA_PX = 6.0

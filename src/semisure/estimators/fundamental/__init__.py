@@ -27,6 +27,7 @@ from semisure.estimators.settings import RansacSettings, failure, too_few
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.types import Estimate, Mask, Matches, Matrix3, as_choice
+from semisure.types.matches import require_matches
 
 FUNDAMENTAL_ESTIMATORS = ESTIMATOR_NAMES
 # A distance from a line ignores the error along it, so less is allowed than for points.
@@ -50,6 +51,7 @@ def estimate_fundamental(
     >>> estimate.model.shape, bool(estimate.inliers.mean() > 0.5)
     ((3, 3), True)
     """
+    require_matches(matches)
     as_choice("estimator", estimator, FUNDAMENTAL_ESTIMATORS)
     settings = settings or FUNDAMENTAL_SETTINGS
     n, least = len(matches), fm.MINIMAL_SAMPLE + 1

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from semisure.estimators.settings import RansacSettings
 from semisure.types import Estimate, Matches, RobustEstimator, as_choice
+from semisure.types.matches import require_matches
 
 ESTIMATOR_NAMES: tuple[str, ...] = (
     "ransac",
@@ -76,6 +77,7 @@ def estimate_homography(
     >>> estimate_homography(matches.take(slice(3)), "magsac++").reason
     'only 3 matches, a homography needs 4'
     """
+    require_matches(matches)
     run = (
         load_estimator(estimator, settings) if isinstance(estimator, str) else estimator
     )

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from semisure.estimators.settings import RansacSettings, failure, too_few
 from semisure.geometry import epipolar
 from semisure.types import Estimate, Mask, Matches, Matrix3, Pose, as_choice
+from semisure.types.matches import require_matches
 
 RELATIVE_ESTIMATORS: tuple[str, ...] = ("ransac", "lo-ransac", "magsac++", "poselib")
 # A distance from a line ignores the error along it, so less is allowed than for points.
@@ -47,6 +48,7 @@ def estimate_relative(
     >>> bool(np.abs(estimate.model - truth).max() < 0.1)
     True
     """
+    require_matches(matches)
     as_choice("estimator", estimator, RELATIVE_ESTIMATORS)
     K0, K1 = (
         epipolar.checked_intrinsics(K, name) for K, name in ((K0, "K0"), (K1, "K1"))

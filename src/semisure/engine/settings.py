@@ -1,0 +1,90 @@
+"""Which engine, with how many workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from semisure.engine.here import Here
+from semisure.engine.protocol import Engine
+from semisure.errors import InputError
+from semisure.types import as_choice
+
+Kind = Literal["local", "ray"]
+ENGINES: tuple[Kind, ...] = get_args(Kind)
+MOST_BY_DEFAULT = 8  # a network takes a gigabyte in each process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """Who works.
+
+    No `workers` are as many as there are processors, at most eight here, all of a Ray
+    cluster; 0 is this process alone. Without an `address`, Ray is started on this
+    machine.
+
+    >>> EngineSettings(kind="ray", workers=0)
+    Traceback (most recent call last):
+    semisure.errors.InputError: workers must be at least 1 with ray, but is 0.
+    """
+
+    kind: Kind = "local"
+    workers: int | None = None
+    address: str | None = None  # of a Ray cluster
+    gpus_per_worker: float = 0.0  # a share of one, such as 0.25
+
+    def __post_init__(self) -> None:
+        as_choice("engine", self.kind, ENGINES)
+        least = 1 if self.kind == "ray" else 0
+        if self.workers is not None and self.workers < least:
+            raise InputError(
+                f"workers must be at least {least} with {self.kind}, but is "
+                f"{self.workers}."
+            )
+        if not 0.0 <= self.gpus_per_worker <= 16.0:
+            raise InputError(
+                "gpus_per_worker must lie between 0 and 16, but is "
+                f"{self.gpus_per_worker}."
+            )
+        if self.address is not None and self.kind != "ray":
+            raise InputError("An address is for the engine ray: add --engine ray.")
+
+    def count(self) -> int:
+        """The number of processes of this machine that are meant."""
+        if self.workers is not None:
+            return self.workers
+        return max(1, min(_processors(), MOST_BY_DEFAULT))
+
+
+@contextmanager
+def open_engine(settings: EngineSettings | None = None) -> Iterator[Engine]:
+    """The engine, closed at the end.
+
+    >>> from semisure.engine import Each
+    >>> with open_engine(EngineSettings(workers=0)) as engine:
+    ...     list(engine.map(Each(abs), [[-1]]))
+    [(0, 1)]
+    """
+    settings = settings or EngineSettings()
+    if settings.kind == "ray":
+        from semisure.engine.ray import ray_engine
+
+        with ray_engine(settings) as cluster:
+            yield cluster
+    elif settings.workers == 0:
+        yield Here()
+    else:
+        from semisure.engine.local import local_engine
+
+        with local_engine(settings) as processes:
+            yield processes
+
+
+def _processors() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,290 @@
+"""Cues of a network that semisure does not know, from the tensors it has anyway.
+
+Arrays of NumPy, or tensors of torch on any device; the answers are arrays of NumPy.
+Which tensor, which softmax, which pixels: docs/own_network.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure.errors import InputError
+from semisure.matchers._view import MIN_CONFIDENCE
+from semisure.types import FloatArray, IntArray, PerAxis, PerMatch, Vector, as_choice
+from semisure.types.checks import as_number, as_reals
+
+Softmax = Literal["dual", "row", "none"]
+SOFTMAX: tuple[Softmax, ...] = ("dual", "row", "none")
+TILE = 256  # rows at a time: with 20,000 candidates, 40 MB of float64
+
+# Rows `at` of the scores over the columns `of`; all of them where that is None.
+Rows: TypeAlias = Callable[[Any, Any], FloatArray]
+
+
+class CoarseCues(NamedTuple):
+    """The cues of a coarse stage, as :class:`semisure.Matches` takes them."""
+
+    confidence: PerMatch  # in (0, 1]
+    coarse_std: PerAxis  # px
+
+
+def cues_from_scores(
+    scores: Any,
+    index0: ArrayLike,
+    index1: ArrayLike,
+    *,
+    grid: tuple[int, int],
+    cell_px: float | tuple[float, float] = 8.0,
+    temperature: float = 1.0,
+    softmax: Softmax = "dual",
+) -> CoarseCues:
+    """Confidence and coarse std of matches between the cells of two images.
+
+    The std is that of a row: how far the softmax over image 1's cells spreads for the
+    chosen cell of image 0, per axis. Where image 0's point is the refined one, pass
+    the transposed scores and exchange the indices.
+
+    Parameters
+    ----------
+    scores
+        The similarities (n0, n1) of all cells, before any softmax; or the features of
+        both images, a tuple of (n0, c) and (n1, c), whose products they are: these
+        are taken in tiles, and the matrix is never held.
+    index0, index1
+        The matched cells (m,), numbered row by row.
+    grid
+        Rows and columns of image 1's cells.
+    cell_px
+        Side of a cell, in the px of image 1 as you report its points: 8, times the
+        image's scale where it was reduced. One number, or (x, y).
+    temperature
+        The scores are divided by it: 0.1 in LoFTR's family.
+    softmax
+        ``dual`` gives the product of the softmax over rows and over columns as the
+        confidence, ``row`` that of the row alone. ``none``: the scores are
+        probabilities, whose rows add up to one.
+
+    Examples
+    --------
+    >>> features = np.array([[9.0, 0], [0, 9], [-9, 0], [0, -9]])  # of 2 × 2 cells
+    >>> cues = cues_from_scores(
+    ...     (features, features), [0, 1], [0, 1], grid=(2, 2), temperature=9.0)
+    >>> cues.confidence.round(3), cues.coarse_std.round(2).tolist()
+    (array([1., 1.]), [[0.13, 0.09], [0.13, 0.09]])
+    """
+    as_choice("softmax", softmax, SOFTMAX)
+    heat = as_number("temperature", temperature)
+    if not heat > 0:
+        raise InputError(f"temperature must be positive, but is {heat:g}.")
+    rows, shape = _rows_of(scores, heat)
+    _check_grid(grid, shape[1])
+    first = _positions("index0", index0, shape[0])
+    second = _positions("index1", index1, shape[1])
+    if first.shape != second.shape:
+        raise InputError(
+            f"index0 and index1 must name one cell each for every match, but have "
+            f"{len(first)} and {len(second)}."
+        )
+    entry, std = _of_rows(rows, first, second, grid, softmax)
+    if softmax == "dual":
+        entry = entry * _of_columns(rows, first, second, shape[0])
+    confidence = np.clip(entry, MIN_CONFIDENCE, 1.0)
+    return CoarseCues(confidence, std * _per_axis("cell_px", cell_px))
+
+
+def fine_std_from_heatmap(
+    heatmap: Any,
+    *,
+    step_px: float | tuple[float, float] = 1.0,
+    softmax: bool = False,
+    temperature: float = 1.0,
+) -> PerAxis:
+    """Std (n, 2) px per axis of the heat maps of a fine stage, x first.
+
+    Parameters
+    ----------
+    heatmap
+        (n, rows, columns), or (n, k) of square windows, row by row. Probabilities, or
+        with ``softmax=True`` the logits, which are divided by `temperature`.
+    step_px
+        Distance of neighbouring entries in px of the refined image: 2 for LoFTR's
+        5 × 5 window at half the size. One number, or (x, y).
+
+    Examples
+    --------
+    >>> heat = np.zeros((1, 5, 5))
+    >>> heat[0, 2, [1, 3]] = 0.5  # one step to the left, or one to the right
+    >>> fine_std_from_heatmap(heat, step_px=2.0).tolist()
+    [[2.0, 0.0]]
+    """
+    heat = _windows(_numbers(heatmap, "heatmap"))
+    if softmax:
+        logits = heat / as_number("temperature", temperature)
+        heat = np.exp(logits - logits.max(axis=(1, 2), keepdims=True))
+    total = heat.sum(axis=(1, 2), keepdims=True)
+    if (heat < 0).any() or not (total > 0).all():
+        raise InputError(
+            "heatmap must hold probabilities, none negative and not all 0. Logits need "
+            "softmax=True."
+        )
+    return _marginal_std(heat / total) * _per_axis("step_px", step_px)
+
+
+# ---- rows and columns of the scores --------------------------------------------------
+
+
+def _rows_of(scores: Any, temperature: float) -> tuple[Rows, tuple[int, int]]:
+    """What gives tiles of the scores, and their whole shape."""
+    if isinstance(scores, tuple | list):
+        if len(scores) != 2:
+            raise InputError(
+                f"scores must be a matrix, or two arrays of features, but has "
+                f"{len(scores)} parts."
+            )
+        f0, f1 = (_matrix(part, "scores") for part in scores)
+        if f0.shape[1] != f1.shape[1]:
+            raise InputError(
+                f"The features of both images must have the same length, but have "
+                f"{f0.shape[1]} and {f1.shape[1]}."
+            )
+
+        def product(at: Any, of: Any) -> FloatArray:
+            return _numbers(f0[at] @ (f1 if of is None else f1[of]).T) / temperature
+
+        return product, (len(f0), len(f1))
+    matrix = _matrix(scores, "scores")
+
+    def entries(at: Any, of: Any) -> FloatArray:
+        return _numbers(matrix[at] if of is None else matrix[at][:, of]) / temperature
+
+    return entries, (matrix.shape[0], matrix.shape[1])
+
+
+def _matrix(values: Any, name: str) -> Any:
+    """A matrix that is still its library's own; a batch of one is taken apart."""
+    matrix = values if hasattr(values, "detach") else as_reals(name, values)
+    if matrix.ndim == 3 and len(matrix) == 1:
+        matrix = matrix[0]
+    if matrix.ndim != 2:
+        raise InputError(
+            f"{name} must have two axes, the cells of image 0 and those of image 1, "
+            f"but has the shape {tuple(matrix.shape)}."
+        )
+    return matrix
+
+
+def _numbers(values: Any, name: str = "scores") -> FloatArray:
+    """An array, or a tensor on any device, as float64."""
+    if hasattr(values, "detach"):
+        values = values.detach().float().cpu().numpy()
+    array = as_reals(name, values)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite, but some are not.")
+    return array
+
+
+def _of_rows(
+    rows: Rows,
+    index0: IntArray,
+    index1: IntArray,
+    grid: tuple[int, int],
+    softmax: Softmax,
+) -> tuple[PerMatch, PerAxis]:
+    """Entry of each match in the softmax of its row, and the row's std in cells."""
+    entry, std = np.ones(len(index0)), np.zeros((len(index0), 2))
+    for start in range(0, len(index0), TILE):
+        part = slice(start, start + TILE)
+        weight = rows(index0[part], None)
+        if softmax != "none":
+            weight = np.exp(weight - weight.max(axis=1, keepdims=True))
+        elif (weight < 0).any():
+            raise InputError(
+                "scores must be probabilities where softmax is 'none', but some are "
+                "negative. Logits need 'dual' or 'row'."
+            )
+        total = weight.sum(axis=1)
+        if not (total > 0).all():
+            raise InputError("scores must not be 0 in a whole row.")
+        chosen = weight[np.arange(len(weight)), index1[part]]
+        entry[part] = chosen if softmax == "none" else chosen / total
+        std[part] = _marginal_std((weight / total[:, None]).reshape(-1, *grid))
+    return entry, std
+
+
+def _of_columns(rows: Rows, index0: IntArray, index1: IntArray, count: int) -> PerMatch:
+    """Entry of each match in the softmax of its column."""
+    top = np.full(len(index1), -np.inf)
+    total = np.zeros(len(index1))
+    chosen = np.zeros(len(index1))
+    for start in range(0, count, TILE):
+        tile = np.arange(start, min(start + TILE, count))
+        s = rows(tile, index1)
+        higher = np.maximum(top, s.max(axis=0))
+        total = total * np.exp(top - higher) + np.exp(s - higher).sum(axis=0)
+        here = np.flatnonzero((index0 >= tile[0]) & (index0 <= tile[-1]))
+        chosen[here] = s[index0[here] - start, here]
+        top = higher
+    return np.exp(chosen - top) / total
+
+
+# ---- checks and moments --------------------------------------------------------------
+
+
+def _marginal_std(weight: FloatArray) -> PerAxis:
+    """Std (n, 2), x and y, of the position under weights (n, rows, columns)."""
+    return np.stack([_std(weight.sum(axis=1)), _std(weight.sum(axis=2))], axis=1)
+
+
+def _std(marginal: FloatArray) -> PerMatch:
+    at = np.arange(marginal.shape[1], dtype=np.float64)
+    away = at - (marginal @ at)[:, None]
+    return np.sqrt((marginal * away**2).sum(axis=1))
+
+
+def _windows(heat: FloatArray) -> FloatArray:
+    """The heat maps as (n, rows, columns)."""
+    if heat.ndim == 4 and heat.shape[1] == 1:
+        heat = heat[:, 0]
+    if heat.ndim == 2:
+        side = round(heat.shape[1] ** 0.5)
+        if side**2 == heat.shape[1]:
+            return heat.reshape(-1, side, side)
+    if heat.ndim != 3:
+        raise InputError(
+            "heatmap must have the shape (n, rows, columns), or (n, k) of square "
+            f"windows, but has {heat.shape}."
+        )
+    return heat
+
+
+def _check_grid(grid: tuple[int, int], cells: int) -> None:
+    if len(grid) != 2 or grid[0] * grid[1] != cells:
+        raise InputError(
+            f"grid must be the rows and columns of image 1's {cells} cells, but is "
+            f"{tuple(grid)}."
+        )
+
+
+def _positions(name: str, index: Any, count: int) -> IntArray:
+    """Numbers of cells, from 0 to `count`."""
+    if hasattr(index, "detach"):
+        index = index.detach().cpu().numpy()
+    array = np.asarray(index)
+    good = array.ndim == 1 and (array.dtype.kind in "iu" or not len(array))
+    if not good or (len(array) and not 0 <= array.min() <= array.max() < count):
+        raise InputError(
+            f"{name} must be the numbers of cells, one for each match, from 0 to "
+            f"{count - 1}."
+        )
+    return array.astype(np.int64)
+
+
+def _per_axis(name: str, value: float | tuple[float, float]) -> Vector:
+    both = np.atleast_1d(as_reals(name, value))
+    if both.shape not in ((1,), (2,)) or not (both > 0).all():
+        raise InputError(f"{name} must be a size in px, or two, but is {value!r}.")
+    return np.broadcast_to(both, (2,))

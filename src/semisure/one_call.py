@@ -1,0 +1,190 @@
+"""Two images, by whatever name, to calibrated matches and a model: one call."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from semisure.errors import InputError
+from semisure.estimators import RansacSettings
+from semisure.geometry.camera import centred, focal_of
+from semisure.io.exif import focal_px
+from semisure.io.images import Image
+from semisure.io.pixels import ImageLike, as_image
+from semisure.matchers import MATCHER_NAMES, load_matcher
+from semisure.pipeline import MODELS, Model, PairResult, match_pair
+from semisure.refit import REFIT_METHODS, RefitMethod
+from semisure.selfcal.choice import calibration_for
+from semisure.selfcal.first_use import FirstUse, Photos
+from semisure.selfcal.from_photos import SelfCalibration
+from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
+from semisure.types.checks import as_number, as_path, did_you_mean
+
+LOADED = 2  # matchers that stay in memory
+
+
+def match(
+    image0: ImageLike,
+    image1: ImageLike,
+    matcher: str | Matcher = "daisy",
+    *,
+    calibration: Calibration | SelfCalibration | str | PathLike[str] | None = None,
+    model: Model = "auto",
+    estimator: str | RobustEstimator = "magsac++",
+    method: RefitMethod = "core+",
+    threshold_px: float = 3.0,
+    seed: int = 0,
+    K0: ArrayLike | None = None,
+    K1: ArrayLike | None = None,
+    fov: float | None = None,
+    focal_from_exif: bool = False,
+    max_side: int | None = None,
+    device: str | None = None,
+    weights: str | PathLike[str] | None = None,
+    calibrate: bool = True,
+    photos: Photos | None = None,
+    force: bool = False,
+) -> PairResult:
+    """Match two images: an expected error for each match, and the model they obey.
+
+    Parameters
+    ----------
+    image0, image1
+        Paths, arrays, or PIL images. Arrays are (h, w) or (h, w, 3) in RGB order,
+        uint8, or floats from 0 to 1; those of ``cv2.imread`` are BGR:
+        ``image[:, :, ::-1]``.
+    matcher
+        A name (``semisure matchers`` lists them), or any callable of two images that
+        returns :class:`~semisure.types.Matches`.
+    calibration
+        A name, the path of a file, or an object. Default: the matcher's own. One that
+        has none is calibrated on first use, which takes minutes once, on `photos` (a
+        folder or files; default: those of scikit-image). ``calibrate=False`` raises
+        instead. That of another matcher is refused without `force`.
+    model
+        ``homography``, ``fundamental``, ``essential``, or ``auto``: the matches decide.
+    estimator
+        A name, or a callable of (source, target, confidence) that returns the model,
+        or a tuple of the model and a mask; `model` must then say of what kind it is.
+    K0, K1, fov, focal_from_exif
+        Intrinsics in px, 3 × 3, pixel centres at integers; without `K1`, `K0` is for
+        both. Or the field of view in degrees along the longer side. Or, of files, the
+        focal length that their EXIF tags state.
+    max_side, device, weights
+        Of a matcher given by name: larger images are reduced to this many px; a torch
+        device; a file instead of the official weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> blobs = np.random.default_rng(0).normal(size=(30, 40))
+    >>> image0 = np.uint8(128 + 40 * np.clip(blobs, -3, 3)).repeat(8, 0).repeat(8, 1)
+    >>> result = match(image0, np.roll(image0, (9, 14), axis=(0, 1)))
+    >>> result.kind, result.H_01[:2, 2].round().tolist()
+    ('homography', [14.0, 9.0])
+    """
+    as_choice("model", model, MODELS)
+    as_choice("method", method, REFIT_METHODS)
+    settings = RansacSettings(threshold_px=threshold_px, seed=seed)
+    images = as_image(image0, "image0"), as_image(image1, "image1")
+    files = (image0, image1) if focal_from_exif else None
+    cameras = _cameras(images, K0, K1, fov, files)
+    run = matcher_of(matcher, max_side=max_side, device=device, weights=weights)
+    law = calibration_for(
+        run,
+        calibration,
+        force=force,
+        first_use=FirstUse(allowed=calibrate, photos=photos),
+    )
+    return match_pair(
+        *images,
+        run,
+        law,
+        model=model,
+        estimator=estimator,
+        method=method,
+        settings=settings,
+        K0=cameras[0],
+        K1=cameras[1],
+    )
+
+
+def matcher_of(
+    matcher: str | Matcher,
+    *,
+    max_side: int | None = None,
+    device: str | None = None,
+    weights: str | PathLike[str] | None = None,
+) -> Matcher:
+    """The matcher of that name, or the callable that was given.
+
+    The last ones loaded stay in memory, so that calls in a loop load nothing.
+    """
+    if isinstance(matcher, str):
+        as_choice("matcher", matcher, MATCHER_NAMES)
+        file = None if weights is None else str(weights)
+        return _loaded(matcher, max_side, device, file, _state(file))
+    options = {"max_side": max_side, "device": device, "weights": weights}
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(
+            f"Only a matcher that is given by its name takes {' and '.join(given)}; "
+            "set that where you make yours."
+        )
+    if not callable(matcher):
+        raise InputError(
+            f"matcher must be one of {', '.join(MATCHER_NAMES)}, or a callable of two "
+            f"images, but is {matcher!r}.{did_you_mean(matcher, MATCHER_NAMES)}"
+        )
+    return matcher
+
+
+@lru_cache(maxsize=LOADED)
+def _loaded(
+    name: str,
+    max_side: int | None,
+    device: str | None,
+    weights: str | None,
+    state: tuple[int, int] | None,
+) -> Matcher:
+    """A loaded matcher; `state` tells a weights file from what it was before."""
+    return load_matcher(name, max_side=max_side, device=device, weights=weights)
+
+
+def _state(file: str | None) -> tuple[int, int] | None:
+    if file is None or not Path(file).is_file():  # the matcher says what is wrong
+        return None
+    status = Path(file).stat()
+    return status.st_mtime_ns, status.st_size
+
+
+def _cameras(
+    images: tuple[Image, Image],
+    K0: ArrayLike | None,
+    K1: ArrayLike | None,
+    fov: float | None,
+    files: tuple[ImageLike, ImageLike] | None,
+) -> tuple[ArrayLike | None, ArrayLike | None]:
+    """Intrinsics of both images, where they were given."""
+    given = K0 is not None or K1 is not None
+    if given + (fov is not None) + (files is not None) > 1:
+        raise InputError(
+            "Intrinsics are given by K0 and K1, by fov, or by focal_from_exif: one of "
+            "them, not two."
+        )
+    sizes = [(image.shape[1], image.shape[0]) for image in images]
+    if fov is not None:
+        angle = as_number("fov", fov)
+        if not 0 < angle < 180:
+            raise InputError(f"fov must lie between 0 and 180°, but is {angle:g}.")
+        focals = [focal_of(angle, size) for size in sizes]
+    elif files is not None:
+        paths = (as_path(file, "EXIF tags are in files.") for file in files)
+        focals = [focal_px(*each) for each in zip(paths, sizes, strict=True)]
+    else:
+        return K0, K1
+    first, second = map(centred, focals, sizes)
+    return first, second

@@ -1,0 +1,97 @@
+"""Which pairs: those of a file, all, or neighbours in order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from semisure.errors import FileError, InputError
+from semisure.io.images import find_images
+from semisure.types.checks import require_file
+from semisure.types.pair_records import Names
+
+
+def image_names(folder: Path) -> list[str]:
+    """The images below a folder by their paths in it, in order."""
+    names = [file.relative_to(folder).as_posix() for file in find_images(folder)]
+    if len(names) < 2:
+        raise FileError(
+            f"{folder} must hold at least two images to pair, but has {len(names)}."
+        )
+    return names
+
+
+def read_pairs(path: str | Path) -> list[Names]:
+    r"""The pairs of a text file: two image names a line, with blanks or a comma.
+
+    Lines may be hloc's retrieval lists; # begins a comment.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "pairs.txt"
+    >>> _ = file.write_text("# query db\na.jpg b.jpg\na.jpg,c.jpg\n")
+    >>> read_pairs(file)
+    [('a.jpg', 'b.jpg'), ('a.jpg', 'c.jpg')]
+    """
+    path = Path(path)
+    try:
+        lines = require_file(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read: {error}.") from None
+    pairs: list[Names] = []
+    for number, line in enumerate(lines, start=1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        if len(words) != 2:
+            raise FileError(
+                f"Line {number} of {path} must hold two image names, but has "
+                f"{len(words)} words."
+            )
+        pairs.append((words[0], words[1]))
+    if not pairs:
+        raise FileError(f"{path} names no pair: expected two image names a line.")
+    return pairs
+
+
+def exhaustive_pairs(names: Sequence[str]) -> list[Names]:
+    """Every image with every later one.
+
+    >>> exhaustive_pairs("abc")
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    return list(itertools.combinations(names, 2))
+
+
+def sequential_pairs(names: Sequence[str], count: int) -> list[Names]:
+    """Every image with the `count` that follow it, as in a walk or a video.
+
+    >>> sequential_pairs("abcd", 2)
+    [('a', 'b'), ('a', 'c'), ('b', 'c'), ('b', 'd'), ('c', 'd')]
+    """
+    if count < 1:
+        raise InputError(
+            f"The images that follow must be at least 1, but are {count}: --sequential "
+            "N pairs every image with the next N."
+        )
+    return [
+        (name, other)
+        for k, name in enumerate(names)
+        for other in names[k + 1 : k + 1 + count]
+    ]
+
+
+def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
+    """The pairs without those that came before, either way around.
+
+    >>> unique_pairs([("a", "b"), ("b", "a"), ("a", "c"), ("a", "b")])
+    [('a', 'b'), ('a', 'c')]
+    """
+    kept: dict[Names, Names] = {}
+    for first, second in pairs:
+        if first == second:
+            raise InputError(
+                f"A pair must be of two images, but one is {first} with itself."
+            )
+        kept.setdefault((min(first, second), max(first, second)), (first, second))
+    return list(kept.values())

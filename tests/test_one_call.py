@@ -1,0 +1,362 @@
+"""One call: paths, names, arrays and objects, and what comes back shows itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+import semisure
+from semisure.errors import InputError
+from semisure.io.images import write_png
+from semisure.io.pixels import as_image
+from semisure.metrics import corner_error
+from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
+
+SHIFT = (14, 9)  # px, x and y
+TRUTH = np.array([[1.0, 0, SHIFT[0]], [0, 1, SHIFT[1]], [0, 0, 1]])
+
+
+def wall() -> np.ndarray:
+    blobs = np.random.default_rng(0).integers(0, 255, (24, 32, 3), np.uint8)
+    return blobs.repeat(8, 0).repeat(8, 1)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("photos")
+    large = wall()
+    write_png(folder / "a.png", large[20:180, 20:236])
+    moved = large[20 - SHIFT[1] : 180 - SHIFT[1], 20 - SHIFT[0] : 236 - SHIFT[0]]
+    write_png(folder / "b.png", np.ascontiguousarray(moved))
+    return folder / "a.png", folder / "b.png"
+
+
+@pytest.fixture(scope="module")
+def result(photos) -> semisure.PairResult:
+    return semisure.match(*photos)
+
+
+def off(found: semisure.PairResult) -> float:
+    return corner_error(found.H_01, TRUTH, (216, 160))
+
+
+# ---- images --------------------------------------------------------------------------
+
+
+def test_paths_text_arrays_and_pil_are_the_same_images(photos, result) -> None:
+    from PIL import Image
+
+    assert off(result) < 0.2
+    pixels = [semisure.read_image(photo) for photo in photos]
+    for images in (
+        [str(photo) for photo in photos],
+        pixels,
+        [image.astype(np.float32) / 255 for image in pixels],
+        [np.dstack([image, np.zeros((160, 216), np.uint8)]) for image in pixels],
+        [Image.open(photo) for photo in photos],
+    ):
+        again = semisure.match(*images)
+        assert np.array_equal(again.matches.target, result.matches.target)
+
+
+def test_grey_images_need_no_third_axis(photos) -> None:
+    grey = [cv2.imread(str(photo), cv2.IMREAD_GRAYSCALE) for photo in photos]
+    one_channel = [image[:, :, None] for image in grey]
+    assert off(semisure.match(*grey)) < 0.2
+    assert np.array_equal(as_image(one_channel[0]), grey[0])
+
+
+def test_numbers_become_the_pixels_they_mean() -> None:
+    levels = np.array([[0, 128, 255]])
+    for image in (levels, levels.astype(float), levels / 255.0, levels.astype("u1")):
+        assert as_image(image).tolist() == levels.tolist()
+    assert as_image(np.array([[0, 1000]], np.uint16)).tolist() == [[0, 255]]
+    assert as_image(np.array([[-1e-4, 1 + 1e-4]])).tolist() == [[0, 255]]  # resized
+
+
+def test_a_palette_is_not_taken_for_grey_levels() -> None:
+    from PIL import Image
+
+    palette = Image.new("P", (3, 2))
+    palette.putpalette([10, 20, 30] * 256)
+    assert as_image(palette)[0, 0].tolist() == [10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        (None, "cv2.imread returns that"),
+        ([[1, 2], [3, 4]], "is a list"),
+        (np.zeros((1, 1, 4, 6)), "a batch of one"),
+        (np.zeros((4, 6, 7)), "has shape (4, 6, 7)"),
+        (np.zeros(5), "has shape (5,)"),
+        (np.zeros((0, 4)), "without a pixel"),
+        (np.full((4, 6), 300), "from 300 to 300"),
+        (np.full((4, 6), np.nan), "from nan to nan"),
+        (np.full((4, 6), -0.5), "from -0.5 to -0.5"),
+        (np.zeros((4, 6), bool), "holds bool"),
+        (np.zeros((4, 6), complex), "holds complex128"),
+        (np.array([["a"]]), "holds <U1"),
+        ("https://example.org/a.jpg", "download it"),
+        (object(), "must be an array"),
+    ],
+)
+def test_what_is_no_image_gets_one_sentence(image, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        semisure.match(image, np.zeros((64, 64), np.uint8))
+    assert words in str(refusal.value)
+    assert "image0" in str(refusal.value) or "https" in words + str(image)
+
+
+# ---- names and objects ---------------------------------------------------------------
+
+
+def test_names_and_objects_are_the_same(photos, result) -> None:
+    law = semisure.load_calibration("daisy")
+    for choice in (
+        {"matcher": semisure.load_matcher("daisy"), "calibration": None},
+        {"calibration": "daisy"},
+        {"calibration": law},
+        {"matcher": "daisy", "calibration": law, "estimator": "magsac++"},
+    ):
+        again = semisure.match(*photos, **choice)
+        assert np.array_equal(again.H_01, result.H_01)
+
+
+def test_a_matcher_in_a_loop_is_loaded_once(monkeypatch, photos) -> None:
+    from semisure import one_call
+
+    loads = []
+    real = one_call.load_matcher
+    monkeypatch.setattr(
+        one_call, "load_matcher", lambda *a, **k: loads.append(a) or real(*a, **k)
+    )
+    one_call._loaded.cache_clear()
+    for _ in range(3):
+        semisure.match(*photos)
+    assert len(loads) == 1
+
+
+def test_an_estimator_of_ones_own_is_asked(photos, result) -> None:
+    def plain(source, target, confidence):
+        return cv2.findHomography(source, target, cv2.RANSAC, 3.0)
+
+    own = semisure.match(*photos, estimator=plain, model="homography")
+    assert own.estimate.estimator == "plain"
+    assert 0 < own.estimate.inliers.sum() <= len(own.matches)
+    assert off(own) < 0.2
+    only_model = semisure.match(
+        *photos, estimator=lambda s, t, c: TRUTH, model="homography"
+    )
+    assert off(only_model) < 0.2
+    nothing = semisure.match(*photos, estimator=lambda *a: None, model="homography")
+    assert nothing.H_01 is None
+    assert "it found none" in nothing.summary()
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ({"matcher": "Daisy"}, "Did you mean daisy?"),
+        ({"matcher": 3}, "or a callable of two images"),
+        ({"matcher": lambda a, b: {}}, "has no calibration"),
+        (
+            {"matcher": lambda a, b: {}, "calibration": EXAMPLE_CALIBRATION},
+            "what the matcher returned cannot be of type dict",
+        ),
+        (
+            {"matcher": lambda a, b: None, "device": "cpu"},
+            "Only a matcher that is given by its name takes device",
+        ),
+        ({"calibration": "dasy"}, "Did you mean daisy?"),
+        ({"calibration": 3}, "calibration cannot be of type int"),
+        ({"calibration": "xfeat-star"}, "is of xfeat-star, not of daisy"),
+        ({"estimator": "magsac"}, "Did you mean magsac++?"),
+        ({"estimator": lambda *a: None}, "say which by model="),
+        (
+            {"estimator": lambda *a: np.eye(4), "model": "homography"},
+            "must return a model of shape (3, 3)",
+        ),
+        ({"model": "plane"}, "model must be one of auto"),
+        ({"method": "core++"}, "Did you mean core+"),
+        ({"threshold_px": 0}, "threshold_px must be positive"),
+        ({"model": "essential"}, "needs the intrinsics"),
+        ({"fov": 200}, "between 0 and 180"),
+        ({"fov": 60, "K0": np.eye(3)}, "one of them, not two"),
+        ({"fov": 60, "focal_from_exif": True}, "one of them, not two"),
+        ({"focal_from_exif": True}, "EXIF"),
+    ],
+)
+def test_wrong_choices_get_one_sentence(photos, choice, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        semisure.match(*photos, **choice)
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_force_accepts_a_law_of_another_matcher(photos) -> None:
+    forced = semisure.match(*photos, calibration="xfeat-star-planar", force=True)
+    assert forced.calibration.matcher == "xfeat-star"
+
+
+# ---- poses ---------------------------------------------------------------------------
+
+
+def test_a_pose_is_told_in_degrees_with_its_uncertainty() -> None:
+    from semisure.geometry.rotations import rotation
+    from semisure.pipeline import refit_matches
+
+    K = np.array([[520.0, 0, 320], [0, 520, 240], [0, 0, 1]])
+    turn = rotation(np.radians([0.0, 5.0, 0.0]))
+    truth = np.column_stack([turn, [0.8, 0.0, 0.6]])
+    matches, _ = SyntheticMatcher().match_views(truth, K, count=1500)
+    found = refit_matches(matches, EXAMPLE_CALIBRATION, model="essential", K0=K)
+    motion = found.motion
+    assert motion is not None
+    assert abs(motion.rotation_deg - 5) < 4 * motion.rotation_std_deg
+    apart = np.degrees(np.arccos(np.clip(motion.direction @ [0.8, 0, 0.6], -1, 1)))
+    assert apart < 4 * motion.direction_std_deg
+    assert 0 < motion.rotation_std_deg < 1
+    assert 0 < motion.direction_std_deg < 5
+    assert motion.axis @ [0, 1, 0] > 0.99
+    assert (motion.rotation_std_deg, motion.direction_std_deg) == found.pose_std_deg
+    assert "° ± " in motion.describe()
+    assert f"{motion.rotation_deg:.3f}°" in found._repr_html_()
+    plane = refit_matches(matches, EXAMPLE_CALIBRATION, model="homography")
+    assert plane.motion is None
+
+
+def test_no_turn_has_an_axis_all_the_same() -> None:
+    from semisure.pipeline.motion import Motion
+
+    still = Motion.of(np.column_stack([np.eye(3), [0.0, 0.0, 2.0]]))
+    assert still.rotation_deg == 0
+    assert still.axis.tolist() == [0, 0, 1]
+    assert still.direction.tolist() == [0, 0, 1]  # of length one
+    assert still.document()["rotation_std_deg"] is None
+
+
+# ---- what results show ---------------------------------------------------------------
+
+
+def test_every_public_object_fits_on_a_line(result) -> None:
+    law = semisure.error_law(result.matches, result.calibration)
+    world, _ = SyntheticMatcher().match_world(np.eye(3, 4) + 0.0)
+    for thing in (
+        result.matches,
+        result.calibration,
+        result.estimate,
+        result.refit,
+        law,
+        world,
+        EXAMPLE_CALIBRATION,
+    ):
+        shown = repr(thing)
+        assert shown.startswith(f"{type(thing).__name__}(")
+        assert "\n" not in shown
+        assert len(shown) < 120
+    assert result.summary() in repr(result)
+
+
+def test_matches_are_picked_by_masks_positions_and_slices(result) -> None:
+    matches = result.matches
+    sure = matches[result.expected_px < 1]
+    assert len(sure) == int((result.expected_px < 1).sum())
+    for index in (
+        3,
+        [3],
+        np.array([3]),
+        slice(3, 4),
+        [k == 3 for k in range(len(matches))],
+    ):
+        assert matches[index].target.tolist() == [matches.target[3].tolist()]
+    assert len(matches[[]]) == 0
+    assert len(list(matches[:4])) == 4
+    with pytest.raises(InputError, match=r"write matches\.source for the array"):
+        matches["source"]
+    with pytest.raises(InputError, match="does not fit"):
+        matches[[True, False]]
+    with pytest.raises(InputError, match="does not fit"):
+        matches[len(matches)]
+
+
+def test_tables_have_one_row_a_match(result) -> None:
+    pytest.importorskip("pandas")
+    table = result.to_dataframe()
+    assert len(table) == len(result.matches)
+    assert table["expected_abs_error"].tolist() == result.expected_px.tolist()
+    assert table["x1"].tolist() == result.matches.target[:, 0].tolist()
+    names = [*result.matches.to_dataframe().columns]
+    assert names[:5] == ["x0", "y0", "x1", "y1", "confidence"]
+
+
+def test_without_pandas_the_pip_line_is_named(result, monkeypatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(semisure.SemisureError, match=r"semisure\[pandas\]"):
+        result.to_dataframe()
+
+
+def test_notebooks_get_html_and_a_picture(result) -> None:
+    html = result._repr_html_()
+    assert result.summary().split(",")[0] in html
+    assert "data:image/jpeg;base64," in html
+    for thing in (result.matches, result.calibration, result.estimate, result.refit):
+        assert thing._repr_html_().startswith("<div>")
+    hostile = replace(result.calibration, matcher="<script>")
+    assert "<script" not in hostile._repr_html_()
+
+
+def test_plots_draw_the_matches_on_their_images(result, photos) -> None:
+    figure = result.plot()
+    picture = figure._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    image0, image1 = result.images
+    drawn = result.matches.plot(image0, photos[1], color=result.expected_px)
+    assert drawn._repr_png_() == picture
+    assert result.matches.plot()._repr_png_() != picture  # on blank images
+    with pytest.raises(InputError, match="image0 must be the image that was matched"):
+        result.matches.plot(image0[:50], image1)
+    with pytest.raises(InputError, match="color must have shape"):
+        result.matches.plot(image0, image1, color=[1.0])
+
+
+def test_a_result_without_a_model_shows_itself_too(photos) -> None:
+    blank = np.zeros((160, 216), np.uint8)
+    nothing = semisure.match(blank, photos[0])
+    assert nothing.model is None
+    assert len(nothing.matches) == 0
+    assert nothing.motion is None
+    assert (
+        repr(nothing) == "PairResult(No homography: no matches, a homography needs 4.)"
+    )
+    assert "No homography" in nothing._repr_html_()
+    assert nothing.plot()._repr_png_().startswith(b"\x89PNG")
+    assert nothing.matches._repr_html_().startswith("<div>")
+    assert len(nothing.to_dataframe()) == 0
+
+
+def test_a_result_is_saved_by_its_suffix(result, tmp_path: Path) -> None:
+    result.save(tmp_path / "pair.json")
+    stored = json.loads((tmp_path / "pair.json").read_text())
+    assert stored["calibration"]["matcher"] == "daisy"
+    assert stored["rotation_deg"] is None
+    result.save(str(tmp_path / "pair.npz"))
+    assert len(semisure.load_matches(tmp_path / "pair.npz")) == len(result.matches)
+    with pytest.raises(InputError, match="its name must end in"):
+        result.save(tmp_path / "pair.txt")
+
+
+def test_one_match_is_a_match() -> None:
+    from semisure.pipeline import refit_matches
+
+    matches, _ = SyntheticMatcher().match(random_homography(np.random.default_rng(0)))
+    found = refit_matches(matches[:1], EXAMPLE_CALIBRATION)
+    assert found.summary() == "No homography: only 1 match, a homography needs 4."
+    assert repr(matches[:1]).startswith("Matches(1 match, ")

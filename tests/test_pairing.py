@@ -1,0 +1,426 @@
+"""Many pairs into one store: all there, none twice, the same bytes whoever works."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("pyarrow", reason="needs the extra store")
+
+from semisure.cli import app
+from semisure.cli.progress import ProgressLines
+from semisure.engine import EngineSettings, Lost
+from semisure.errors import FileError, InputError, SemisureError
+from semisure.io.images import read_image, upright_size, write_png
+from semisure.io.store import Store
+from semisure.pairing import PairSettings, match_pairs, read_pairs
+from semisure.pairing.lists import image_names, sequential_pairs, unique_pairs
+from semisure.pairing.plan import Part
+from semisure.pairing.settings import CameraSettings
+from semisure.pairing.video import write_frames
+from semisure.pipeline import refit_matches
+
+HERE = EngineSettings(workers=0)
+PAIRS = [("a.png", "b.png"), ("a.png", "c.png"), ("b.png", "c.png"), ("a.png", "x.png")]
+
+
+def blobs(seed: int) -> np.ndarray:
+    noise = np.random.default_rng(seed).normal(size=(20, 26))
+    return np.uint8(128 + 40 * np.clip(noise, -3, 3)).repeat(8, 0).repeat(8, 1)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """a and b show the same, 11 px apart; c and d are c and d."""
+    folder = tmp_path / "photos"
+    write_png(folder / "a.png", blobs(0))
+    write_png(folder / "b.png", np.roll(blobs(0), 11, axis=1))
+    write_png(folder / "c.png", blobs(1))
+    write_png(folder / "d.png", blobs(2))
+    return folder
+
+
+def files_of(store: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (store / "shards").iterdir()}
+
+
+class Counting:
+    """Counts the pairs that it works on; gives up those that are `lost`."""
+
+    def __init__(self, *lost: int, stop_after: int = 10**9) -> None:
+        self.lost, self.stop_after = lost, stop_after
+        self.pairs: list[tuple[str, str]] = []
+
+    def map(self, function, batches) -> Iterator[tuple[int, object]]:
+        start = 0
+        for items in batches:
+            if not hasattr(items[0], "names"):  # images
+                yield from enumerate(function(items), start)
+                start += len(items)
+                continue
+            if len(self.pairs) >= self.stop_after:
+                raise KeyboardInterrupt
+            good = [i for k, i in enumerate(items, start) if k not in self.lost]
+            self.pairs += [item.names for item in items]
+            answers = iter(function(good) if good else ())
+            for k in range(start, start + len(items)):
+                yield k, Lost("killed") if k in self.lost else next(answers)
+            start += len(items)
+
+
+def test_each_pair_is_sound_unrelated_or_failed_with_a_reason(photos, tmp_path) -> None:
+    outcome = match_pairs(photos, PAIRS, tmp_path / "store", engine=HERE)
+    assert outcome.states == {"sound": 1, "unrelated": 2, "failed": 1}
+    ((reason, names),) = outcome.failed.items()
+    assert reason == "There is no image x.png."
+    assert names == [("a.png", "x.png")]
+    store = Store.at(tmp_path / "store")
+    record = store.record("a.png", "b.png")
+    assert record.kind == "homography"
+    # Rolled by 11 px to the right, within half a pixel at the corners.
+    assert record.model[:2, 2] == pytest.approx([11, 0], abs=0.5)
+    assert record.weight.shape == record.expected_px.shape == (len(record.matches),)
+    assert record.fine_scale.shape == (len(record.matches), 2)
+    assert store.record("a.png", "x.png").matches is None
+    assert store.images()["a.png"].size == (208, 160)
+    assert store.manifest.images == str(photos)
+    assert store.manifest.calibration.matcher == "daisy"
+
+
+def test_a_damaged_image_fails_with_the_same_words_in_any_folder(
+    photos, tmp_path
+) -> None:
+    (photos / "x.png").write_bytes((photos / "a.png").read_bytes()[:500])
+    stores = []
+    for folder in (photos, shutil.copytree(photos, tmp_path / "elsewhere")):
+        stores.append(tmp_path / f"{folder.name} store")
+        match_pairs(folder, PAIRS[-1:], stores[-1], engine=HERE)
+    (pair,) = Store.at(stores[0]).summaries()
+    assert pair.reasons == ("x.png is truncated: its end is missing. Copy it again.",)
+    assert files_of(stores[0]) == files_of(stores[1])
+
+
+def test_a_refit_of_stored_matches_gives_the_stored_model(photos, tmp_path) -> None:
+    match_pairs(photos, PAIRS[:1], tmp_path / "s", engine=HERE)
+    store = Store.at(tmp_path / "s")
+    (record,) = store.records()
+    result = refit_matches(record.matches, store.manifest.calibration)
+    assert np.array_equal(result.refit.model, record.model)
+    assert np.array_equal(result.refit.weight.astype(np.float32), record.weight)
+
+
+def test_a_second_run_does_nothing(photos, tmp_path) -> None:
+    match_pairs(photos, PAIRS, tmp_path / "s", engine=HERE, pairs_a_shard=2)
+    before, engine = files_of(tmp_path / "s"), Counting()
+    outcome = match_pairs(photos, PAIRS, tmp_path / "s", engine=engine, pairs_a_shard=2)
+    assert engine.pairs == []
+    assert outcome.earlier == outcome.asked == 4
+    assert outcome.states == {"sound": 1, "unrelated": 2, "failed": 1}
+    assert list(outcome.failed.values()) == [[("a.png", "x.png")]]
+    assert files_of(tmp_path / "s") == before
+
+
+def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(photos, tmp_path) -> None:
+    whole = tmp_path / "whole"
+    match_pairs(photos, PAIRS, whole, engine=HERE, pairs_a_shard=1)
+    part = tmp_path / "part"
+    with pytest.raises(KeyboardInterrupt):
+        match_pairs(photos, PAIRS, part, engine=Counting(stop_after=2), pairs_a_shard=1)
+    assert len(files_of(part)) == 2
+    engine = Counting()
+    match_pairs(photos, PAIRS, part, engine=engine, pairs_a_shard=1)
+    assert engine.pairs == PAIRS[2:]
+    assert files_of(part) == files_of(whole)
+
+
+def test_a_longer_list_matches_only_what_is_new(photos, tmp_path) -> None:
+    match_pairs(photos, PAIRS[1:3], tmp_path / "s", engine=HERE, pairs_a_shard=3)
+    engine = Counting()
+    outcome = match_pairs(photos, PAIRS, tmp_path / "s", engine=engine, pairs_a_shard=3)
+    assert engine.pairs == [PAIRS[0], PAIRS[3]]
+    assert outcome.states == {"sound": 1, "unrelated": 2, "failed": 1}
+    assert len(list(Store.at(tmp_path / "s").records())) == 3
+    again = Counting()
+    match_pairs(photos, PAIRS, tmp_path / "s", engine=again, pairs_a_shard=3)
+    assert again.pairs == []
+
+
+def test_a_pair_that_kills_is_kept_with_the_reason(photos, tmp_path) -> None:
+    outcome = match_pairs(photos, PAIRS[:3], tmp_path / "s", engine=Counting(1))
+    assert list(outcome.failed) == ["It ended every process that had it: killed."]
+    store = Store.at(tmp_path / "s")
+    assert store.record("a.png", "c.png").state == "failed"
+    assert len(list(store.records())) == 2
+    engine = Counting()
+    match_pairs(photos, PAIRS[:3], tmp_path / "s", engine=engine)
+    assert engine.pairs == []
+    again = match_pairs(
+        photos, PAIRS[:3], tmp_path / "s", engine=engine, retry_failed=True
+    )
+    assert engine.pairs == [("a.png", "c.png")]
+    assert again.failed == {}
+    assert len(list(Store.at(tmp_path / "s").records())) == 3
+
+
+def test_a_mended_image_is_tried_again_when_asked(photos, tmp_path) -> None:
+    match_pairs(photos, PAIRS, tmp_path / "s", engine=HERE)
+    shutil.copy(photos / "b.png", photos / "x.png")
+    engine = Counting()
+    outcome = match_pairs(
+        photos, PAIRS, tmp_path / "s", engine=engine, retry_failed=True
+    )
+    assert engine.pairs == [("a.png", "x.png")]
+    assert outcome.states == {"sound": 2, "unrelated": 2}
+
+
+def test_pairs_of_a_changed_image_are_matched_again(photos, tmp_path) -> None:
+    match_pairs(photos, PAIRS[:2], tmp_path / "s", engine=HERE, pairs_a_shard=1)
+    write_png(photos / "b.png", np.roll(blobs(0), 5, axis=0))
+    engine = Counting()
+    match_pairs(photos, PAIRS[:2], tmp_path / "s", engine=engine, pairs_a_shard=1)
+    assert engine.pairs == [("a.png", "b.png")]
+    store = Store.at(tmp_path / "s")
+    assert store.record("a.png", "b.png").model[:2, 2] == pytest.approx([0, 5], abs=0.5)
+    assert len(list(store.records())) == 2
+
+
+def test_images_are_read_for_their_digest_once(photos, tmp_path, monkeypatch) -> None:
+    from semisure.pairing import images
+
+    looked_at = []
+    honest = images.image_record
+
+    def image_record(folder, name):
+        looked_at.append(name)
+        return honest(folder, name)
+
+    monkeypatch.setattr(images, "image_record", image_record)
+    for _ in range(2):
+        match_pairs(photos, PAIRS[:3], tmp_path / "s", engine=HERE)
+    assert sorted(looked_at) == ["a.png", "b.png", "c.png"]
+
+
+def test_parts_add_up_to_the_whole_byte_for_byte(photos, tmp_path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    match_pairs(photos, PAIRS, whole, engine=HERE, pairs_a_shard=1)
+    for k in (2, 1, 3):
+        outcome = match_pairs(
+            photos, PAIRS, parts, engine=HERE, pairs_a_shard=1, part=Part(k, 3)
+        )
+        assert outcome.asked == (2 if k == 1 else 1)
+    assert files_of(parts) == files_of(whole)
+
+
+def test_too_many_failures_end_the_run_and_keep_what_is_done(photos, tmp_path) -> None:
+    lost = [("a.png", "y.png"), *PAIRS]
+    with pytest.raises(SemisureError, match="More than 1 pairs failed, the first"):
+        match_pairs(
+            photos, lost, tmp_path / "s", engine=HERE, pairs_a_shard=1, max_failures=1
+        )
+    assert len(files_of(tmp_path / "s")) == 5
+
+
+def test_other_settings_need_another_store(photos, tmp_path) -> None:
+    match_pairs(photos, PAIRS[:1], tmp_path / "s", engine=HERE)
+    settings = PairSettings(threshold_px=1.0)
+    with pytest.raises(
+        InputError, match=r"geometry\.threshold_px was 3\.0 and is 1\.0"
+    ):
+        match_pairs(photos, PAIRS[:1], tmp_path / "s", settings, engine=HERE)
+
+
+def test_matches_alone_need_no_model(photos, tmp_path) -> None:
+    settings = PairSettings(model="none")
+    match_pairs(photos, PAIRS[:1], tmp_path / "s", settings, engine=HERE)
+    (record,) = Store.at(tmp_path / "s").records()
+    assert (record.state, record.kind, record.weight) == ("matched", None, None)
+    assert len(record.matches) > 20
+
+
+def test_intrinsics_give_poses_and_exif_that_is_missing_lines(photos, tmp_path) -> None:
+    pairs = PAIRS[:1]
+    by_fov = PairSettings(model="essential", intrinsics=CameraSettings(fov_deg=60.0))
+    match_pairs(photos, pairs, tmp_path / "fov", by_fov, engine=HERE)
+    (record,) = Store.at(tmp_path / "fov").records()
+    assert record.kind == "essential"
+    assert record.model.shape == (3, 4)
+    # Half the width over the tangent of half the angle: 104 / tan 30° = 180.1 px.
+    assert record.cameras[0][0, 0] == pytest.approx(180.1, abs=0.1)
+    by_exif = PairSettings(model="essential", intrinsics=CameraSettings(exif=True))
+    match_pairs(photos, pairs, tmp_path / "exif", by_exif, engine=HERE)
+    (record,) = Store.at(tmp_path / "exif").records()
+    assert (record.kind, record.cameras) == ("fundamental", None)
+    with pytest.raises(InputError, match="needs intrinsics"):
+        PairSettings(model="essential")
+
+
+def test_an_internal_error_loses_one_pair(photos, tmp_path, monkeypatch) -> None:
+    from semisure.pairing import batch
+
+    honest = batch.match_pair
+
+    def broken(image0, image1, *rest, **more):
+        if (image1 == read_image(photos / "c.png")).all():
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return honest(image0, image1, *rest, **more)
+
+    monkeypatch.setattr(batch, "match_pair", broken)
+    outcome = match_pairs(photos, PAIRS[:2], tmp_path / "s", engine=HERE)
+    assert outcome.states == {"sound": 1, "failed": 1}
+    assert "LinAlgError: SVD did not converge" in next(iter(outcome.failed))
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_bytes_as_this_one(photos, tmp_path) -> None:
+    pytest.importorskip("fsspec", reason="needs the extra store")
+    cv2.setNumThreads(1)
+    match_pairs(photos, PAIRS, tmp_path / "one", engine=HERE, pairs_a_shard=1)
+    two = EngineSettings(workers=2)
+    match_pairs(photos, PAIRS, tmp_path / "two", engine=two, pairs_a_shard=1)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+
+
+# ---- lists, parts, frames ------------------------------------------------------------
+
+
+def test_wrong_lists_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one is a with itself"):
+        unique_pairs([("a", "a")])
+    with pytest.raises(InputError, match="at least 1, but are 0"):
+        sequential_pairs("abc", 0)
+    write_png(tmp_path / "a.png", blobs(0))
+    with pytest.raises(FileError, match="at least two images to pair, but has 1"):
+        image_names(tmp_path)
+    (tmp_path / "pairs.txt").write_text("a b\na b c\n")
+    with pytest.raises(FileError, match=r"Line 2 of .* two image names, but has 3"):
+        read_pairs(tmp_path / "pairs.txt")
+    (tmp_path / "pairs.txt").write_text("# none\n")
+    with pytest.raises(FileError, match="names no pair"):
+        read_pairs(tmp_path / "pairs.txt")
+    with pytest.raises(FileError, match="There is no file"):
+        read_pairs(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "a/3", "3", "-1/3", "1/0"])
+def test_a_wrong_part_is_one_sentence(text: str) -> None:
+    with pytest.raises(InputError, match=r"A part"):
+        Part.parsed(text)
+
+
+def a_clip(path: Path, count: int = 9) -> Path:
+    clip = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), 10, (208, 160))
+    for k in range(count):
+        clip.write(cv2.cvtColor(np.roll(blobs(0), 3 * k, axis=1), cv2.COLOR_GRAY2BGR))
+    clip.release()
+    return path
+
+
+def test_frames_of_a_video_become_images(tmp_path: Path) -> None:
+    clip = a_clip(tmp_path / "clip.avi")
+    assert write_frames(clip, tmp_path / "frames", 4) == 3
+    names = sorted(file.name for file in (tmp_path / "frames").glob("*.png"))
+    assert names == ["frame_000000.png", "frame_000004.png", "frame_000008.png"]
+    (tmp_path / "frames" / names[0]).unlink()  # nothing is written a second time
+    assert write_frames(clip, tmp_path / "frames", 4) == 3
+    assert not (tmp_path / "frames" / names[0]).exists()
+    with pytest.raises(InputError, match="holds something else"):
+        write_frames(clip, tmp_path / "frames", 2)
+    with pytest.raises(FileError, match="must give two frames or more"):
+        write_frames(clip, tmp_path / "few", 100)
+
+
+def test_sizes_are_those_of_the_image_as_it_is_read(tmp_path: Path) -> None:
+    upright = blobs(0)  # 160 high, 208 wide
+    _, jpeg = cv2.imencode(".jpg", upright)
+    # An EXIF segment of one entry, orientation 6: turn it by a quarter.
+    tiff = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"
+    exif = b"Exif\0\0" + tiff
+    segment = b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif
+    turned = jpeg.tobytes()[:2] + segment + jpeg.tobytes()[2:]
+    (tmp_path / "turned.jpg").write_bytes(turned)
+    assert read_image(tmp_path / "turned.jpg").shape == (208, 160, 3)
+    assert upright_size(turned) == (160, 208)
+    assert upright_size(jpeg.tobytes()) == (208, 160)
+    for suffix in (".png", ".bmp", ".webp", ".tiff"):
+        _, data = cv2.imencode(suffix, upright)
+        assert upright_size(data.tobytes()) == (208, 160), suffix
+
+
+# ---- the command ---------------------------------------------------------------------
+
+
+def command(*arguments: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["match-pairs", *map(str, arguments)])
+    return done.exit_code, done.stdout, done.output
+
+
+def test_the_command_prints_what_failed_and_why(photos, tmp_path) -> None:
+    (tmp_path / "pairs.txt").write_text("a.png b.png\na.png x.png\nx.png b.png\n")
+    asked = (photos, "--pairs", tmp_path / "pairs.txt", "-o", tmp_path / "s")
+    code, text, _ = command(*asked, "--workers", 0)
+    assert code == 3
+    assert text.startswith("3 pairs: 2 failed, 1 sound. 3 matched now in ")
+    assert "2 × There is no image x.png. First: a.png x.png" in text
+    code, text, _ = command(*asked, "--workers", 0, "--json")
+    document = json.loads(text)
+    assert (document["pairs"], document["already_there"], document["sound"]) == (
+        3,
+        3,
+        1,
+    )
+    assert document["failures"][0]["pairs"] == 2
+
+
+def test_the_command_pairs_frames_of_a_video(tmp_path: Path) -> None:
+    clip = a_clip(tmp_path / "clip.avi")
+    asked = (tmp_path / "frames", "--video", clip, "--every", 4, "-o", tmp_path / "s")
+    code, text, _ = command(*asked, "--workers", 0)
+    assert code == 0
+    assert text.startswith("3 pairs: 3 sound.")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ([], "say which pairs"),
+        (["--exhaustive", "--sequential", "2"], "give one of --pairs"),
+        (["--exhaustive", "--model", "essential"], "needs intrinsics"),
+        (["--exhaustive", "--shard", "5/4"], "K from 1 to N"),
+        (["--exhaustive", "--engine", "slurm"], "is not local or ray"),
+        (["--exhaustive", "--address", "auto"], "for the engine ray"),
+        (["--exhaustive", "--pairs-per-shard", "0"], "at least 1 pair"),
+    ],
+)
+def test_wrong_flags_are_one_sentence(photos, tmp_path, flags, words: str) -> None:
+    done = CliRunner().invoke(
+        app, ["match-pairs", str(photos), "-o", str(tmp_path / "s"), *flags]
+    )
+    assert done.exit_code != 0
+    told = " ".join((done.output + str(done.exception)).replace("│", " ").split())
+    assert words in told
+
+
+def test_a_log_gets_a_line_of_json_a_minute(capsys, monkeypatch) -> None:
+    from semisure.cli import progress
+
+    clock = iter([0.0, 30.0, 61.0, 90.0, 130.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    tick = ProgressLines("Matching")
+    for done in (10, 61, 80, 100):
+        tick(done, 122)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert lines[0] == {
+        "stage": "Matching",
+        "done": 61,
+        "total": 122,
+        "per_second": 1.0,
+        "seconds_left": 61,
+    }
+    assert [line["done"] for line in lines] == [61, 100]
