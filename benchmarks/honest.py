@@ -51,7 +51,7 @@ from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
-from semisure.geometry.epipolar import CalibratedViews, checked_pose
+from semisure.geometry.epipolar import CalibratedViews
 from semisure.geometry.rotations import rotation_vector
 from semisure.geometry.significance import log_alarms_of
 from semisure.io.files import load_calibration
@@ -248,7 +248,7 @@ def verdicts_of_lines(
 def lines_right(pair: Matched, truth: PosedPair, result: PairResult) -> bool:
     """True where the matches that the lines rest on lie on the true lines."""
     weight = result.refit.weight
-    views = CalibratedViews(checked_pose(truth.P_01), truth.camera0.K, truth.camera1.K)
+    views = CalibratedViews(truth.P_01, truth.camera0.K, truth.camera1.K)
     distance = np.abs(views.lines(pair.matches).distance)
     used = (weight > 0.5) & np.isfinite(distance)
     return bool(used.any() and np.median(distance[used]) < ON_LINES_PX)

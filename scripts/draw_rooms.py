@@ -24,6 +24,7 @@ WORDS = {
     "one_call": "semisure.match: paths and names to a result",
     "pipeline": "two images to a model",
     "localize": "queries in a map to poses",
+    "sfm": "stores to hloc, COLMAP, models",
     "selfcal": "calibrations from images",
     "pairing": "many pairs into a store",
     "engine": "many items, many workers",

@@ -46,10 +46,26 @@ def test_gradient_and_hessian_match_finite_differences(power: int, seed: int) ->
 def test_pair_scores_sum_to_the_gradient(planted_set: Observations) -> None:
     likelihood = Likelihood(planted_set)
     x = pack(EXAMPLE_CALIBRATION) + 0.1
-    scores = likelihood.pair_scores(x)
+    nll, scores, hessian = likelihood.details(x)
     assert scores.shape == (40, 8)
-    _, gradient, _ = likelihood(x)
+    value, gradient, same_hessian = likelihood(x)
     assert -scores.sum(axis=0) / (2 * len(planted_set)) == pytest.approx(gradient)
+    assert nll.mean() == pytest.approx(value, abs=1e-12)
+    assert hessian == pytest.approx(same_hessian, abs=1e-12)
+    # The order of pairs, and whether they are in one piece, does not matter.
+    one = [slice(0, 2000, 2), slice(1, 2000, 2)]
+    turned = planted_set.take(np.r_[tuple(one)])
+    assert Likelihood(turned).details(x)[1][0] == pytest.approx(scores[0])
+
+
+def test_a_fit_ends_where_another_step_would_not_matter(
+    planted_set: Observations,
+) -> None:
+    """The last step is taken on trust: what is left of the gradient must deserve it."""
+    calibration, report = fit(planted_set)
+    _, gradient, hessian = Likelihood(planted_set)(pack(calibration))
+    assert report.converged
+    assert 0.5 * gradient @ np.linalg.solve(hessian, gradient) < 1e-12
 
 
 def test_blocks_do_not_change_the_value() -> None:

@@ -51,8 +51,8 @@ def examples(command: str) -> list[list[str]]:
 
 def test_all_commands_are_there() -> None:
     assert set(NAMES) == {
-        "bench", "calibrate", "demo", "fetch", "fit", "localize", "match",
-        "match-pairs", "matchers", "refit", "serve",
+        "bench", "calibrate", "demo", "export", "fetch", "fit", "localize", "match",
+        "match-pairs", "matchers", "reconstruct", "refit", "serve",
     }  # fmt: skip
 
 
@@ -124,6 +124,9 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.pairing.settings import GEOMETRIES
     from semisure.pipeline import MODELS
     from semisure.refit import REFIT_METHODS
+    from semisure.sfm.aggregation import PLACEMENTS
+    from semisure.sfm.export import FORMATS
+    from semisure.sfm.mapping import MAPPERS
     from semisure.types import LAW_NAMES
 
     assert choices.MATCHERS == MATCHER_NAMES
@@ -133,6 +136,9 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     assert choices.MODELS == MODELS
     assert choices.GEOMETRIES == GEOMETRIES
     assert choices.ENGINES == ENGINES
+    assert choices.FORMATS == FORMATS
+    assert choices.MAPPERS == MAPPERS
+    assert choices.PLACEMENTS == PLACEMENTS
     assert choices.LAWS == LAW_NAMES
     assert choices.OPTIMISERS == OPTIMISERS
 
@@ -145,6 +151,7 @@ def test_flags_are_shown_as_flags_and_choices_are_listed(
     monkeypatch.setenv("TERMINAL_WIDTH", "200")
     text = CliRunner().invoke(app, [name, "--help"]).stdout
     assert "<bool>" not in text
+    assert "<bool>" not in CliRunner().invoke(app, ["--help"]).stdout
     options = [line for line in text.splitlines() if "--" in line]
     assert not any("list[" in line for line in options)
     if "--matcher" in text and name != "fit":  # which records any name

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from semisure.geometry.homography import (
     corners,
     defect,
-    gauss_newton,
     inverse,
     jacobian,
     mirrors,
-    normalised,
     project,
     residual,
     true_residual,
@@ -131,42 +129,6 @@ def test_residual_of_the_source_side_is_measured_in_image_0(matches: Matches) ->
     assert np.array_equal(both[0::2], backward[0::2])
 
 
-@pytest.mark.parametrize("side", ["target", "source", "mixed"])
-def test_gauss_newton_step_is_newtons_on_the_geometric_error(side: str) -> None:
-    """Its direction is −(JᵀWJ)⁻¹JᵀWr with J by finite differences of the residual."""
-    H = random_homography(np.random.default_rng(4))
-    matches, _ = SyntheticMatcher().match(H, count=80, seed=4)
-    rng = np.random.default_rng(0)
-    # Small errors: the two parametrisations part at second order.
-    noise = rng.normal(0, 0.01, (80, 2))
-    matches = replace(matches, target=project(H, matches.source) + noise)
-    sides = {"target": 1, "source": 0, "mixed": rng.integers(0, 2, len(matches))}
-    matches = replace(matches, side=sides[side])
-    start = normalised(H + rng.normal(0, 1e-7, (3, 3)) * np.abs(H))
-    r = residual(start, matches)
-    weight = rng.random(r.shape)
-    fitted = gauss_newton(start, matches, r, weight)
-    assert fitted is not None
-    # Eight free entries of H with the last fixed to 1.
-    J = np.zeros((2 * len(matches), 8))
-    for i in range(8):
-        h = 1e-6 * max(1e-3, abs(start.ravel()[i]))
-        up, down = start.copy().ravel(), start.copy().ravel()
-        up[i] += h
-        down[i] -= h
-        change = residual(up.reshape(3, 3), matches) - residual(
-            down.reshape(3, 3), matches
-        )
-        J[:, i] = change.ravel() / (2 * h)
-    W = weight.ravel()
-    step = -np.linalg.solve(J.T @ (W[:, None] * J), J.T @ (W * r.ravel()))
-    expected = np.append(start.ravel()[:8] + step, 1.0).reshape(3, 3)
-    frame = corners((640, 480))
-    moved = np.abs(project(expected, frame) - project(start, frame)).max()
-    gap = np.abs(project(fitted, frame) - project(expected, frame)).max()
-    assert gap < 1e-3 * moved
-
-
 def test_no_true_residual_is_longer_than_the_diagonal() -> None:
     # x = 0 stays, x = 310 at the depth 1/32 is sent to x = 9920, x = 320 is on the
     # horizon, and x = 400 behind it, at the depth −1/4, is sent to x = −1600.
@@ -181,17 +143,6 @@ def test_no_true_residual_is_longer_than_the_diagonal() -> None:
     r = true_residual(H, matches)
     assert np.allclose(r[[0, 1, 3]], [[0, 0], [-diagonal, 0], [diagonal, 0]])
     assert np.allclose(r[2], diagonal / np.sqrt(2))
-
-
-def test_gauss_newton_stands_still_at_the_truth() -> None:
-    H = random_homography(np.random.default_rng(5))
-    source, target = exact(H, 50)
-    matches = Matches(
-        source=source, target=target, confidence=np.ones(50),
-        fine_std=np.ones((50, 2)), coarse_std=np.ones((50, 2)),
-        source_size=(640, 480), target_size=(640, 480))  # fmt: skip
-    fitted = gauss_newton(H, matches, residual(H, matches), np.ones((50, 2)))
-    assert np.allclose(fitted, H, atol=1e-10)
 
 
 def test_defects_are_named() -> None:

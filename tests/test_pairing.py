@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -285,6 +286,16 @@ def test_processes_write_the_same_bytes_as_this_one(photos, tmp_path) -> None:
     two = EngineSettings(workers=2)
     match_pairs(photos, PAIRS, tmp_path / "two", engine=two, pairs_a_shard=1)
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+
+
+def test_without_pyarrow_the_pip_line_comes_first(
+    photos, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    engine = Counting()
+    with pytest.raises(SemisureError, match=r"pip install 'semisure\[store\]'"):
+        match_pairs(photos, PAIRS, tmp_path / "s", engine=engine)
+    assert not (tmp_path / "s").exists()
 
 
 # ---- lists, parts, frames ------------------------------------------------------------

@@ -116,11 +116,12 @@ class ErrorLaw:
 
     def take(self, index: Index) -> ErrorLaw:
         """The laws of the matches that `index` picks."""
+        # One axis after the other in memory, as the arrays themselves are.
         return ErrorLaw(
-            self.fine_scale[index],
-            self.coarse_scale[index],
-            self.tail_logit[index],
-            self.location[index],
+            self.fine_scale.T[:, index].T,
+            self.coarse_scale.T[:, index].T,
+            self.tail_logit.T[:, index].T,
+            self.location.T[:, index].T,
             self.family,
         )
 

@@ -32,8 +32,10 @@ from semisure.mixture import STD_FLOOR_PX
 from semisure.types import (
     LAW_NAMES,
     Calibration,
+    FloatArray,
     LawName,
     Matches,
+    Matrix,
     PerAxis,
     PerMatch,
     as_choice,
@@ -192,17 +194,25 @@ def nll_per_match(obs: Observations, calibration: Calibration) -> PerMatch:
 def _report(
     obs: Observations, calibration: Calibration, optimiser: str, outcome: Outcome
 ) -> FitReport:
-    nll = nll_per_match(obs, calibration)
-    error = 0.5 * np.abs(obs.residual).sum(axis=1)
+    pairs = int(np.count_nonzero(np.bincount(obs.pair)))
+    if outcome.free:
+        likelihood = Likelihood(obs, outcome.location, outcome.power)
+        nll, scores, hessian = likelihood.details(pack(calibration))
+        variance, kind = _variance(scores, 2 * len(obs) * hessian, outcome.free, pairs)
+    else:
+        nll, variance = nll_per_match(obs, calibration), np.zeros((0, 0))
+        kind = "none: the law has a closed form or no parameters"
+    error = np.abs(obs.residual[:, 0])
+    error += np.abs(obs.residual[:, 1])
+    error *= 0.5
     strata = {
         name: (error >= low) & (error < high) for name, (low, high) in STRATA_PX.items()
     }
-    errors, kind = _standard_errors(obs, calibration, outcome)
     return FitReport(
         optimiser=optimiser,
         law=calibration.law,
         matches=len(obs),
-        pairs=len(np.unique(obs.pair)),
+        pairs=pairs,
         nll=float(nll.mean()),
         nll_by_stratum={
             name: float(nll[rows].mean()) if rows.any() else float("nan")
@@ -214,36 +224,30 @@ def _report(
         converged=outcome.converged,
         message=outcome.message,
         at_bounds=outcome.at_bounds,
-        standard_errors=errors,
+        standard_errors=_standard_errors(calibration, outcome.free, variance),
         standard_error_kind=kind,
     )
 
 
-def _standard_errors(
-    obs: Observations, calibration: Calibration, outcome: Outcome
-) -> tuple[dict[str, float], str]:
+def _variance(
+    scores: FloatArray, information: Matrix, free: tuple[int, ...], pairs: int
+) -> tuple[FloatArray, str]:
     """Of the fitted parameters; clustered by pair where there are enough pairs.
 
     Matches of one pair err together, so a variance that takes them as independent is
     far too small; with too few pairs to cluster there is no other.
     """
-    free = list(outcome.free)
-    if not free:
-        return {}, "none: the law has a closed form or no parameters"
-    parameters = pack(calibration)
-    likelihood = Likelihood(obs, outcome.location, outcome.power)
-    _, _, hessian = likelihood(parameters)
-    information = 2 * len(obs) * hessian[np.ix_(free, free)]
-    bread = np.linalg.pinv(information, hermitian=True)
-    pairs = len(np.unique(obs.pair))
-    if pairs >= _MIN_CLUSTERS:
-        scores = likelihood.pair_scores(parameters)[:, free]
-        meat = scores.T @ scores * pairs / (pairs - 1)
-        variance, kind = bread @ meat @ bread, f"clustered by {pairs} pairs"
-    else:
-        variance, kind = bread, "Hessian; matches taken as independent"
+    bread = np.linalg.pinv(information[np.ix_(free, free)], hermitian=True)
+    if pairs < _MIN_CLUSTERS:
+        return bread, "Hessian; matches taken as independent"
+    meat = scores[:, free].T @ scores[:, free] * pairs / (pairs - 1)
+    return bread @ meat @ bread, f"clustered by {pairs} pairs"
+
+
+def _standard_errors(
+    calibration: Calibration, free: tuple[int, ...], variance: Matrix
+) -> dict[str, float]:
+    """Of each fitted number. Gains were fitted as logarithms; the delta method."""
     spread = np.sqrt(np.maximum(np.diag(variance), 0.0))
-    # Gains were fitted as logarithms; the delta method brings them back.
-    by_gain = gain_slopes(parameters)
-    named = {NAMES[i]: float(by_gain[i] * s) for i, s in zip(free, spread, strict=True)}
-    return named, kind
+    by_gain = gain_slopes(pack(calibration))
+    return {NAMES[i]: float(by_gain[i] * s) for i, s in zip(free, spread, strict=True)}

@@ -20,6 +20,7 @@ from semisure.geometry.homography import capped
 from semisure.mixture import STD_FLOOR_PX, expit, softplus
 from semisure.types import (
     FloatArray,
+    Index,
     Labels,
     Matches,
     Matrix,
@@ -30,8 +31,9 @@ from semisure.types import (
 from semisure.types.checks import MAX_PX, as_reals, within_px
 from semisure.types.matches import require_matches
 
-# Rows per block: about ten temporaries of this length stay in a core's cache.
-BLOCK_ROWS = 16_384
+# Rows per block: about ten temporaries of this length stay in a core's cache, and thin
+# matrices of this length are multiplied without threads, which would cost more.
+BLOCK_ROWS = 8_192
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +55,7 @@ class Observations:
         """What a location, in fine windows, is in pixels of each refined point."""
         return self.fine_window[:, None] * np.array(location)
 
-    def take(self, index: slice) -> Observations:
+    def take(self, index: Index) -> Observations:
         """A view of the rows that `index` picks."""
         return Observations(*(getattr(self, f.name)[index] for f in fields(self)))
 
@@ -137,23 +139,30 @@ class Likelihood:
                 term = self._axis(block, axis, parameters)
                 value -= float(term.log_density.sum())
                 index = of_axis(axis)
-                first, second = term.derivatives()
-                gradient[index] -= first.sum(axis=1)
-                hessian[np.ix_(index, index)] -= second
+                gradient[index] -= term.gradient()
+                hessian[np.ix_(index, index)] -= term.hessian()
         n = 2 * len(self.observations)
         return value / n, gradient / n, hessian / n
 
-    def pair_scores(self, parameters: Vector) -> FloatArray:
-        """Gradient of each pair's summed log density, (pairs, 8)."""
-        scores = np.zeros((int(np.max(self.observations.pair)) + 1, SIZE))
-        for block in self.observations.blocks():
-            for axis in (0, 1):
-                first, _ = self._axis(block, axis, parameters).derivatives()
-                for place, row in zip(of_axis(axis), first, strict=True):
-                    scores[:, place] += np.bincount(
-                        block.pair, weights=row, minlength=len(scores)
-                    )
-        return scores
+    def details(self, parameters: Vector) -> tuple[PerMatch, FloatArray, Matrix]:
+        """NLL of each match, mean over its axes; scores by pair; the mean's Hessian.
+
+        A score is the gradient of a pair's summed log density; (pairs, 8).
+        """
+        obs = self.observations
+        nll = np.empty(len(obs))
+        scores = np.zeros((int(np.max(obs.pair)) + 1, SIZE))
+        hessian = np.zeros((SIZE, SIZE))
+        for begin in range(0, len(obs), BLOCK_ROWS):
+            rows = slice(begin, begin + BLOCK_ROWS)
+            block = obs.take(rows)
+            terms = [self._axis(block, axis, parameters) for axis in (0, 1)]
+            nll[rows] = -0.5 * (terms[0].log_density + terms[1].log_density)
+            for axis, term in enumerate(terms):
+                index = of_axis(axis)
+                hessian[np.ix_(index, index)] -= term.hessian()
+                _add_by_pair(scores, index, block.pair, term.by_match())
+        return nll, scores, hessian / (2 * len(obs))
 
     def centred(self, block: Observations, axis: int) -> PerMatch:
         """Residual of one axis less the location, px."""
@@ -165,11 +174,13 @@ class Likelihood:
         u, v, k_s, k_m, beta = parameters[of_axis(axis)]
         fine = np.maximum(block.fine_std[:, axis], STD_FLOOR_PX)
         coarse = np.maximum(block.coarse_std[:, axis], STD_FLOOR_PX)
-        features = np.stack([block.spread[:, axis], block.doubt, np.ones(len(block))])
+        spread, doubt = block.spread[:, axis], block.doubt
         x = np.abs(self.centred(block, axis))
         fine_log, fine_energy = _component(x, fine, u, self.power)
         coarse_log, coarse_energy = _component(x, coarse, v, self.power)
-        z = np.array([k_s, k_m, beta]) @ features
+        z = k_s * spread
+        z += k_m * doubt
+        z += beta
         g = z + coarse_log - fine_log
         return _Axis(
             log_density=fine_log - softplus(z) + softplus(g),
@@ -177,7 +188,7 @@ class Likelihood:
             posterior=expit(g),
             fine_energy=fine_energy,
             coarse_energy=coarse_energy,
-            features=features,
+            features=(spread, doubt),
             power=self.power,
         )
 
@@ -203,26 +214,56 @@ class _Axis:
     posterior: PerMatch  # σ(g)
     fine_energy: PerMatch
     coarse_energy: PerMatch
-    features: FloatArray  # spread, doubt, 1: (3, n)
+    features: tuple[PerMatch, PerMatch]  # spread, doubt
     power: int
 
-    def derivatives(self) -> tuple[FloatArray, FloatArray]:
-        """Of Σ log p by (u, v, k_s, k_m, β): per row (5, n), and summed (5, 5)."""
+    def by_match(self) -> FloatArray:
+        """Derivatives of log p by (u, v, k_s, k_m, β), (5, n)."""
+        by_u, by_v = self._slopes()
+        failed = self.posterior - self.prior
+        spread, doubt = self.features
+        rows = np.empty((5, len(by_u)))
+        rows[0], rows[1] = (1.0 - self.posterior) * by_u, self.posterior * by_v
+        rows[2], rows[3], rows[4] = failed * spread, failed * doubt, failed
+        return rows
+
+    def gradient(self) -> Vector:
+        """The same, summed, (5,)."""
+        by_u, by_v = self._slopes()
+        failed = self.posterior - self.prior
+        spread, doubt = self.features
+        fine = float(by_u.sum() - self.posterior @ by_u)
+        coarse = float(self.posterior @ by_v)
+        gate = float(failed @ spread), float(failed @ doubt), float(failed.sum())
+        return np.array([fine, coarse, *gate])
+
+    def hessian(self) -> Matrix:
+        """Second derivatives of Σ log p, (5, 5)."""
         p, tail = self.power, self.posterior
-        by_u = 0.5 * (p * self.fine_energy - 1.0)  # of the fine log density
-        by_v = 0.5 * (p * self.coarse_energy - 1.0)
-        first = np.concatenate(
-            [
-                ((1.0 - tail) * by_u)[None],
-                (tail * by_v)[None],
-                (tail - self.prior) * self.features,
-            ]
-        )
         # g depends on (u, v, z) through (−by_u, by_v, 1), and σ' = σ(1 − σ).
-        odds = np.concatenate([-by_u[None], by_v[None], self.features])
+        odds = np.empty((5, len(tail)))
+        by_u, by_v = self._slopes()
+        np.negative(by_u, out=odds[0])
+        odds[1], odds[2], odds[3], odds[4] = by_v, *self.features, 1.0
         second = (odds * (tail * (1.0 - tail))) @ odds.T
-        curvature = self.prior * (1.0 - self.prior)
-        second[2:, 2:] -= (self.features * curvature) @ self.features.T
-        second[0, 0] -= 0.25 * p * p * float((1.0 - tail) @ self.fine_energy)
+        gate = odds[2:]
+        second[2:, 2:] -= (gate * (self.prior * (1.0 - self.prior))) @ gate.T
+        energy = float(self.fine_energy.sum() - tail @ self.fine_energy)
+        second[0, 0] -= 0.25 * p * p * energy
         second[1, 1] -= 0.25 * p * p * float(tail @ self.coarse_energy)
-        return first, second
+        return np.asarray(second)
+
+    def _slopes(self) -> tuple[PerMatch, PerMatch]:
+        """Of the fine log density by u, and of the coarse one by v."""
+        p = self.power
+        return 0.5 * (p * self.fine_energy - 1.0), 0.5 * (p * self.coarse_energy - 1.0)
+
+
+def _add_by_pair(
+    scores: FloatArray, index: list[int], pair: Labels, rows: FloatArray
+) -> None:
+    """Add rows (5, n) to the places `index` of the scores of their pairs."""
+    # Matches of a pair come one after the other: sums over runs, few of them.
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    sums = np.add.reduceat(rows, first, axis=1)
+    np.add.at(scores, (pair[first][:, None], np.array(index)), sums.T)

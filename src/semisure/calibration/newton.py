@@ -44,12 +44,15 @@ def minimise(
     upper: Vector,
     *,
     decrement: float = DECREMENT,
+    trusted: float = 0.0,
     max_iterations: int = 100,
 ) -> Minimum:
     """The minimum of `objective` (value, gradient, Hessian) in [lower, upper].
 
     Converged when half the squared Newton decrement, the decrease that the
-    quadratic model still promises, falls below `decrement`.
+    quadratic model still promises, falls below `decrement`. A step that promises no
+    more than `trusted` is taken as the last without another look at the objective:
+    what it leaves falls with the square.
     """
     x = np.clip(start, lower, upper)
     value, gradient, hessian = objective(x)
@@ -58,7 +61,9 @@ def minimise(
         held = _held(x, gradient, lower, upper)
         step = _saddle_free_step(gradient, hessian, ~held)
         promised = -0.5 * float(gradient @ step)
-        if promised <= decrement:
+        if promised <= max(decrement, trusted):
+            if promised > decrement:
+                x, value = np.clip(x + step, lower, upper), value - promised
             return Minimum(
                 x, value, gradient, hessian, iteration, evaluations, True, "converged"
             )

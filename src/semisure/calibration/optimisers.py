@@ -53,6 +53,7 @@ ORDER_SPAN = 40.0  # log of the largest coarse to fine variance gain ratio
 COARSE_CELL_PX = 8.0
 
 _PILOT_ROWS = 20_000
+TRUSTED_DECREMENT = 1e-7  # of a last step, which leaves about its square
 _MAX_LOCATION_ROUNDS = 50
 _LOCATION_TOLERANCE = 1e-6  # fine windows
 
@@ -140,8 +141,10 @@ class OrderedBox:
             value, gradient, hessian = likelihood(self.outer(x))
             return value, mix.T @ gradient, mix.T @ hessian @ mix
 
-        first = self.inner(start)
-        return minimise(objective, first, self.lower, self.upper, decrement=decrement)
+        first, box = self.inner(start), (self.lower, self.upper)
+        return minimise(
+            objective, first, *box, decrement=decrement, trusted=TRUSTED_DECREMENT
+        )
 
     def at_bounds(self, inner: Vector) -> tuple[str, ...]:
         names = (*NAMES[FINE], "a_x = b_x", "a_y = b_y", *NAMES[COARSE.stop :])
@@ -158,13 +161,13 @@ def fit_newton(
     shift: tuple[float, float] | None,
 ) -> Outcome:
     power = 2 if law == "gaussian" else 1
-    box = OrderedBox.around(obs.fine_std, obs.coarse_std, law)
-    starts = [_moment_start(obs, shift or (0.0, 0.0))]
-    if start is not None:
-        starts.append(pack(start))
     # A pilot on a thinned sample brings the start into the basin, so that the whole
     # data is passed over only a few times.
     pilot = obs.take(slice(None, None, max(1, len(obs) // _PILOT_ROWS)))
+    box = OrderedBox.around(pilot.fine_std, pilot.coarse_std, law)
+    starts = [_moment_start(pilot, shift or (0.0, 0.0))]
+    if start is not None:
+        starts.append(pack(start))
     fits = [_descend(box, pilot, first, shift, power) for first in starts]
     best, shift = min(fits, key=lambda fit: fit[0].value)
     if len(pilot) < len(obs):

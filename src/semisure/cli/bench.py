@@ -283,7 +283,7 @@ def _run_one(
     from semisure.bench.outcome_files import document, text_of, write_outcome
     from semisure.bench.run import run_bench
 
-    with stages(quiet) as tick:
+    with stages(quiet, lines=not quiet) as tick:
         outcome = run_bench(name, options, engine=engine, tick=tick)
     write_outcome(name, options, outcome, output)
     if as_json:
@@ -300,7 +300,7 @@ def _run_all(
     from semisure.bench.page import write_all
     from semisure.bench.run import run_all
 
-    with stages(quiet) as tick:
+    with stages(quiet, lines=not quiet) as tick:
         everything = run_all(options, engine=engine, tick=tick)
     outcomes, skipped = everything.outcomes, everything.skipped
     page = write_all(options, everything, output)

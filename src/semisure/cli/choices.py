@@ -58,6 +58,9 @@ LAWS = (
 )
 OPTIMISERS = ("newton", "powell")
 ENGINES = ("local", "ray")
+FORMATS = ("hloc", "colmap", "csv")
+MAPPERS = ("incremental", "global")
+PLACEMENTS = ("tracks", "mean")
 GEOMETRIES = (*MODELS, "none")
 DEVICES = ("cpu", "cuda", "mps")
 

@@ -17,6 +17,7 @@ from semisure.cli.progress import stages
 if TYPE_CHECKING:
     from semisure.pairing import PairsOutcome
     from semisure.pairing.settings import CameraSettings
+    from semisure.types import Tick
     from semisure.types.pair_records import Names
 
 SOME_FAILED = 3  # exit code
@@ -27,11 +28,12 @@ FOLLOWING = 4  # frames that a frame of a video is paired with
 @app.command(
     name="match-pairs",
     epilog="Example: `semisure match-pairs photos --exhaustive -o store`; a walk: "
-    "`semisure match-pairs photos --sequential 5 -o store`; hloc's list on a cluster: "
-    "`semisure match-pairs photos --pairs pairs.txt --engine ray --address auto "
-    "-o s3://bucket/store`; a video: `semisure match-pairs frames --video walk.mp4 "
-    "--every 10 -o store`; job 3 of an array of 16: `semisure match-pairs photos "
-    "--exhaustive --shard 3/16 -o store`",
+    "`semisure match-pairs photos --sequential 5 -o store`; a thousand photos in any "
+    "order: `semisure match-pairs photos --similar 20 -o store`; hloc's list on a "
+    "cluster: `semisure match-pairs photos --pairs pairs.txt --engine ray --address "
+    "auto -o s3://bucket/store`; a video: `semisure match-pairs frames --video "
+    "walk.mp4 --every 10 -o store`; job 3 of an array of 16: `semisure match-pairs "
+    "photos --exhaustive --shard 3/16 -o store`",
 )
 def match_pairs(
     images: Annotated[
@@ -57,6 +59,13 @@ def match_pairs(
     sequential: Annotated[
         int | None,
         typer.Option(help="Every image with the next N by name.", metavar="N"),
+    ] = None,
+    similar: Annotated[
+        int | None,
+        typer.Option(
+            help="Every image with the N most like it, by the cells of daisy.",
+            metavar="N",
+        ),
     ] = None,
     video: Annotated[
         Path | None,
@@ -151,8 +160,11 @@ def match_pairs(
         law = options.calibration_of(calibration, matcher, force=force, quiet=quiet)
     who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     part = None if shard is None else Part.parsed(shard)
-    if sum((pairs is not None, exhaustive, sequential is not None)) > 1:
-        raise typer.BadParameter("give one of --pairs, --exhaustive, --sequential")
+    ways = pairs is not None, exhaustive, sequential is not None, similar is not None
+    if sum(ways) > 1:
+        raise typer.BadParameter(
+            "give one of --pairs, --exhaustive, --sequential, --similar"
+        )
     named = NamedMatcher(matcher, max_side, device, weights)
     with stages(quiet or as_json, lines=not quiet) as begin:
         if law is None:
@@ -163,9 +175,9 @@ def match_pairs(
             from semisure.pairing.video import write_frames
 
             write_frames(video, images, every, begin(f"Reading {video.name}"))
-            if pairs is None and not exhaustive:
-                sequential = sequential or FOLLOWING
-        listed = _listed(images, pairs, exhaustive, sequential)
+            if not any(ways):
+                sequential = FOLLOWING
+        listed = _listed(images, pairs, exhaustive, sequential, similar, begin)
         outcome = run(
             images,
             listed,
@@ -194,11 +206,17 @@ def _cameras(intrinsics: str | None, fov: float | None, exif: bool) -> CameraSet
 
 
 def _listed(
-    images: Path, pairs: Path | None, exhaustive: bool, sequential: int | None
+    images: Path,
+    pairs: Path | None,
+    exhaustive: bool,
+    sequential: int | None,
+    similar: int | None,
+    begin: Callable[[str], Tick],
 ) -> list[Names]:
     """The pairs that were asked for."""
     from semisure.pairing import exhaustive_pairs, read_pairs, sequential_pairs
     from semisure.pairing.lists import image_names
+    from semisure.pairing.similar import similar_pairs
 
     if pairs is not None:
         return read_pairs(pairs)
@@ -207,6 +225,11 @@ def _listed(
         "--sequential": None
         if sequential is None
         else lambda names: sequential_pairs(names, sequential),
+        "--similar": None
+        if similar is None
+        else lambda names: similar_pairs(
+            images, names, similar, begin("Comparing images")
+        ),
     }
     for choose in choosers.values():
         if choose is not None:

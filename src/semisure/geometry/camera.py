@@ -142,31 +142,39 @@ def centred(focal_px: float, size: tuple[int, int]) -> Matrix3:
 
 def project(camera: Camera, points: Points3) -> Points:
     """Pixels (n, 2) of `points` (n, 3) in the camera's frame; NaN behind it."""
-    u, v = _on_plane(points)
-    fx, fy, cx, cy, *lens = camera.coefficients
-    du, dv = _distorted(u, v, lens) if any(lens) else (u, v)
-    pixels = np.empty((len(points), 2), order="F")
-    pixels[:, 0] = fx * du + (cx - CORNER_TO_CENTRE_PX)
-    pixels[:, 1] = fy * dv + (cy - CORNER_TO_CENTRE_PX)
-    return pixels
+    return _pixels(camera, *_on_plane(points))
 
 
 def jacobian(camera: Camera, points: Points3) -> Jacobian:
     """∂ project / ∂ point, (2, 3, n): rows first, so that each entry is contiguous."""
+    return look(camera, points)[1]
+
+
+def look(camera: Camera, points: Points3) -> tuple[Points, Jacobian]:
+    """Pixels and their derivatives: `project` and `jacobian` in one."""
     u, v = _on_plane(points)
     fx, fy, _, _, *lens = camera.coefficients
     per_depth = 1.0 / points[:, 2]
+    x, y = fx * per_depth, fy * per_depth
     # d(u, v) / d(x, y, z) = (1 0 −u; 0 1 −v) / z
+    J = np.empty((2, 3, len(points)))
     if any(lens):
         (uu, uv), (vu, vv) = _distortion_slopes(u, v, lens)
+        J[0, 0], J[0, 1], J[1, 0], J[1, 1] = x * uu, x * uv, y * vu, y * vv
+        J[:, 2] = -(J[:, 0] * u + J[:, 1] * v)
     else:
-        uu = vv = np.ones(len(u))
-        uv = vu = np.zeros(len(u))
-    J = np.empty((2, 3, len(points)))
-    J[0, 0], J[0, 1] = fx * per_depth * uu, fx * per_depth * uv
-    J[1, 0], J[1, 1] = fy * per_depth * vu, fy * per_depth * vv
-    J[:, 2] = -(J[:, 0] * u + J[:, 1] * v)
-    return J
+        J[0, 0], J[0, 1], J[0, 2] = x, 0.0, -x * u
+        J[1, 0], J[1, 1], J[1, 2] = 0.0, y, -y * v
+    return _pixels(camera, u, v), J
+
+
+def _pixels(camera: Camera, u: PerMatch, v: PerMatch) -> Points:
+    fx, fy, cx, cy, *lens = camera.coefficients
+    du, dv = _distorted(u, v, lens) if any(lens) else (u, v)
+    pixels = np.empty((len(u), 2), order="F")
+    pixels[:, 0] = fx * du + (cx - CORNER_TO_CENTRE_PX)
+    pixels[:, 1] = fy * dv + (cy - CORNER_TO_CENTRE_PX)
+    return pixels
 
 
 def unproject(camera: Camera, pixels: Points) -> Points:
@@ -200,7 +208,10 @@ def unproject(camera: Camera, pixels: Points) -> Points:
 def _on_plane(points: Points3) -> tuple[PerMatch, PerMatch]:
     """x/z and y/z; NaN where the point is not in front of the camera."""
     z = points[:, 2]
-    per_depth = np.where(z > 0, 1.0, np.nan) / np.where(z > 0, z, 1.0)
+    ahead = z > 0
+    if not ahead.all():
+        z = np.where(ahead, z, np.nan)
+    per_depth = 1.0 / z
     return points[:, 0] * per_depth, points[:, 1] * per_depth
 
 

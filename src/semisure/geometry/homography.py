@@ -14,7 +14,6 @@ from semisure.types import (
     PerAxis,
     PerMatch,
     Points,
-    Vector,
 )
 from semisure.types.checks import as_reals, in_line
 from semisure.types.matches import require_matches
@@ -53,16 +52,24 @@ def inverse(H: Matrix3) -> Matrix3 | None:
 
 def inverses_2x2(A: FloatArray) -> FloatArray:
     """A⁻¹ of each matrix of (n, 2, 2); infinite or NaN where there is none."""
+    (a, b), (c, d) = A.transpose(1, 2, 0)
     with np.errstate(all="ignore"):
-        adjugate = np.stack([A[:, 1, 1], -A[:, 0, 1], -A[:, 1, 0], A[:, 0, 0]], axis=1)
-        det = A[:, 0, 0] * A[:, 1, 1] - A[:, 0, 1] * A[:, 1, 0]
-        return (adjugate / det[:, None]).reshape(-1, 2, 2)
+        adjugate = np.array([[d, -b], [-c, a]])
+        adjugate /= a * d - b * c
+    return adjugate.transpose(2, 0, 1)
+
+
+def times_2x2(A: FloatArray, v: FloatArray) -> FloatArray:
+    """A v of each matrix of (n, 2, 2) and each column of (2, n)."""
+    (a, b), (c, d) = A.transpose(1, 2, 0)
+    return np.stack([a * v[0] + b * v[1], c * v[0] + d * v[1]])
 
 
 def checked(values: ArrayLike, name: str) -> Matrix3:
     """`values` as a homography, or a sentence that calls them by `name`."""
     H = checked_matrix(values, name)
-    if np.linalg.matrix_rank(H) < 3:
+    largest, _, smallest = np.linalg.svd(H, compute_uv=False)
+    if not smallest > 3 * np.finfo(float).eps * largest:  # as matrix_rank has it
         raise _no_homography(H, name)
     return H
 
@@ -93,10 +100,13 @@ def normalised(H: Matrix3) -> Matrix3:
 
 def jacobian(H: Matrix3, points: Points) -> FloatArray:
     """∂ project(H, p) / ∂p at each point, (n, 2, 2)."""
-    w = depth(H, points)
-    mapped = project(H, points)
+    mapped = project(H, points).T
+    J = np.empty((2, 2, len(points)))  # an entry after the other in memory
     with np.errstate(all="ignore"):  # none at the horizon
-        return (H[:2, :2] - mapped[:, :, None] * H[2, :2]) / w[:, None, None]
+        per_depth = 1.0 / depth(H, points)
+        for a, b in np.ndindex(2, 2):
+            J[a, b] = (H[a, b] - mapped[a] * H[2, b]) * per_depth
+    return J.transpose(2, 0, 1)
 
 
 def residual(H: Matrix3, matches: Matches) -> PerAxis:
@@ -210,7 +220,7 @@ def _dlt_matrix(p: Points, q: Points, weight: PerMatch) -> Matrix:
     np.multiply(weight, u, out=factors[1])
     np.multiply(weight, v, out=factors[2])
     factors[3] = factors[1] * u + factors[2] * v
-    one, by_u, by_v, by_uv = _outer_moments(factors, p[:, 0], p[:, 1], None)
+    one, by_u, by_v, by_uv = _outer_moments(factors, p[:, 0], p[:, 1])
     matrix = np.zeros((9, 9))
     matrix[0:3, 0:3] = matrix[3:6, 3:6] = one
     matrix[0:3, 6:9] = matrix[6:9, 0:3] = -by_u
@@ -219,103 +229,15 @@ def _dlt_matrix(p: Points, q: Points, weight: PerMatch) -> Matrix:
     return matrix
 
 
-def _outer_moments(
-    factors: FloatArray, x: PerMatch, y: PerMatch, z: PerMatch | None
-) -> FloatArray:
-    """Σ factor · ttᵀ for each row of factors, (k, 3, 3), with t = (x, y, z or 1)."""
+def _outer_moments(factors: FloatArray, x: PerMatch, y: PerMatch) -> FloatArray:
+    """Σ factor · ttᵀ for each row of factors, (k, 3, 3), with t = (x, y, 1)."""
     products = np.empty((6, len(x)))
     np.multiply(x, x, out=products[0])
     np.multiply(x, y, out=products[1])
     np.multiply(y, y, out=products[2])
-    products[3] = x if z is None else x * z
-    products[4] = y if z is None else y * z
-    products[5] = 1.0 if z is None else z * z
+    products[3], products[4], products[5] = x, y, 1.0
     moments = factors @ products.T
     return moments[:, [0, 1, 3, 1, 2, 4, 3, 4, 5]].reshape(-1, 3, 3)
-
-
-def _normal_matrix(
-    x: FloatArray, q: Points, w_xx: PerMatch, w_xy: PerMatch, w_yy: PerMatch
-) -> Matrix:
-    """The same for 2 × 2 weights W of each match: Σ AᵀWA (9 × 9)."""
-    u, v = q[:, 0], q[:, 1]
-    first, second = w_xx * u + w_xy * v, w_xy * u + w_yy * v
-    factors = np.stack([w_xx, w_xy, w_yy, first, second, first * u + second * v])
-    xx, xy, yy, by_u, by_v, by_uv = _outer_moments(factors, *x)
-    return np.block([[xx, xy, -by_u], [xy, yy, -by_v], [-by_u, -by_v, by_uv]])
-
-
-def gauss_newton(
-    H: Matrix3, matches: Matches, residual: PerAxis, weight: PerAxis
-) -> Matrix3 | None:
-    """`H` after one step that lowers Σ ω r² of the residual on each refined side.
-
-    `residual` and `weight` are (n, 2), per axis. None if the matches do not
-    determine a homography. Every row is divided by its projective depth, so the
-    error is in pixels, unlike the DLT's.
-    """
-    at, ahead, (w_xx, w_xy, w_yy) = _linearised(H, matches, residual, weight)
-    reached = project(H, at)
-    used = w_xx + w_yy > 0
-    if not used.all():
-        at, ahead, reached = at[used], ahead[used], reached[used]
-        w_xx, w_xy, w_yy = w_xx[used], w_xy[used], w_yy[used]
-    even = np.ones(len(at))
-    frame0, frame1 = _normalise(at, even), _normalise(reached, even)
-    if frame0 is None or frame1 is None:
-        return None
-    (T0, p), (T1, q) = frame0, frame1
-    G = T1 @ H @ np.linalg.inv(T0)
-    G = G / np.linalg.norm(G)
-    r = ahead * T1[0, 0]
-    per_depth = 1.0 / depth(G, p)
-    x = np.stack([p[:, 0] * per_depth, p[:, 1] * per_depth, per_depth])
-    normal = _normal_matrix(x, q, w_xx, w_xy, w_yy)
-    pull_x, pull_y = w_xx * r[:, 0] + w_xy * r[:, 1], w_xy * r[:, 0] + w_yy * r[:, 1]
-    along = np.stack([pull_x, pull_y, -(pull_x * q[:, 0] + pull_y * q[:, 1])])
-    step = _solve_in_gauge(normal, (along @ x.T).ravel(), G.ravel())
-    if step is None:
-        return None
-    return normalised(np.linalg.solve(T1, (G + step.reshape(3, 3)) @ T0))
-
-
-def _linearised(
-    H: Matrix3, matches: Matches, residual: PerAxis, weight: PerAxis
-) -> tuple[Points, PerAxis, tuple[PerMatch, PerMatch, PerMatch]]:
-    """Where each row is linearised, its residual ahead in image 1, and its W there.
-
-    A residual of image 0, x − x₀ with x₀ = Π⁻¹(y), is carried to image 1 by the local
-    Jacobian J at x₀: there it is −J (x − x₀), and its weight J⁻ᵀ W J⁻¹.
-    """
-    w_xx, w_yy = weight[:, 0].copy(), weight[:, 1].copy()
-    w_xy = np.zeros(len(weight))
-    on_source = matches.side == 0
-    if not on_source.any():
-        return matches.source, residual, (w_xx, w_xy, w_yy)
-    at, ahead = matches.source.copy(), residual.copy()
-    at[on_source] -= residual[on_source]
-    J = jacobian(H, at[on_source])
-    ahead[on_source] = -np.einsum("nij,nj->ni", J, residual[on_source])
-    back = inverses_2x2(J)
-    W = np.einsum("nki,nk,nkj->nij", back, weight[on_source], back)
-    w_xx[on_source], w_xy[on_source], w_yy[on_source] = (
-        W[:, 0, 0],
-        W[:, 0, 1],
-        W[:, 1, 1],
-    )
-    return at, ahead, (w_xx, w_xy, w_yy)
-
-
-def _solve_in_gauge(normal: Matrix, pull: Vector, gauge: Vector) -> Vector | None:
-    """The step across `gauge`, along which a homography only changes its scale."""
-    if not (np.isfinite(normal).all() and np.isfinite(pull).all()):
-        return None
-    values = np.linalg.eigvalsh(normal)
-    # Eight directions must be determined; the ninth is the gauge.
-    if not values[1] > RANK_TOLERANCE**2 * values[-1]:
-        return None
-    fixed = normal + values[-1] * np.outer(gauge, gauge)
-    return np.linalg.solve(fixed, pull)
 
 
 def corners(size: tuple[int, int]) -> Points:
@@ -344,8 +266,8 @@ def defect(H: Matrix3, size: tuple[int, int]) -> str | None:
 
 
 def _signed_area(quad: Points) -> float:
-    x, y = quad.T
-    return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
+    (a, b), (c, d) = quad[2] - quad[0], quad[3] - quad[1]
+    return 0.5 * float(a * d - b * c)
 
 
 def mirrors(H: Matrix3) -> bool:

@@ -108,27 +108,39 @@ def project(pose: Pose, camera: Camera, world: Points3) -> Points:
 
 def jacobian(pose: Pose, camera: Camera, world: Points3) -> Jacobian:
     """∂ project / ∂ (ω, v), (2, 6, n); zero for points behind the camera."""
+    return look(pose, camera, world)[1]
+
+
+def look(pose: Pose, camera: Camera, world: Points3) -> tuple[Points, Jacobian]:
+    """Pixels of world points and their derivatives: `project` and `jacobian` in one."""
     points = to_camera(pose, world)
     at = np.empty((2, 6, len(world)))
-    by_point = lens.jacobian(camera, np.where(points[:, 2:] > 0, points, [0, 0, 1.0]))
-    at[:, 3:] = np.where(points[:, 2] > 0, by_point, 0.0)
+    ahead = points[:, 2] > 0
+    if ahead.all():
+        pixels, at[:, 3:] = lens.look(camera, points)
+    else:
+        pixels = lens.project(camera, points)
+        seen = np.where(ahead[:, None], points, [0, 0, 1.0])
+        at[:, 3:] = np.where(ahead, lens.jacobian(camera, seen), 0.0)
     x, y, z = points.T
     a, b, c = at[:, 3], at[:, 4], at[:, 5]
     # (a, b, c) · (ω × X) = ω · (X × (a, b, c))
     np.subtract(y * c, z * b, out=at[:, 0])
     np.subtract(z * a, x * c, out=at[:, 1])
     np.subtract(x * b, y * a, out=at[:, 2])
-    return at
+    return pixels, at
 
 
 def normal_equations(
     J: Jacobian, residual: PerAxis, weight: PerAxis
 ) -> tuple[Matrix, Vector]:
     """Σ JᵀWJ (6 × 6) and Σ JᵀWr (6,) of the residual observed − projected."""
-    rows = J.transpose(1, 0, 2).reshape(6, -1)
-    w = weight.T.reshape(-1)
-    weighted = rows * w
-    return weighted @ rows.T, weighted @ residual.T.reshape(-1)
+    normal, pull = np.zeros((6, 6)), np.zeros(6)
+    for rows, r, w in zip(J, residual.T, weight.T, strict=True):
+        weighted = rows * w
+        normal += weighted @ rows.T
+        pull += np.einsum("kn,n->k", weighted, r)  # BLAS would start threads
+    return normal, pull
 
 
 def solve(normal: Matrix, pull: Vector) -> Vector | None:

@@ -12,13 +12,14 @@ chance; for lines, which many meet by chance, the one of highest confidence.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, pi
+from math import exp, lgamma, pi
 
 import numpy as np
 
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry.homography import residual
+from semisure.geometry.squares import square_of
 from semisure.types import Labels, Mask, Matches, Matrix3
 
 BLOCK_PX = 32.0
@@ -118,9 +119,9 @@ def _thinned(matches: Matches, near: Mask) -> tuple[int, int]:
     """
     counts = []
     for points in (matches.source, matches.target):
-        blocks = np.floor(points / BLOCK_PX)
-        every = len(np.unique(blocks, axis=0))
-        counts.append((every, len(np.unique(blocks[near], axis=0))))
+        squares = square_of(points, BLOCK_PX)
+        every = len(np.unique(squares))
+        counts.append((every, len(np.unique(squares[near]))))
     return min(c[0] for c in counts), min(c[1] for c in counts)
 
 
@@ -128,12 +129,10 @@ def _surest(matches: Matches) -> Labels:
     """The match of highest confidence of each block, at most one in either image."""
     kept = np.argsort(-matches.confidence, kind="stable")
     for points in (matches.source, matches.target):
-        blocks = np.floor(points[kept] / BLOCK_PX)
-        kept = kept[np.sort(np.unique(blocks, axis=0, return_index=True)[1])]
+        squares = square_of(points[kept], BLOCK_PX)
+        kept = kept[np.sort(np.unique(squares, return_index=True)[1])]
     return kept
 
 
 def _log_choose(n: int, k: int) -> float:
-    from scipy.special import gammaln
-
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)

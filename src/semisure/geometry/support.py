@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.geometry import homography as plane
+from semisure.geometry.squares import square_of
 from semisure.types import Mask, Matches, Matrix3, PerAxis, PerMatch, Points
 
 RIVAL_PX = 8.0  # side of the cells in which residuals of a competing model meet
@@ -77,9 +78,9 @@ def _rival(residual: PerAxis, weight: PerMatch, sure: PerMatch) -> float:
         return 0.0
     heaps = []
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
-        cells = np.floor(residual[far] / RIVAL_PX + shift).astype(np.int64)
-        _, heap = np.unique(cells, axis=0, return_inverse=True)
-        heaps.append(float(np.bincount(heap.ravel(), sure[far]).max()))
+        squares = square_of(residual[far], RIVAL_PX, shift)
+        _, heap = np.unique(squares, return_inverse=True)
+        heaps.append(float(np.bincount(heap, sure[far]).max()))
     return _share(max(heaps), float(weight.sum()))
 
 

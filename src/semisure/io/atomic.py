@@ -6,7 +6,8 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,14 +19,23 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
     A symbolic link is followed. Where the file cannot be written, the old one stays.
     """
+    with appearing_whole(path) as temporary, temporary.open("xb") as file:
+        write(file)
+
+
+@contextmanager
+def appearing_whole(path: Path) -> Iterator[Path]:
+    """The name of a temporary file, renamed to `path` at the end if nothing failed.
+
+    For libraries that open files themselves.
+    """
     target = _followed(path)
     # A short name: with the target's whole name it could be too long.
     temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with temporary.open("xb") as file:
-                write(file)
+            yield temporary
             os.replace(temporary, target)
         except BaseException:
             temporary.unlink(missing_ok=True)

@@ -67,7 +67,7 @@ def as_stored(matches: Matches) -> Matches:
 
 def parquet_of(records: Sequence[PairRecord]) -> bytes:
     """The file that holds these pairs, in their order."""
-    pa, _ = _pyarrow()
+    pa, _ = require_pyarrow()
     rows = [_row(record) for record in records]
     schema = _schema(pa)
     columns = [pa.array([row[f.name] for row in rows], f.type) for f in schema]
@@ -95,7 +95,7 @@ def record_in(file: IO[bytes], name: str, row: int) -> PairRecord:
 
 def parquet_of_images(images: Sequence[ImageRecord]) -> bytes:
     """The table of a store's images."""
-    pa, _ = _pyarrow()
+    pa, _ = require_pyarrow()
     names = [field.name for field in fields(ImageRecord)]
     columns = {name: [getattr(image, name) for image in images] for name in names}
     table = pa.table({name: pa.array(column) for name, column in columns.items()})
@@ -111,7 +111,7 @@ def images_in(file: IO[bytes], name: str) -> list[ImageRecord]:
 
 
 def _written(table: Any) -> bytes:
-    _, pq = _pyarrow()
+    _, pq = require_pyarrow()
     out = io.BytesIO()
     split = [c for c in _leaves(table) if c.removesuffix(_LEAF) in _NOISY]
     pq.write_table(
@@ -201,7 +201,7 @@ def _rows(
     file: IO[bytes], name: str, columns: list[str] | None, group: int | None = None
 ) -> Iterator[Row]:
     """The rows of a file as dictionaries, lists of numbers as arrays."""
-    pa, pq = _pyarrow()
+    pa, pq = require_pyarrow()
     try:
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
         groups = range(parquet.num_row_groups) if group is None else (group,)
@@ -286,7 +286,8 @@ def _damaged(name: str, error: Exception) -> FileError:
     )
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def require_pyarrow() -> tuple[Any, Any]:
+    """Both modules of pyarrow, or a sentence that says how to get them."""
     try:
         import pyarrow
         import pyarrow.parquet

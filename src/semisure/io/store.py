@@ -113,6 +113,7 @@ class Store:
 
         One that was made by another recipe is refused.
         """
+        shards.require_pyarrow()  # now, not after an hour of work
         place = place_of(address)
         found = _manifest_at(place)
         if found is None:
@@ -128,6 +129,7 @@ class Store:
     @classmethod
     def at(cls, address: str | Path) -> Store:
         """The store that is there."""
+        shards.require_pyarrow()
         place = place_of(address)
         manifest = _manifest_at(place)
         if manifest is None:

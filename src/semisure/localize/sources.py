@@ -185,8 +185,8 @@ def _check_matcher(path: str | Path, decided_by: dict[str, str] | None) -> None:
     except FileError:
         Store.made(path, Manifest(recipe=recipe))
         return
-    for name in ("weights", "code"):
-        if decided_by is not None and known.get(name) != decided_by[name]:
+    for name in ("weights", "code", "fingerprint"):
+        if decided_by is not None and known.get(name) != decided_by.get(name):
             raise InputError(
                 f"{path} holds matches by other {name} of the matcher. Give another "
                 "--matches, or leave out --images to use these matches as they are."

@@ -31,7 +31,7 @@ _SIZES = ("source_size", "target_size")
 _PART = "unfinished"
 _DIGEST, _MADE_OF = "sha256", "made_of"
 # What h5py and NumPy raise on damaged files.
-_UNREADABLE = (
+UNREADABLE = (
     OSError,
     RuntimeError,
     KeyError,
@@ -134,7 +134,7 @@ def has_matches(
     """
     if not Path(path).exists() or not Path(path).stat().st_size:
         return False
-    with _opened(path) as file, _readable(path, name0, name1):
+    with opened_hdf5(path) as file, _readable(path, name0, name1):
         keys = pair_key(name0, name1), pair_key(name1, name0)
         group = next((file[key] for key in keys if key in file), None)
         if group is None or made_of is None:
@@ -145,11 +145,11 @@ def has_matches(
 
 def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
     """The matches of a pair with their cues, stored either way round."""
-    with _opened(path) as file, _readable(path, name0, name1):
+    with opened_hdf5(path) as file, _readable(path, name0, name1):
         group, reversed_order = _find(file, path, name0, name1)
         _check_complete(group, path, name0, name1)
         names = (*_ARRAYS, *(name for name in _OPTIONAL if name in group))
-        arrays: dict[str, Any] = {name: _numbers(group[name])[()] for name in names}
+        arrays: dict[str, Any] = {name: numbers_in(group[name])[()] for name in names}
         sizes: dict[str, Any] = {name: _attribute(group, name) for name in _SIZES}
         digest = _attribute(group, _DIGEST)  # none in files of semisure 0.1
         if digest is not None and not np.array_equal(
@@ -183,14 +183,14 @@ def _readable(path: str | Path, name0: str, name1: str) -> Iterator[None]:
         yield
     except FileError:
         raise
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         reason = in_short(error)
         raise FileError(
             f"{path} has the pair {name0}, {name1}, but it cannot be read: {reason}."
         ) from None
 
 
-def _numbers(stored: Any) -> Any:
+def numbers_in(stored: Any) -> Any:
     """`stored` if it holds numbers: libhdf5 may look for damaged text for ever."""
     if stored.dtype.kind not in "fiu":
         raise ValueError("it holds more than numbers")
@@ -201,7 +201,7 @@ def _attribute(group: Any, name: str) -> Any:
     """The numbers of an attribute, or None where there is none."""
     if name not in group.attrs:
         return None
-    _numbers(group.attrs.get_id(name))
+    numbers_in(group.attrs.get_id(name))
     return np.asarray(group.attrs[name])
 
 
@@ -227,13 +227,15 @@ def _h5py() -> Any:
     return h5py
 
 
-def _opened(path: str | Path) -> Any:
-    """The file to read, after what a killed process left undone."""
+def opened_hdf5(path: str | Path, mode: str = "r") -> Any:
+    """An h5py file, after what a killed process left undone, or one sentence."""
     h5py = _h5py()
-    require_file(Path(path))
-    journal.finish(Path(path))
+    path = Path(path)
+    if mode == "r" or path.exists():
+        require_file(path)
+        journal.finish(path)
     try:
-        return h5py.File(path, "r")
+        return h5py.File(path, mode)
     except OSError as error:
         raise _not_hdf5(path, error) from None
 
@@ -257,7 +259,7 @@ def _changed(path: Path) -> Iterator[Any]:
                 yield file
         except FileError:
             raise
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise FileError(
                 f"{path} is damaged, and no pair can be added: {in_short(error)}."
             ) from None

@@ -33,6 +33,7 @@ from semisure.io.sources import digest, sha256, sources_of
 from semisure.types import Matcher, Tick, as_choice
 
 if TYPE_CHECKING:
+    from semisure.matchers._network import Precision
     from semisure.matchers._weights import Weights
 
 
@@ -84,6 +85,8 @@ def load_matcher(
     max_side: int | None = None,
     device: str | None = None,
     weights: str | Path | None = None,
+    precision: Precision | None = None,
+    channels_last: bool | None = None,
 ) -> Matcher:
     """The matcher called `name`.
 
@@ -93,6 +96,9 @@ def load_matcher(
         Larger images are reduced to this many px; None leaves the matcher's own limit.
     device, weights
         For networks: a torch device, and a file instead of the official weights.
+    precision, channels_last
+        For networks on graphics cards: ``bfloat16`` or ``float16`` in place of
+        ``float32``, and the memory order that many cards prefer.
 
     >>> import numpy as np
     >>> photo = np.random.default_rng(0).integers(0, 255, (96, 128), np.uint8)
@@ -107,9 +113,11 @@ def load_matcher(
         "device": device,
         "weights": None if weights is None else Path(weights),
         "variant": entry.variant or None,
+        "precision": precision,
+        "channels_last": channels_last,
     }
     settings = {key: value for key, value in options.items() if value is not None}
-    for option in ("device", "weights"):
+    for option in ("device", "weights", "precision", "channels_last"):
         if option in settings and not entry.packages:
             raise InputError(f"{name} is not a network: it takes no {option}.")
     module = importlib.import_module(f"{__name__}.{entry.module}")

@@ -213,8 +213,9 @@ class FineHead(nn.Module):
             for a in (around0, around1)
         )
         steps = grid(3, heat0)
-        offset0 = grid(CELL, heat0)[pixel0] + heat0 @ steps
-        offset1 = grid(CELL, heat1)[pixel1] + heat1 @ steps
+        steps = wide(steps)
+        offset0 = grid(CELL, steps)[pixel0] + wide(heat0) @ steps
+        offset1 = grid(CELL, steps)[pixel1] + wide(heat1) @ steps
         return Fine(offset0, offset1, pixels0, pixels1, heat0, heat1)
 
 

@@ -5,8 +5,9 @@ Moments are a few numbers per selected row, in tiles, never a second N × N matr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -18,11 +19,35 @@ from semisure.types import FloatArray
 
 # Rows at a time: with 20,000 candidates a tile of float32 is 20 MB.
 TILE_ROWS = 256
+TILE_ENTRIES = 2**21  # of a tile that only cues need: 8 MB of float32
 
 
 def wide(values: Tensor) -> Tensor:
     """The values as float64, on the CPU where the device has none (Apple's)."""
     return (values.cpu() if values.device.type == "mps" else values).double()
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def single(function: Callable[P, T]) -> Callable[P, T]:
+    """`function` computed in single precision or better, whatever the network runs in.
+
+    A softmax over thousands of cells has no digits to lose.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        device = next(a.device.type for a in args if isinstance(a, Tensor))
+        half = torch.bfloat16, torch.float16
+        full: Any = [
+            a.float() if isinstance(a, Tensor) and a.dtype in half else a for a in args
+        ]
+        with torch.autocast(device, enabled=False):
+            return function(*full, **kwargs)
+
+    return run
 
 
 def softmax_moments(
@@ -60,9 +85,13 @@ def grid_mean(probability: Tensor, offsets: Tensor) -> Tensor:
 @extraction("fine")
 def grid_std(probability: Tensor, offsets: Tensor) -> Tensor:
     """Std (m, 2) of `offsets` (k, 2) under each row, (m, k)."""
-    probability, offsets = _unit(probability), wide(offsets)
-    away = offsets - (probability @ offsets)[:, None]
-    return torch.einsum("mk,mkd->md", probability, away**2).sqrt()
+    offsets = wide(offsets)
+    stds = [offsets.new_zeros(0, 2)]
+    for k in range(0, len(probability), TILE_ROWS):
+        weight = _unit(probability[k : k + TILE_ROWS])
+        away = offsets - (weight @ offsets)[:, None]
+        stds.append(torch.einsum("mk,mkd->md", weight, away**2).sqrt())
+    return torch.cat(stds)
 
 
 def _unit(probability: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from semisure.matchers._cues import TILE_ROWS, wide
+from semisure.matchers._cues import TILE_ENTRIES, TILE_ROWS, single, wide
 from semisure.matchers._stopwatch import extraction
 
 
@@ -33,6 +33,7 @@ class CellMatches(NamedTuple):
     confidence: Tensor
 
 
+@single
 def mutual_cells(
     f0: Tensor,
     f1: Tensor,
@@ -56,6 +57,7 @@ def mutual_cells(
     return CellMatches(index0, row_index[index0], row_best[index0].exp())
 
 
+@single
 def top_cells(f0: Tensor, f1: Tensor, count: int) -> CellMatches:
     """The `count` cells of image 0 with the largest maxima, best first, not mutual."""
     row_best, row_index, _ = _maxima(f0, f1)
@@ -105,14 +107,18 @@ def _log_sums(f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @extraction("coarse")
+@single
 def row_spread(f0: Tensor, f1: Tensor, size: tuple[int, int]) -> Tensor:
     """Std (m, 2) in cells, x and y, of each row's softmax over the cells of image 1.
 
     `f0` holds the m selected rows only; `size` is (height, width) of image 1's grid.
     """
     stds = [wide(f0.new_zeros(0, 2))]
-    for k in range(0, len(f0), TILE_ROWS):
-        s = _similarity(f0[k : k + TILE_ROWS], f1)
+    rows = max(1, min(TILE_ROWS, TILE_ENTRIES // max(len(f1), 1), len(f0)))
+    room = f0.new_empty(rows, len(f1))  # one for all tiles: new memory takes longer
+    for k in range(0, len(f0), rows):
+        tile = f0[k : k + rows]
+        s = torch.mm(tile, f1.T, out=room[: len(tile)])
         weight = s.sub_(s.amax(dim=1, keepdim=True)).exp_().view(-1, *size)
         # Sums along one axis lose no digits, so the moments of what is left are exact.
         stds.append(torch.stack([_std(weight.sum(1)), _std(weight.sum(2))], dim=1))

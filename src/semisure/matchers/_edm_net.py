@@ -203,9 +203,11 @@ class EdmNet(nn.Module):
         heat = torch.where(on1[..., None], heat1[order], heat0[order])
         sigma = torch.where(on1, sigma1[order], sigma0[order])
         chosen = CellMatches(index0[order], index1[order], best.confidence[sure][order])
-        moved = (heat @ offsets(heat))[:, None] * torch.stack([~on1, on1], dim=1)
-        source = cell_corner(chosen.index0, cells.size0[1], CELL) + wide(moved[:, 0])
-        target = cell_corner(chosen.index1, cells.size1[1], CELL) + wide(moved[:, 1])
+        moved = (wide(heat) @ wide(offsets(heat)))[:, None] * torch.stack(
+            [~on1, on1], dim=1
+        )
+        source = cell_corner(chosen.index0, cells.size0[1], CELL) + moved[:, 0]
+        target = cell_corner(chosen.index1, cells.size1[1], CELL) + moved[:, 1]
         raw = RawMatches(source, target, chosen, side, heat, sigma, cells)
         return _plausible(raw, image0, image1)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from semisure.matchers._cues import cell_corner, cell_windows, square, wide
 from semisure.matchers._dual import CellMatches, Cells, mutual_cells
 from semisure.matchers._resnet import Bottleneck, conv, doubled, merging
+from semisure.matchers._strips import doubled_rows, in_strips
 from semisure.matchers._transformer import EncoderLayer, Stack, linear_attention
 
 CELL = 8  # px between coarse cells
@@ -45,7 +46,9 @@ class Encoder(nn.Module):
         self.layer3 = _stage(512, 256, 2, 6)
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        half = self.layer1(self.bn1(self.conv1(image)).relu_())
+        x = self.bn1(self.conv1(image)).relu_()
+        # Three blocks, each with one 3 × 3 convolution.
+        half = in_strips(lambda rows: self.layer1(x[:, :, rows]), x.shape[2], halo=3)
         quarter = self.layer2(half)
         return half, quarter, self.layer3(quarter)
 
@@ -72,8 +75,13 @@ class Pyramid(nn.Module):
         coarse = self.layer3_outconv(eighth)
         above = doubled(coarse, align_corners=True)
         x = self.layer2_outconv2(self.layer2_outconv(quarter) + above)
-        above = doubled(x, align_corners=True)
-        return coarse, self.layer1_outconv2(self.layer1_outconv(half) + above)
+        del quarter, eighth, above
+
+        def fine(rows: slice) -> Tensor:
+            above = doubled_rows(x, rows)
+            return self.layer1_outconv2(self.layer1_outconv(half[:, :, rows]) + above)
+
+        return coarse, in_strips(fine, half.shape[2], halo=2)
 
 
 def _encoded(x: Tensor) -> Tensor:
@@ -126,7 +134,7 @@ class GimNet(nn.Module):
         heat = torch.cat(heats)
         source = cell_corner(chosen.index0, cells.size0[1], CELL)
         target = cell_corner(chosen.index1, cells.size1[1], CELL)
-        target = target + wide(heat @ offsets(heat))
+        target = target + wide(heat) @ wide(offsets(heat))
         return RawMatches(source, target, chosen, heat, cells)
 
     @staticmethod

@@ -87,8 +87,6 @@ def _match(
     comatch: CoMatch, views: tuple[View, View]
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Points and cues in the pixels of the views, and extras."""
-    import torch
-
     from semisure.matchers._comatch_net import CELL
     from semisure.matchers._cues import (
         as_arrays,
@@ -97,7 +95,7 @@ def _match(
         unit_tensor,
     )
 
-    with torch.inference_mode():
+    with comatch.running():
         pixels = (unit_tensor(grey(view), comatch.device) for view in views)
         raw = comatch.model(*pixels, comatch.threshold)
         named = points_and_confidence(raw) | cues(raw, comatch.fine_stages)

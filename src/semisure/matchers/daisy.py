@@ -279,7 +279,7 @@ class Daisy:
 
     def __call__(self, image0: Array, image1: Array) -> Matches:
         """Matches of two uint8 images, grey or RGB, of any sizes; side 1 is refined."""
-        greys = _grey(image0), _grey(image1)
+        greys = grey_of(image0), grey_of(image1)
         small = [shrunk_frame(grey, self.max_side) for grey in greys]
         pair = small[0].grey, small[1].grey
         linear = find_linear(*pair, self.projection) if self.search else np.eye(2)
@@ -326,7 +326,8 @@ def _in_image(covariance: Array, linear: Array) -> tuple[Array, Array]:
     return np.sqrt(np.maximum(variance, 0)), np.full(len(variance), side)
 
 
-def _grey(image: Array) -> Array:
+def grey_of(image: Array) -> Array:
+    """A uint8 image, grey, RGB or RGBA, as grey levels (h, w)."""
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size:
         raise InputError(
             "An image must be uint8 of shape (h, w) or (h, w, 1, 3 or 4), but this is "

@@ -81,11 +81,9 @@ class Edm(Network):
 
 def _match(edm: Edm, views: tuple[View, View]) -> tuple[dict[str, FloatArray], Labels]:
     """Points and cues in the pixels of the views, and the side of each match."""
-    import torch
-
     from semisure.matchers._cues import as_arrays, points_and_confidence, unit_tensor
 
-    with torch.inference_mode():
+    with edm.running():
         pixels = (unit_tensor(grey(view), edm.device) for view in views)
         raw = edm.model(*pixels, edm.threshold, edm.share)
         named = points_and_confidence(raw) | cues(raw) | {"native_scale": raw.sigma}
@@ -118,9 +116,11 @@ def cues(raw: Any) -> dict[str, Any]:
     spread = torch.empty_like(wide(raw.sigma))
     there = on1.to(spread.device)
     rows0 = cells.f0[raw.chosen.index0[on1]]
-    rows1 = cells.f1[raw.chosen.index1[~on1]]
+    # Without a mutual check, several cells of image 0 choose the same one of image 1.
+    once, which = raw.chosen.index1[~on1].unique(return_inverse=True)
     spread[there] = row_spread(rows0, cells.f1, cells.size1)
-    spread[~there] = row_spread(rows1, cells.f0, cells.size0)
+    of_image1 = row_spread(cells.f1[once], cells.f0, cells.size0)
+    spread[~there] = of_image1[which.to(spread.device)]
     fine_std = _axis_std(raw.heat, offsets(raw.heat))
     return {"fine_std": fine_std, "coarse_std": CELL * spread}
 

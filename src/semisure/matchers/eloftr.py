@@ -128,12 +128,10 @@ def _library_name(name: str) -> str:
 
 def _match(settings: EfficientLoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
-    import torch
-
     from semisure.matchers._cues import as_arrays, unit_tensor
 
     model = settings.model
-    with torch.inference_mode():
+    with settings.running():
         images = [unit_tensor(grey(v), settings.device) for v in views]
         maps = [model.efficientloftr.backbone(image) for image in images]
         coarse = _transform(

@@ -69,8 +69,6 @@ class GimLoFTR(Network):
 
 def _match(gim: GimLoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
-    import torch
-
     from semisure.matchers._cues import (
         as_arrays,
         points_and_confidence,
@@ -79,7 +77,7 @@ def _match(gim: GimLoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
     )
     from semisure.matchers._gim_net import CELL
 
-    with torch.inference_mode():
+    with gim.running():
         pixels = (unit_tensor(rgb(view), gim.device) for view in views)
         raw = gim.model(*pixels, gim.threshold)
         return as_arrays(

@@ -38,7 +38,6 @@ WINDOW = 5  # fine cells a side, 8 px from the first to the last
 BORDER = 2  # cells
 TEMPERATURE = 0.1
 MIN_SIDE = (2 * BORDER + 1) * STRIDE_COARSE
-STRIP_ROWS = 64  # at half size
 FINE_BATCH = 1024  # matches; 25 × 256 floats each, several times over
 
 
@@ -86,13 +85,11 @@ class LoFTR(Network):
 
 def _match(loftr: LoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
-    import torch
-
     from semisure.matchers._cues import as_arrays, cell_corner, unit_tensor
     from semisure.matchers._dual import mutual_cells, row_spread
 
     model = loftr.model
-    with torch.inference_mode():
+    with loftr.running():
         tensors = [unit_tensor(grey(view), loftr.device) for view in views]
         maps = [_features(model, tensor) for tensor in tensors]
         size0, size1 = (tuple(coarse.shape[2:]) for coarse, _ in maps)
@@ -124,6 +121,8 @@ def _features(model: Any, image: Any) -> tuple[Any, Any]:
     One image at a time, and the last layers in strips: nothing is larger than maps at
     half size, of which the library's own way holds six.
     """
+    from semisure.matchers._strips import in_strips
+
     backbone = model.backbone
     half = backbone.relu(backbone.bn1(backbone.conv1(image)))
     half = backbone.layer1(half)
@@ -132,15 +131,12 @@ def _features(model: Any, image: Any) -> tuple[Any, Any]:
     quarter = backbone.layer2_outconv(quarter)
     quarter = backbone.layer2_outconv2(quarter + _doubled(coarse, quarter))
     above = _doubled(quarter, half)
-    rows, halo = half.shape[2], 2  # two convolutions of 3 × 3
-    fine = half.new_empty(1, backbone.layer1_outconv2[-1].out_channels, *half.shape[2:])
-    for start in range(0, rows, STRIP_ROWS):
-        stop = min(start + STRIP_ROWS, rows)
-        wider = slice(max(start - halo, 0), min(stop + halo, rows))
-        strip = backbone.layer1_outconv(half[:, :, wider]) + above[:, :, wider]
-        strip = backbone.layer1_outconv2(strip)
-        skipped = start - wider.start
-        fine[:, :, start:stop] = strip[:, :, skipped : skipped + stop - start]
+
+    def last(rows: slice) -> Any:  # two convolutions of 3 × 3
+        strip = backbone.layer1_outconv(half[:, :, rows]) + above[:, :, rows]
+        return backbone.layer1_outconv2(strip)
+
+    fine = in_strips(last, half.shape[2], halo=2)
     return model.pos_encoding(coarse), fine
 
 

@@ -70,12 +70,10 @@ class XFeatStar(Network):
 
 def _match(xfeat: XFeatStar, views: tuple[View, View]) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
-    import torch
-
-    from semisure.matchers._cues import as_arrays, unit_tensor
+    from semisure.matchers._cues import as_arrays, single, unit_tensor
 
     model = xfeat.model
-    with torch.inference_mode():
+    with xfeat.running():
         first, second = (
             model.detectAndComputeDense(
                 unit_tensor(view.image, xfeat.device), top_k=xfeat.top_k
@@ -83,12 +81,12 @@ def _match(xfeat: XFeatStar, views: tuple[View, View]) -> dict[str, FloatArray]:
             for view in views
         )
         f0, f1 = first["descriptors"][0], second["descriptors"][0]
-        index0, index1 = _mutual(f0, f1)
+        index0, index1 = single(_mutual)(f0, f1)
         offset, fine_std, sure = _refine(model, f0[index0], f1[index1])
         index0, index1 = index0[sure], index1[sure]
         scale = first["scales"][0][index0][:, None]
         position = first["keypoints"][0]
-        cues = _coarse_cues(f0, f1, position, index0, index1, xfeat.temperature)
+        cues = single(_coarse_cues)(f0, f1, position, index0, index1, xfeat.temperature)
         named = {
             "source": position[index0] + offset[sure] * scale,
             "target": second["keypoints"][0][index1],

@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from semisure.mixture import ErrorLaw, ordered
-from semisure.refit import weights
-from semisure.types import Matches, PerAxis, PerMatch, WorldMatches
+from semisure.types import Matches, WorldMatches
 
 MAX_ITERATIONS = 30
+# What the last step moves corners or points by, at most. It ends closer than that, a
+# millionth of a pixel or less, to where all further ones would lead.
+TOLERANCE_PX = 2e-6
+BLOCK_ROWS = 10_000  # a dozen arrays of (2, 10000) numbers are two megabytes
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on
 # real pairs; where the homography is exact it costs a little, which
@@ -18,20 +21,20 @@ MAX_ITERATIONS = 30
 MODEL_FLOOR = 4e-4
 
 
+def equal_parts(count: int, most: int = BLOCK_ROWS) -> list[slice]:
+    """Slices of about the same length that `count` rows are cut into.
+
+    >>> equal_parts(7, most=3)
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 7, None)]
+    """
+    parts = -(-count // most)
+    rows = -(-count // max(parts, 1))
+    return [slice(i * rows, min((i + 1) * rows, count)) for i in range(parts)]
+
+
 def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
     """The law with the model's own error added to the fine scale, in quadrature."""
-    diagonal = np.linalg.norm(matches.refined_size, axis=1, keepdims=True)
-    fine = np.hypot(law.fine_scale, MODEL_FLOOR * diagonal)
-    return ordered(replace(law, fine_scale=fine))
-
-
-def whitened(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, PerAxis, PerMatch]:
-    """Residuals to fit, their weights per axis ω / (sᶠ √(r² + sᶠ²)), and ω.
-
-    1 / √(r² + sᶠ²) is the fine Laplace law's own robustness, rounded at zero.
-    """
-    weight = weights.core(law, residual)
-    # Matches of weight 0 may be at FAR_PX, whose square would be infinite.
-    centred = np.where(weight[:, None] > 0, residual - law.location, 0.0)
-    softened = law.fine_scale * np.hypot(centred, law.fine_scale)
-    return centred, weight[:, None] / softened, weight
+    diagonal2 = (matches.refined_size**2).sum(axis=1, keepdims=True)
+    fine = law.fine_scale * law.fine_scale
+    fine += MODEL_FLOOR**2 * diagonal2
+    return ordered(replace(law, fine_scale=np.sqrt(fine, out=fine)))

@@ -36,6 +36,7 @@ from semisure.refit.corners import corner_jacobian, field_at, field_at_corners
 from semisure.refit.line_law import LineLaw
 from semisure.refit.model_error import Misfit, block_ids
 from semisure.refit.shared_field import Shared, bilinear_field
+from semisure.refit.shelf import hold_on
 from semisure.types import (
     FloatArray,
     Labels,
@@ -55,6 +56,7 @@ from semisure.types.world import TYPICAL_VIEW_CHANGE
 # Matches this close err together; what reaches farther is the model error's. Of 32, 48
 # and 96 px, by random views of photos.
 BLOCK_PX = 48.0
+NUMBERS = 320  # that a covariance makes of each match, most of them for a moment
 
 
 def of_homography(
@@ -74,6 +76,7 @@ def of_homography(
     `least` is the least model error (:func:`semisure.refit.model_error.least_px`);
     without `field` there is none.
     """
+    hold_on(NUMBERS * len(matches))
     residual = plane.residual(H_01, matches)
     J = corner_jacobian(H_01, matches)
     if J is None:
@@ -113,6 +116,7 @@ def of_pose(
     field: bool = True,
 ) -> Matrix | None:
     """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
+    hold_on(NUMBERS * len(matches))
     residual = matches.points - se3.project(pose, camera, matches.world)
     with np.errstate(all="ignore"):
         good = np.isfinite(residual.sum(axis=1))
@@ -285,8 +289,9 @@ def _sandwich(
 ) -> Matrix | None:
     used = good & (weight > 0).any(axis=1)
     J_all = J
-    J, slope, score = J[:, :, used], slope[:, :, used], score[used]
-    turned = np.einsum("akn,abn->bkn", J, slope)
+    if not used.all():
+        J, slope, score = J[:, :, used], slope[:, :, used], score[used]
+    turned = np.stack([_summed(J, by_axis) for by_axis in slope.transpose(1, 0, 2)])
     bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
     bread = 0.5 * (bread + bread.T)
     if not _positive(bread):
@@ -295,8 +300,8 @@ def _sandwich(
         bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
         if not _positive(bread):
             return None
-    scores = np.einsum("akn,na->nk", J, score)
-    meat = scores.T @ scores
+    scores = _summed(J, score.T)
+    meat = scores @ scores.T
     if not _positive(meat):
         return None
     meat = meat * _clustering(scores, meat, block_ids(points[used], BLOCK_PX))
@@ -319,10 +324,18 @@ def _sandwich(
     )
 
 
+def _summed(J: FloatArray, factors: FloatArray) -> FloatArray:
+    """Σ over axes of J (axes, p, n) times one number an axis and match, (p, n)."""
+    total = J[0] * factors[0]
+    for rows, factor in zip(J[1:], factors[1:], strict=True):
+        total += rows * factor
+    return np.asarray(total)
+
+
 def _clustering(scores: FloatArray, meat: Matrix, block: Labels) -> float:
     """How many times more block sums vary than independent scores would, ≥ 1."""
-    count, parameters = int(block.max()) + 1, scores.shape[1]
-    sums = np.stack([np.bincount(block, column, count) for column in scores.T])
+    count, parameters = int(block.max()) + 1, len(scores)
+    sums = np.stack([np.bincount(block, row, count) for row in scores])
     excess = float(np.trace(np.linalg.solve(meat, sums @ sums.T))) / parameters
     # The fit takes as many degrees of freedom off the blocks as it has parameters.
     return max(1.0, excess * count / max(count - parameters, 1))
@@ -345,7 +358,8 @@ def view_change(H_01: Matrix3, matches: Matches) -> PerMatch:
         on_source = matches.side == 0
         if on_source.any():
             A[on_source] = plane.inverses_2x2(A[on_source])
-        return np.linalg.norm(A - np.eye(2), axis=(1, 2))
+        (a, b), (c, d) = A.transpose(1, 2, 0)
+        return np.sqrt((a - 1.0) ** 2 + b * b + c * c + (d - 1.0) ** 2)
 
 
 def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:

@@ -21,9 +21,8 @@ from numpy.typing import ArrayLike
 
 from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
-from semisure.mixture import ErrorLaw
 from semisure.refit import covariance
-from semisure.refit.core_plus import MAX_ITERATIONS, floored, whitened
+from semisure.refit.core_plus import floored
 from semisure.refit.initial import (
     far_not_undefined,
     kept,
@@ -33,6 +32,7 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
+from semisure.refit.plane_fit import PlaneFit
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
@@ -47,7 +47,7 @@ from semisure.types import (
 )
 from semisure.types.checks import as_reals
 
-CORNER_TOLERANCE_PX = 1e-3
+_UNDETERMINED = "the weighted matches do not determine a homography"
 
 
 def refit_homography(
@@ -95,7 +95,7 @@ def refit_homography(
     weight = one_step_weight(method, matches, calibration, residual, inliers)
     model = _weighted_dlt(matches, weight)
     if model is None:
-        reason = "the weighted matches do not determine a homography"
+        reason = _UNDETERMINED
         return kept(len(matches), start, method, reason, weight)
     spread = partial(
         covariance.of_homography,
@@ -166,14 +166,13 @@ def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
 
 
 def _core_plus(matches: Matches, calibration: Calibration, start: Matrix3) -> Refit:
-    law = error_law(matches, calibration)
-    H, iterations = _iterate(start, matches, floored(law, matches))
+    fit = PlaneFit.of(matches, calibration)
+    H, iterations = fit.converged(start)
     return more_likely(
         H,
         start,
         method="core+",
-        law=law,
-        residual=partial(_residual, matches=matches),
+        judged=fit.judged,
         covariance=partial(_covariance, matches=matches, calibration=calibration),
         iterations=iterations,
         objection=_why_not(H, start, matches),
@@ -195,27 +194,10 @@ def _covariance(
     )
 
 
-def _iterate(
-    start: Matrix3, matches: Matches, law: ErrorLaw
-) -> tuple[Matrix3 | None, int]:
-    """The model at which the corners converge, or the last one, or None."""
-    H, frame = start, plane.corners(matches.source_size)
-    for count in range(1, MAX_ITERATIONS + 1):
-        centred, weight, _ = whitened(law, _residual(H, matches))
-        following = plane.gauss_newton(H, matches, centred, weight)
-        if following is None:
-            return None, count
-        moved = np.abs(plane.project(following, frame) - plane.project(H, frame)).max()
-        H = following
-        if moved < CORNER_TOLERANCE_PX:
-            break
-    return H, count
-
-
 def _why_not(H: Matrix3 | None, start: Matrix3, matches: Matches) -> str | None:
     """Why `H` must not replace `start`, or None."""
     if H is None:
-        return "the weighted matches do not determine a homography"
+        return _UNDETERMINED
     flaw = plane.defect(H, matches.source_size)
     # A plane whose horizon is in the picture is a fault only if the refit put it there.
     if flaw is not None and plane.defect(start, matches.source_size) is None:

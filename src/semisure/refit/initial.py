@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from semisure import mixture
 from semisure.errors import InputError
-from semisure.mixture import STD_FLOOR_PX, ErrorLaw
-from semisure.refit import weights
+from semisure.mixture import STD_FLOOR_PX
 from semisure.types import (
     Calibration,
     Estimate,
@@ -26,7 +25,6 @@ from semisure.types import (
     Mask,
     Matches,
     Matrix,
-    PerAxis,
     PerMatch,
     Refit,
     WorldMatches,
@@ -36,7 +34,7 @@ from semisure.types.checks import as_reals
 from semisure.types.matches import require_matches
 from semisure.types.results import Uncertainty
 
-FAR_PX = 1e100  # stands for infinity where ∞ − ∞ would follow
+FAR_PX = 1e15  # stands for infinity where ∞ − ∞ would follow; its square is a float32
 
 AnyMatches = TypeVar("AnyMatches", Matches, WorldMatches)
 
@@ -162,49 +160,42 @@ def more_likely(
     initial: FloatArray,
     *,
     method: str,
-    law: ErrorLaw,
-    residual: Callable[[FloatArray], PerAxis],
+    judged: Callable[[FloatArray], tuple[PerMatch, float]],
     covariance: Callable[..., Matrix | None],
     iterations: int,
     objection: str | None = None,
 ) -> Refit:
     """The candidate, unless there is an objection or the start is more likely.
 
+    `judged` gives the weights of all matches under a model, and its log likelihood.
     Weights, likelihood and covariance are those of whichever model is returned.
     """
-    at_start = residual(initial)
-    before = log_likelihood(law, at_start)
+    at_start, before = judged(initial)
     if candidate is not None and objection is None:
-        at_end = residual(candidate)
-        after = log_likelihood(law, at_end)
+        at_end, after = judged(candidate)
         if after >= before:
             return made(
                 candidate,
                 initial,
                 method,
-                weights.core(law, at_end),
+                at_end,
                 iterations,
                 (before, after),
                 partial(covariance, candidate),
             )
         objection = "the refit was less likely than the initial model"
     return kept(
-        len(law),
+        len(at_start),
         initial,
         method,
         objection or "the weighted matches do not determine a model",
-        weights.core(law, at_start),
+        at_start,
         (before, before),
         partial(covariance, initial),
     )
 
 
-def log_likelihood(law: ErrorLaw, residual: PerAxis) -> float:
-    """Σ log p(r) over matches and axes, nats."""
-    return float(mixture.log_density(law, residual).sum())
-
-
-def far_not_undefined(residual: PerAxis) -> PerAxis:
+def far_not_undefined(residual: FloatArray) -> FloatArray:
     """The residuals with undefined ones (horizon, behind the camera) very far off."""
     # One finite sum means that every term is finite: a cheaper look than n of them.
     if np.isfinite(residual.sum()):

@@ -263,5 +263,9 @@ def block_ids(points: Points, side_px: float) -> Labels:
     """Which square of the image each point lies in, counted from 0."""
     cells = np.floor(points / side_px).astype(np.int64)
     cells -= cells.min(axis=0)
-    flat = cells[:, 0] * (cells[:, 1].max() + 1) + cells[:, 1]
-    return np.unique(flat, return_inverse=True)[1].astype(np.int64)
+    columns, rows = (int(most) + 1 for most in cells.max(axis=0))
+    flat = cells[:, 0] * rows + cells[:, 1]
+    if columns * rows > 16 * len(points):  # too many squares to look at each
+        return np.unique(flat, return_inverse=True)[1].astype(np.int64)
+    held = np.bincount(flat, minlength=columns * rows) > 0
+    return (np.cumsum(held) - 1)[flat]

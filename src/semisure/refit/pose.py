@@ -11,19 +11,17 @@ returned. Every method takes raw matches: a calibrated location is taken off fir
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.error_laws import error_law
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
-from semisure.mixture import ErrorLaw
 from semisure.refit import covariance
 from semisure.refit.climbing import climb
-from semisure.refit.core_plus import MAX_ITERATIONS, floored, whitened
+from semisure.refit.core_plus import MAX_ITERATIONS, floored
 from semisure.refit.initial import (
     far_not_undefined,
     kept,
@@ -33,6 +31,7 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
+from semisure.refit.pose_fit import PoseFit, law_with_map
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
@@ -188,17 +187,16 @@ def _core_plus(
     start: Pose,
     objection: str | None,
 ) -> Refit:
-    law = _with_map(error_law(matches, calibration), matches)
+    fit = PoseFit.of(matches, camera, calibration)
     pose, iterations = None, 0
     if objection is None:
-        pose, iterations = _iterate(start, matches, camera, floored(law, matches))
+        pose, iterations = fit.converged(start)
         objection = _UNDETERMINED if pose is None else None
     return more_likely(
         pose,
         start,
         method="core+",
-        law=law,
-        residual=lambda model: far_not_undefined(residuals(model, camera, matches)),
+        judged=fit.judged,
         covariance=partial(
             _covariance, matches=matches, camera=camera, calibration=calibration
         ),
@@ -215,7 +213,7 @@ def _covariance(
     *,
     field: bool,
 ) -> Matrix | None:
-    law = floored(_with_map(error_law(matches, calibration), matches), matches)
+    law = floored(law_with_map(matches, calibration), matches)
     return covariance.of_pose(
         pose,
         matches,
@@ -225,31 +223,3 @@ def _covariance(
         least=calibration.model_error,
         field=field,
     )
-
-
-def _with_map(law: ErrorLaw, matches: WorldMatches) -> ErrorLaw:
-    """The law with the world points' own error added to its scales, in quadrature."""
-    error = matches.map_error[:, None]
-    return replace(
-        law,
-        fine_scale=np.hypot(law.fine_scale, error),
-        coarse_scale=np.hypot(law.coarse_scale, error),
-    )
-
-
-def _iterate(
-    pose: Pose, matches: WorldMatches, camera: Camera, law: ErrorLaw
-) -> tuple[Pose | None, int]:
-    """The pose at which no point moves any more, or the last one, or None."""
-    for count in range(1, MAX_ITERATIONS + 1):
-        residual = far_not_undefined(residuals(pose, camera, matches))
-        centred, weight, success = whitened(law, residual)
-        J = se3.jacobian(pose, camera, matches.world)
-        step = se3.solve(*se3.normal_equations(J, centred, weight))
-        if step is None:
-            return None, count
-        pose = se3.moved(pose, step)
-        moved = np.abs(step @ J) * (success > 1e-3)
-        if float(moved.max()) < TOLERANCE_PX:
-            break
-    return pose, count

@@ -45,8 +45,8 @@ class Shared:
         field, group = self.field[:, used], self.group[used]
         for one in np.unique(group):
             of = group == one
-            moved = np.einsum("bkn,fn->kbf", turned[:, :, of], field[:, of])
-            columns = moved.reshape(len(total), -1)
+            moved = turned[:, :, of] @ field[:, of].T
+            columns = moved.transpose(1, 0, 2).reshape(len(total), -1)
             seen = self.usual_change(used & (self.group == one))
             total += seen * (columns @ columns.T)
         return total

@@ -19,6 +19,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 PerMatch: TypeAlias = Annotated[FloatArray, "n"]  # one number a match
 PerAxis: TypeAlias = Annotated[FloatArray, "n 2"]  # one a match and axis, x then y
+Columns: TypeAlias = Annotated[FloatArray, "2 n"]  # the same, all x before all y
 Points: TypeAlias = Annotated[FloatArray, "n 2"]  # px
 Points3: TypeAlias = Annotated[FloatArray, "n 3"]  # world points or rays
 Mask: TypeAlias = Annotated[BoolArray, "n"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,10 +39,13 @@ from semisure.types.display import (
 )
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from pandas import DataFrame
 
 DEFAULT_FINE_WINDOW_PX = 8.0  # the coarse cell of every matcher of the paper
 CELL_EDGE = 1e-9  # of half a cell: its edge belongs to it, whatever the rounding
+
+Rows = TypeVar("Rows", bound="DataclassInstance")  # matches of either kind
 
 
 def default_window() -> FloatArray:
@@ -225,10 +228,9 @@ class Matches:
         return self.fine_window[:, None] * np.array(location)
 
     def take(self, index: Index) -> Matches:
-        """The matches that `index` (a mask or positions) picks."""
-        picked = {name: getattr(self, name)[index] for name in _ARRAY_SHAPES}
-        cell = None if self.cell is None else self.cell[index]
-        return replace(self, **picked, cell=cell)
+        """The matches that `index` (a mask, a slice or positions) picks."""
+        names = [*_ARRAY_SHAPES, "doubt", *(["cell"] if self.cell is not None else [])]
+        return unchecked(self, picked_rows(self, names, index))
 
     def swapped(self) -> Matches:
         """The same matches with images 0 and 1 exchanged."""
@@ -244,11 +246,25 @@ class Matches:
     def shifted(self, offset: PerAxis) -> Matches:
         """The matches with `offset` (n, 2) px added to each refined point."""
         on_target = (self.side == 1)[:, None]
-        return replace(
-            self,
-            source=self.source + np.where(on_target, 0.0, offset),
-            target=self.target + np.where(on_target, offset, 0.0),
-        )
+        moved = {}
+        for name, refined in (("source", ~on_target), ("target", on_target)):
+            if refined.any():
+                moved[name] = getattr(self, name) + np.where(refined, offset, 0.0)
+                require_px(name, moved[name])
+        return unchecked(self, moved)
+
+
+def unchecked(rows: Rows, changed: dict[str, Array]) -> Rows:
+    """A copy of `rows` with some arrays changed to such as need no check."""
+    copy = object.__new__(type(rows))
+    for name in (f.name for f in fields(rows)):
+        object.__setattr__(copy, name, changed.get(name, getattr(rows, name)))
+    return copy
+
+
+def picked_rows(rows: Any, names: Iterable[str], index: Index) -> dict[str, Array]:
+    """Some rows of arrays of checked matches, one axis after the other in memory."""
+    return {name: getattr(rows, name).T[..., index].T for name in names}
 
 
 _ARRAY_SHAPES: dict[str, tuple[int, ...]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,9 +17,14 @@ from semisure.types.arrays import (
     Points,
     Points3,
 )
-from semisure.types.checks import MAX_WORLD, as_floats, as_size, require
+from semisure.types.checks import MAX_WORLD, as_floats, as_size, require, require_px
 from semisure.types.display import counted, size_text
-from semisure.types.matches import Matches, default_window
+from semisure.types.matches import (
+    Matches,
+    default_window,
+    picked_rows,
+    unchecked,
+)
 
 # Where none is given: the median of the views that calibrations are made on.
 TYPICAL_VIEW_CHANGE = 0.4
@@ -115,12 +120,14 @@ class WorldMatches:
         return np.einsum("nij,nj->ni", self.shift_map, windows)
 
     def take(self, index: Index) -> WorldMatches:
-        """The matches that `index` (a mask or positions) picks."""
-        return replace(self, **{name: getattr(self, name)[index] for name in _ARRAYS})
+        """The matches that `index` (a mask, a slice or positions) picks."""
+        return unchecked(self, picked_rows(self, (*_ARRAYS, "doubt"), index))
 
     def shifted(self, offset: PerAxis) -> WorldMatches:
         """The matches with `offset` (n, 2) px added to each query point."""
-        return replace(self, points=self.points + offset)
+        points = self.points + offset
+        require_px("points", points)
+        return unchecked(self, {"points": points})
 
     @classmethod
     def joined(cls, parts: Sequence[WorldMatches]) -> WorldMatches:

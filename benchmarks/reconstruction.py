@@ -1,0 +1,193 @@
+"""How good a model `semisure reconstruct` makes, against SIFT in the same pipeline.
+
+A store of a scene with known cameras is reconstructed by pycolmap's incremental mapper,
+intrinsics given and kept: with keypoints placed by tracks (the default), the same
+adjusted once more with their covariances, or with every keypoint alike; with keypoints
+at the mean of their cells, which are half as wide; and with pycolmap's SIFT, matched
+on the same pairs of images. Errors are medians over cameras: of positions, in the unit
+of the truth, after the similarity that fits them best; of rotations after the rotation
+that fits them best.
+
+    semisure match-pairs SCENE/images --exhaustive -o store
+    python benchmarks/reconstruction.py store ../shared/data/posed/fountain-P11
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+
+from semisure.datasets.posed import PosedCamera, read_posed
+from semisure.geometry.camera import Camera
+from semisure.io.store import Store
+from semisure.sfm.adjustment import adjust
+from semisure.sfm.aggregation import AggregationSettings, Aggregator
+from semisure.sfm.database import read_covariances
+from semisure.sfm.export import DATABASE, ExportSettings, aggregate_store, to_colmap
+from semisure.sfm.library import quiet
+from semisure.sfm.mapping import MappingSettings, map_database
+from semisure.types import FloatArray, Points3
+
+MAPPING = MappingSettings(refine_cameras=False, workers=1)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A store and the truth about its images."""
+
+    store: Store
+    cameras: dict[str, PosedCamera]
+    images: Path
+
+    @classmethod
+    def read(cls, address: str, folder: Path) -> Scene:
+        store = Store.at(address)
+        pairs = read_posed(folder)
+        posed = (camera for pair in pairs for camera in (pair.camera0, pair.camera1))
+        cameras = {camera.image.name: camera for camera in posed}
+        kept = {name: cameras[name] for name in store.images()}
+        return cls(store, kept, Path(store.manifest.images))
+
+    def camera(self, name: str) -> Camera:
+        return Camera.from_matrix(self.cameras[name].K, self.store.images()[name].size)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("store")
+    parser.add_argument("scene", type=Path, help="folder with cameras.txt, pairs.csv")
+    parser.add_argument("--arms", default="tracks,mean,sift")
+    asked = parser.parse_args()
+    scene = Scene.read(asked.store, asked.scene)
+    matcher = scene.store.manifest.recipe["matcher"]["name"]
+    pairs = sum(1 for _ in scene.store.summaries())
+    print(f"{asked.scene.name}, {matcher}: {len(scene.cameras)} images, {pairs} pairs")
+    print(f"{'arm':<24}{'images':>7}{'rot °':>9}{'position':>10}{'worst':>9}"
+          f"{'points':>8}{'track':>7}{'s':>7}")  # fmt: skip
+    for arm in asked.arms.split(","):
+        with tempfile.TemporaryDirectory() as work:
+            (of_sift if arm == "sift" else of_store)(scene, Path(work), arm)
+
+
+def of_store(scene: Scene, work: Path, placement: str) -> None:
+    """Our keypoints, then the adjustments of the same model."""
+    start = time.perf_counter()
+    settings = ExportSettings(
+        aggregation=aggregation_of(scene, placement),
+        cameras={name: scene.camera(name) for name in scene.cameras},
+        shared_camera=True,
+    )
+    to_colmap(
+        scene.store,
+        work / DATABASE,
+        aggregate_store(scene.store, settings),
+        settings,
+    )
+    model = map_database(work / DATABASE, scene.images, work / "models", MAPPING)
+    show(placement, model, scene, start)
+    if placement != "tracks":
+        return
+    covariances = read_covariances(work / DATABASE)
+    alike = {key: np.tile(np.eye(2), (len(c), 1, 1)) for key, c in covariances.items()}
+    for name, weights in (("+ covariances", covariances), ("+ all alike", alike)):
+        start, copy = time.perf_counter(), pycolmap.Reconstruction(model)
+        done = adjust(copy, weights, refine_cameras=False)
+        show(f"{placement} {name}", copy, scene, start)
+        print(f"    residuals / covariances: {done.residual_ratio:.2f}")
+
+
+def aggregation_of(scene: Scene, placement: str) -> AggregationSettings:
+    if placement == "tracks":
+        return AggregationSettings()
+    usual = Aggregator(scene.store.records, scene.store.manifest.calibration)
+    usual.window = usual.usual_window()
+    size = next(iter(scene.store.images().values())).size
+    return AggregationSettings(placement="mean", cell_px=usual.grid(size).cell_px / 2)
+
+
+def of_sift(scene: Scene, work: Path, arm: str) -> None:
+    """pycolmap's own features on the same images and pairs."""
+    start = time.perf_counter()
+    database, names = work / DATABASE, sorted(scene.cameras)
+    camera = scene.camera(names[0])
+    reader = pycolmap.ImageReaderOptions()
+    reader.camera_model = camera.model
+    reader.camera_params = ",".join(map(str, camera.params))
+    one_thread = pycolmap.FeatureExtractionOptions()
+    one_thread.num_threads = 1
+    listed = work / "pairs.txt"
+    lines = [f"{a} {b}\n" for a, b in (p.names for p in scene.store.summaries())]
+    listed.write_text("".join(lines))
+    with quiet():
+        pycolmap.extract_features(
+            database,
+            scene.images,
+            names,
+            camera_mode=pycolmap.CameraMode.SINGLE,
+            reader_options=reader,
+            extraction_options=one_thread,
+        )
+        matching, pairing = (
+            pycolmap.FeatureMatchingOptions(),
+            pycolmap.ImportedPairingOptions(),
+        )
+        matching.num_threads = 1
+        pairing.match_list_path = listed
+        pycolmap.match_image_pairs(
+            database, matching_options=matching, pairing_options=pairing
+        )
+    model = map_database(database, scene.images, work / "models", MAPPING)
+    show(arm, model, scene, start)
+
+
+def show(name: str, model: Any, scene: Scene, start: float) -> None:
+    seconds = time.perf_counter() - start
+    count, turn, shift, worst = errors(model, scene.cameras)
+    print(
+        f"{name:<24}{count:>7}{turn:>9.4f}{shift:>10.5f}{worst:>9.5f}"
+        f"{model.num_points3D():>8}{model.compute_mean_track_length():>7.2f}"
+        f"{seconds:>7.1f}",
+        flush=True,
+    )
+
+
+def errors(
+    model: Any, truth: dict[str, PosedCamera]
+) -> tuple[int, float, float, float]:
+    """Registered images; median rotation (degrees) and position error; the worst."""
+    found = [model.images[key] for key in model.reg_image_ids()]
+    poses = [image.cam_from_world().matrix() for image in found]
+    true = [truth[image.name] for image in found]
+    at = np.array([-P[:, :3].T @ P[:, 3] for P in poses])
+    should = np.array([-camera.R.T @ camera.t for camera in true])
+    s, R, t = similarity(at, should)
+    off = np.linalg.norm(s * at @ R.T + t - should, axis=1)
+    # Rotations by their own mean: centres on an arc hardly hold the turn about it.
+    mean = sum(c.R.T @ P[:, :3] for P, c in zip(poses, true, strict=True))
+    U, _, Vt = np.linalg.svd(mean)
+    turns = [P[:, :3] @ (U @ Vt).T @ c.R.T for P, c in zip(poses, true, strict=True)]
+    angles = [
+        np.degrees(np.arccos(np.clip((np.trace(T) - 1) / 2, -1, 1))) for T in turns
+    ]
+    return len(found), float(np.median(angles)), float(np.median(off)), float(off.max())
+
+
+def similarity(a: Points3, b: Points3) -> tuple[float, FloatArray, FloatArray]:
+    """Scale, rotation and shift that bring `a` to `b`, by least squares (Umeyama)."""
+    x, y = a - a.mean(axis=0), b - b.mean(axis=0)
+    U, S, Vt = np.linalg.svd(y.T @ x)
+    sign = np.array([1.0, 1.0, np.sign(np.linalg.det(U @ Vt))])
+    R = (U * sign) @ Vt
+    s = float((S * sign).sum() / (x**2).sum())
+    return s, R, b.mean(axis=0) - s * R @ a.mean(axis=0)
+
+
+if __name__ == "__main__":
+    main()

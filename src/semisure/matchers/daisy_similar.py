@@ -1,0 +1,73 @@
+"""Which images of many are worth matching: one vector each, compared by cosines.
+
+The vector is the second moment of the embedded matcher's cells: the mean of v vᵀ over
+their unit vectors v, the square root of each entry (signed), at unit length. It knows
+which structures occur together and not where, needs no codebook and no training, and
+costs some 15 ms an image, where a match costs half a second a pair.
+
+Of the descriptors tried on the posed scenes (VLAD with 32 and 64 centres of the images'
+own cells, each centred or whitened, too) this one found the most overlapping pairs.
+Cells know which way is up: a photo turned by 90 degrees is not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from semisure.errors import InputError
+from semisure.matchers.daisy import grey_of
+from semisure.matchers.daisy_cells import Array, Projection
+from semisure.matchers.daisy_search import make_cells, shrunk_frame
+
+SIDE = 320  # px; larger images are reduced
+_BLOCK = 512  # images compared with all others at a time
+
+
+def describe_image(image: Array, projection: Projection | None = None) -> Array:
+    """The unit vector (2080,) of an image, float32; all zeros where it shows nothing.
+
+    >>> image = np.random.default_rng(0).integers(0, 255, (64, 80), dtype=np.uint8)
+    >>> vector = describe_image(image)
+    >>> vector.shape, round(float(vector @ vector), 3)
+    ((2080,), 1.0)
+    """
+    projection = projection or Projection.load()
+    (cells,) = make_cells(shrunk_frame(grey_of(image), SIDE), projection)
+    moment = cells.vectors.T @ cells.vectors
+    upper = moment[np.triu_indices(len(moment))]
+    rooted = np.sign(upper) * np.sqrt(np.abs(upper))
+    length = np.linalg.norm(rooted)
+    return np.asarray(rooted / length if length else rooted, np.float32)
+
+
+def most_alike(vectors: Sequence[Array] | Array, count: int) -> list[tuple[int, int]]:
+    """Places (i, j), i < j, of the `count` images most like each one, in order.
+
+    An image that nothing was seen in is like no other.
+
+    >>> most_alike(np.array([[1.0, 0], [0.8, 0.6], [0, 1], [0.1, 0.9]]), 1)
+    [(0, 1), (2, 3)]
+    """
+    if count < 1:
+        raise InputError(f"At least 1 similar image must be wanted, but is {count}.")
+    stacked = np.asarray(vectors, np.float32)
+    pairs: set[tuple[int, int]] = set()
+    for start in range(0, len(stacked), _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, len(stacked)))
+        cosine = stacked[block] @ stacked.T
+        cosine[np.arange(len(block)), block] = -np.inf
+        pairs.update(_best(cosine, block, count))
+    return sorted(pairs)
+
+
+def _best(cosine: Array, block: Array, count: int) -> Iterable[tuple[int, int]]:
+    count = min(count, cosine.shape[1] - 1)
+    if count < 1:
+        return
+    best = np.argpartition(-cosine, count - 1, axis=1)[:, :count]
+    for row, (i, others) in enumerate(zip(block.tolist(), best.tolist(), strict=True)):
+        for j in others:
+            if cosine[row, j] > 0:
+                yield min(i, j), max(i, j)

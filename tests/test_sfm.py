@@ -1,0 +1,363 @@
+"""From a store to keypoints, hloc's and COLMAP's files, and a model."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ball_scene import CAMERAS, SIZE, K, carried, made_store, records
+from semisure.cli import app
+from semisure.errors import FileError, InputError
+from semisure.geometry.camera import Camera
+from semisure.maps.colmap import read_model
+from semisure.sfm.aggregation import AggregationSettings, Aggregator
+from semisure.sfm.cameras import cameras_of
+from semisure.sfm.hloc_files import read_features
+from semisure.synthetic import EXAMPLE_CALIBRATION
+
+h5py = pytest.importorskip("h5py")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return records()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory, pairs):
+    apart = replace(
+        pairs[0],
+        image0="0.png",
+        image1="5.png",
+        state="unrelated",
+        matches=pairs[0].matches,
+    )
+    return made_store(tmp_path_factory.mktemp("ball") / "store", [*pairs, apart])
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def misses(aggregated):
+    """How far each matched keypoint is from what its partner shows, px."""
+    found = []
+    for pair in aggregated.pairs:
+        first = aggregated.keypoints[pair.image0].points[pair.matches[:, 0]]
+        second = aggregated.keypoints[pair.image1].points[pair.matches[:, 1]]
+        truth = carried(pair.image0, pair.image1, first)
+        found.append(np.linalg.norm(second - truth, axis=1))
+    return np.concatenate(found)
+
+
+def aggregated(pairs, **settings):
+    return Aggregator(
+        lambda: pairs, EXAMPLE_CALIBRATION, AggregationSettings(**settings)
+    )()
+
+
+def test_keypoints_placed_by_tracks_agree_where_those_of_cells_do_not(pairs):
+    by_cells = misses(aggregated(pairs, placement="mean"))
+    by_tracks = misses(aggregated(pairs, placement="tracks"))
+    assert np.nanpercentile(by_cells, 90) > 1.5  # cells are 4 px wide
+    assert np.nanpercentile(by_tracks, 90) < 0.5
+    assert np.nanmedian(by_tracks) < 0.2  # noise of 0.1 px per axis
+    assert len(by_tracks) > 0.9 * len(by_cells)
+
+
+def test_errors_of_keypoints_are_about_what_their_covariances_say(pairs):
+    made = aggregated(pairs, placement="tracks")
+    whitened = []
+    for pair in made.pairs:
+        first, second = (made.keypoints[n] for n in (pair.image0, pair.image1))
+        one, other = pair.matches.T
+        truth = carried(pair.image0, pair.image1, first.points[one])
+        # Both keypoints err; the images have about the same scale.
+        C = first.covariance[one] + second.covariance[other]
+        off = second.points[other] - truth
+        whitened.append(
+            np.einsum("ni,ni->n", off, np.linalg.solve(C, off[..., None])[..., 0])
+        )
+    ratio = np.sqrt(np.nanmedian(np.concatenate(whitened)) / (2 * np.log(2)))
+    assert 0.3 < ratio < 1.2
+
+
+def test_keypoints_of_a_reference_stay_and_are_matched(pairs):
+    given = np.array([[100.0, 100.0], [320.0, 240.0], [330.0, 250.0]])
+    made = Aggregator(lambda: pairs, EXAMPLE_CALIBRATION, reference={"0.png": given})()
+    np.testing.assert_allclose(made.keypoints["0.png"].points, given, atol=1e-4)
+    assert len(made.keypoints["1.png"]) > 500
+
+
+def test_pairs_that_no_model_explains_are_left_out(pairs):
+    lost = [replace(pair, state="unrelated") for pair in pairs]
+    with pytest.raises(InputError, match="No pair of the store has a model"):
+        aggregated(lost)
+
+
+# ---- hloc ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def for_hloc(tmp_path_factory, store):
+    folder = tmp_path_factory.mktemp("hloc")
+    result = run("export", store.name, "--to", "hloc", "-o", folder)
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def hloc_matches(path, name0, name1):
+    """What hloc's `get_matches` does, of version 1.5."""
+    with h5py.File(path, "r", libver="latest") as file:
+        group = file["/".join(name.replace("/", "-") for name in (name0, name1))]
+        matches = group["matches0"].__array__()
+        scores = group["matching_scores0"].__array__()
+    index = np.where(matches != -1)[0]
+    return np.stack([index, matches[index]], -1), scores[index]
+
+
+def test_hloc_finds_its_own_arrays_in_our_files(for_hloc):
+    with h5py.File(for_hloc / "features.h5", "r") as file:
+        keypoints = file["0.png"]["keypoints"]
+        assert keypoints.dtype == np.float32
+        assert keypoints.attrs["uncertainty"] >= 1.0
+        assert file["0.png"]["covariance"].shape == (len(keypoints), 2, 2)
+        sizes = {name: len(file[name]["keypoints"]) for name in file}
+    assert sorted(sizes) == sorted(CAMERAS)
+    listed = [
+        line.split() for line in (for_hloc / "pairs.txt").read_text().splitlines()
+    ]
+    assert ["0.png", "5.png"] in listed
+    for name0, name1 in listed:
+        matches, scores = hloc_matches(for_hloc / "matches.h5", name0, name1)
+        assert scores.dtype == np.float16
+        assert len(matches) == len(scores) == len(np.unique(matches[:, 1]))
+        assert (matches[:, 0] < sizes[name0]).all()
+        assert (matches[:, 1] < sizes[name1]).all()
+        assert len(matches) > 300 or (name0, name1) == ("0.png", "5.png")
+
+
+def test_hlocs_points_have_pixel_centres_at_integers(for_hloc):
+    keypoints = read_features(for_hloc / "features.h5")
+    matches, _ = hloc_matches(for_hloc / "matches.h5", "0.png", "1.png")
+    truth = carried("0.png", "1.png", keypoints["0.png"][matches[:, 0]])
+    off = keypoints["1.png"][matches[:, 1]] - truth
+    assert np.abs(np.nanmedian(off, axis=0)).max() < 0.05
+
+
+def test_queries_are_exported_with_the_keypoints_of_the_map(for_hloc, store, tmp_path):
+    reference = for_hloc / "features.h5"
+    result = run(
+        *(
+            "export",
+            store.name,
+            "--to",
+            "hloc",
+            "--reference",
+            reference,
+            "-o",
+            tmp_path,
+        )
+    )
+    assert result.exit_code == 0, result.output
+    before, after = read_features(reference), read_features(tmp_path / "features.h5")
+    np.testing.assert_allclose(after["2.png"], before["2.png"], atol=1e-3)
+
+
+def test_a_file_that_is_no_reference_is_told(store, tmp_path):
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["numbers"] = np.zeros(3)
+    with pytest.raises(FileError, match="holds no features"):
+        read_features(tmp_path / "other.h5")
+
+
+# ---- COLMAP --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def for_colmap(tmp_path_factory, store):
+    folder = tmp_path_factory.mktemp("colmap")
+    result = run(
+        "export", store.name, "--to", "colmap", "--shared-camera", "-o", folder
+    )
+    assert result.exit_code == 0, result.output
+    return folder / "database.db"
+
+
+def test_pycolmap_opens_our_database(for_colmap, pairs):
+    pycolmap = pytest.importorskip("pycolmap")
+    with pycolmap.Database.open(str(for_colmap)) as database:
+        images = {image.name: image for image in database.read_all_images()}
+        assert sorted(images) == sorted(CAMERAS)
+        (camera,) = database.read_all_cameras()  # shared, and guessed
+        assert camera.focal_length == 1.2 * 640
+        assert not camera.has_prior_focal_length
+        _, found = database.read_two_view_geometries()
+        assert len(found) == len(pairs)
+        inliers = sum(len(geometry.inlier_matches) for geometry in found)
+        assert inliers > 300 * len(pairs)
+
+
+def test_models_are_written_for_colmaps_pixels(for_colmap):
+    pycolmap = pytest.importorskip("pycolmap")
+    with pycolmap.Database.open(str(for_colmap)) as database:
+        images = {image.name: image.image_id for image in database.read_all_images()}
+        ids = images["0.png"], images["2.png"]
+        geometry = database.read_two_view_geometry(*ids)
+        first, second = (database.read_keypoints(k)[:, :2].astype(float) for k in ids)
+    one, other = np.asarray(geometry.inlier_matches).T
+    x0 = np.column_stack([first[one], np.ones(len(one))])
+    x1 = np.column_stack([second[other], np.ones(len(other))])
+    lines = x0 @ geometry.F.T
+    distance = (x1 * lines).sum(axis=1) / np.linalg.norm(lines[:, :2], axis=1)
+    assert np.median(np.abs(distance)) < 0.15  # px; half a pixel off would show
+
+
+def test_covariances_are_in_a_table_that_colmap_does_not_know(for_colmap):
+    from semisure.sfm.database import read_covariances
+
+    with closing(sqlite3.connect(for_colmap)) as database:
+        counts = dict(database.execute("SELECT image_id, rows FROM keypoints"))
+    covariances = read_covariances(for_colmap)
+    assert {key: len(value) for key, value in covariances.items()} == counts
+    known = [c[np.isfinite(c).all(axis=(1, 2))] for c in covariances.values()]
+    assert (np.linalg.eigvalsh(np.concatenate(known)) > 0).all()
+
+
+def test_a_camera_for_another_size_is_refused():
+    camera = Camera("SIMPLE_PINHOLE", 800, 600, (600.0, 400.0, 300.0))
+    with pytest.raises(FileError, match="at which it was matched"):
+        cameras_of({"a.jpg": (640, 480)}, {"a.jpg": camera})
+
+
+def cameras_file(folder):
+    camera = Camera.from_matrix(K, SIZE)
+    numbers = " ".join(map(str, camera.params))
+    lines = [f"{name} PINHOLE 640 480 {numbers}\n" for name in CAMERAS]
+    (folder / "cameras.txt").write_text("".join(lines))
+    return folder / "cameras.txt"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mapper", "kept"), [("incremental", "--fixed-cameras"), ("global", None)]
+)
+def test_the_ball_is_reconstructed(store, tmp_path, mapper, kept):
+    pycolmap = pytest.importorskip("pycolmap")
+    pytest.importorskip("pyceres")
+    if mapper == "global" and not hasattr(pycolmap, "global_mapping"):
+        pytest.skip("this pycolmap has no global mapper")
+    result = run(
+        *("reconstruct", store.name, "-o", tmp_path, "--workers", "1", "--json"),
+        *("--cameras", cameras_file(tmp_path), "--shared-camera"),
+        *("--mapper", mapper, "--max-keypoints", 500, *([kept] if kept else [])),
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["lost"] == []
+    assert report["reprojection_px"] < 0.5
+    assert report["adjusted"]["cost"][1] <= report["adjusted"]["cost"][0]
+    model = read_model(tmp_path / "model")
+    (camera,) = model.cameras.values()
+    assert camera.params[0] == pytest.approx(600.0, abs=0 if kept else 6.0)
+    reference = model.images["0.png"].pose
+    for name in ("1.png", "3.png", "5.png"):
+        turn, direction = turned(model.images[name].pose, reference, name)
+        assert turn < 0.1  # degrees
+        assert direction < 0.2
+
+
+def turned(pose, reference, name):
+    """Errors of a pose relative to the first camera's, degrees."""
+    R = pose[:, :3] @ reference[:, :3].T
+    t = pose[:, 3] - R @ reference[:, 3]
+    (R0, t0), (R1, t1) = CAMERAS["0.png"], CAMERAS[name]
+    true_R = R1 @ R0.T
+    true_t = t1 - true_R @ t0
+    angle = np.degrees(np.arccos(np.clip((np.trace(R.T @ true_R) - 1) / 2, -1, 1)))
+    cosine = t @ true_t / np.linalg.norm(t) / np.linalg.norm(true_t)
+    return angle, np.degrees(np.arccos(np.clip(cosine, -1, 1)))
+
+
+# ---- CSV -----------------------------------------------------------------------------
+
+
+def test_tables_have_all_pairs_and_all_matches(store, pairs, tmp_path):
+    result = run("export", store.name, "--to", "csv", "--json", "-o", tmp_path)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["images"], told["pairs"]) == (len(CAMERAS), len(pairs) + 1)
+    rows = (tmp_path / "pairs.csv").read_text().splitlines()
+    assert rows[0].startswith("image0,image1,state,matches,probability,kind,m00")
+    assert len(rows) == 1 + len(pairs) + 1
+    matches = (tmp_path / "matches.csv").read_text().splitlines()
+    assert len(matches) == 1 + sum(len(p.matches) for p in pairs) + len(
+        pairs[0].matches
+    )
+    x0 = float(matches[1].split(",")[2])
+    assert x0 == pytest.approx(pairs[0].matches.source[0, 0], abs=1e-3)
+
+
+# ---- mistakes ------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_no_store_is_told(tmp_path):
+    result = run("export", tmp_path, "--to", "hloc", "-o", tmp_path / "out")
+    assert isinstance(result.exception, FileError)
+    assert "is no store" in str(result.exception)
+
+
+def test_an_unknown_format_is_told(store, tmp_path):
+    result = run("export", store.name, "--to", "opensfm", "-o", tmp_path)
+    assert result.exit_code == 2
+    assert "hloc, colmap or csv" in result.output
+
+
+# ---- what localize wrote -------------------------------------------------------------
+
+
+@pytest.fixture
+def localized(tmp_path):
+    """A map, a query and the file that `semisure localize --matches` makes."""
+    from test_docs import make_map
+
+    make_map(tmp_path)
+    return tmp_path
+
+
+def test_matches_of_localize_become_those_of_hloc(localized):
+    from semisure.geometry import pose as se3
+    from test_localize import CAMERA, QUERY, World
+
+    result = run(
+        *("export", localized / "matches.h5", "--to", "hloc", "-o", localized / "out"),
+        *("--pairs", localized / "pairs-query-netvlad50.txt"),
+        *("--reference", localized / "sfm"),
+    )
+    assert result.exit_code == 0, result.output
+    model, world = read_model(localized / "sfm"), World(noise=1.0)
+    keypoints = read_features(localized / "out" / "features.h5")
+    for name, image in model.images.items():
+        np.testing.assert_allclose(keypoints[name], image.points, atol=1e-3)
+        matches, _ = hloc_matches(localized / "out" / "matches.h5", QUERY, name)
+        # hloc takes the 3D point of the mapped keypoint for the query's keypoint.
+        ids = image.point_ids[matches[:, 1]]
+        lifted = matches[ids >= 0]
+        assert len(lifted) > 100
+        points = world.points[image.point_ids[lifted[:, 1]]]
+        should = se3.project(world.poses[QUERY], CAMERA, points)
+        off = np.linalg.norm(keypoints[QUERY][lifted[:, 0]] - should, axis=1)
+        assert np.median(off) < 2.0  # px; the matches err by about one
+
+
+def test_a_file_of_matches_needs_its_pairs(localized):
+    result = run("export", localized / "matches.h5", "--to", "hloc", "-o", localized)
+    assert isinstance(result.exception, InputError)
+    assert "--pairs" in str(result.exception)
