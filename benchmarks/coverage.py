@@ -7,7 +7,7 @@ at all. *Agreement*: the two matchers' refits of the same real pair against the 
 their covariances, which no published truth can spoil. *Pose*: the RedKitchen queries
 of `semisure bench localisation`, the pseudo-truth's floor added or not.
 
-    python benchmarks/coverage.py ../shared/data
+    python benchmarks/coverage.py ../shared/data --cache /tmp/honest
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
+from honest_cases import Half, Matched, matched, published, views
 from semisure.datasets.query_maps import RETRIEVAL, read_located, read_located_map
-from semisure.datasets.sequences import read_sequences
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.io.files import load_calibration
-from semisure.io.images import find_images, read_image, reduced
 from semisure.localize import Source, from_images, stored
 from semisure.maps.lifting import lift
 from semisure.matchers import load_matcher
@@ -37,13 +36,11 @@ from semisure.refit import (
     without_bias,
 )
 from semisure.refit.covariance import mahalanobis2
-from semisure.selfcal.random_views import random_pair
 from semisure.selfcal.shared_error import fit_shared_error
-from semisure.types import FloatArray, Matcher, Matches, WorldMatches
+from semisure.types import FloatArray, Matches, WorldMatches
 
 MATCHERS = ("xfeat-star", "daisy")
-SEED = 777
-FITTED_ON = 150  # the first of the shuffled photos
+FITTED_ON = 100  # photos of the first half
 GROSS_PX = 20.0  # a wrong model is not a matter of its covariance
 PUBLISHED_PX = 0.7
 FLOOR = np.radians(0.02) / np.sqrt(3), 0.0008 / np.sqrt(3)  # rad, m, per axis
@@ -55,29 +52,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of homography, photos, posed")
     parser.add_argument("--pairs", type=int, default=90)
-    parser.add_argument("--matches", type=Path, help="HDF5 to keep the pose matches in")
+    parser.add_argument("--cache", type=Path, required=True, help="folder of matches")
     parser.add_argument("--fit", action="store_true", help="shared errors, no trial")
     options = parser.parse_args()
     if options.fit:
-        fit_shared(options.data / "photos")
+        fit_shared(options.data, options.cache)
         return
     published: dict[str, dict[str, Outcome]] = {}
     for name in MATCHERS:
-        matcher = load_matcher(name)
-        last = FITTED_ON + options.pairs
-        views = make_views(options.data / "photos", FITTED_ON, last, matcher)
-        real = make_real(options.data / "homography", matcher)
+        made = exact(name, options.data, "second", options.pairs, options.cache)
+        real = make_real(name, options.data, options.cache)
         for method in ("core+", "core"):
             told = f"{name} {method}"
-            exact = refits(views, name, method, exact=True)
-            show(f"{told} views", exact, 2)
+            show(f"{told} views", refits(made, name, method, made=True), 2)
             found = refits(real, name, method)
             show(f"{told} published, as is", found, 2)
             extra = 0.5 * PUBLISHED_PX**2 * np.eye(8)
             show(f"{told} published, 0.7 px", found, 2, extra)
             if method == "core+":
                 published[name] = found
-        poses(name, options.data / "posed" / "redkitchen", options.matches)
+        poses(name, options.data / "posed" / "redkitchen", options.cache)
     first, second = (published[name] for name in MATCHERS)
     both: dict[str, Outcome] = {
         pair: (first[pair][0] - second[pair][0], first[pair][1] + second[pair][1])
@@ -86,35 +80,36 @@ def main() -> None:
     show("agreement of the two, core+", both, 2)
 
 
-def fit_shared(photos: Path) -> None:
+def fit_shared(data: Path, cache: Path) -> None:
     """How the shipped shared errors were made."""
     for name in (*MATCHERS, "xfeat-star-faithful"):
-        matcher = load_matcher(name.removesuffix("-faithful"))
-        views = make_views(photos, 0, FITTED_ON, matcher).values()
-        pairs = [(matches, plane.residual(H_01, matches)) for matches, H_01 in views]
+        matcher = name.removesuffix("-faithful")
+        made = exact(matcher, data, "first", FITTED_ON, cache).values()
+        pairs = [(matches, plane.residual(H_01, matches)) for matches, H_01 in made]
         print(name, fit_shared_error(pairs, load_calibration(name)), flush=True)
 
 
-def make_views(
-    folder: Path, first: int, last: int, matcher: Matcher
+def exact(
+    matcher: str, data: Path, half: Half, count: int, cache: Path
 ) -> dict[str, tuple[Matches, FloatArray]]:
     """Matches of random views of photos and the exact homographies."""
-    photos, made = find_images(folder), {}
-    order = np.random.default_rng(SEED).permutation(len(photos))
-    for i in range(first, min(last, len(photos))):
-        photo = reduced(read_image(photos[order[i]]), 640)
-        image0, image1, H_01 = random_pair(photo, np.random.default_rng([SEED, i]))
-        made[str(i)] = matcher(image0, image1), H_01
-    return made
+    cases = (case for case in views(data, half, count) if case.kind == "views")
+    return {pair.case.name: truth_of(pair) for pair in matched(matcher, cases, cache)}
 
 
-def make_real(folder: Path, matcher: Matcher) -> dict[str, tuple[Matches, FloatArray]]:
-    made = {}
-    for pair in read_sequences(folder):
-        assert pair.H_01 is not None
-        images = read_image(pair.image0), read_image(pair.image1)
-        made[pair.name] = matcher(*images), pair.H_01
-    return made
+def make_real(
+    matcher: str, data: Path, cache: Path
+) -> dict[str, tuple[Matches, FloatArray]]:
+    cases = (case for case in published(data) if case.kind == "homography")
+    return {pair.case.name: truth_of(pair) for pair in matched(matcher, cases, cache)}
+
+
+def truth_of(pair: Matched) -> tuple[Matches, FloatArray]:
+    assert pair.corners is not None
+    frame = plane.corners(pair.matches.source_size)
+    truth = plane.weighted_dlt(frame, pair.corners, np.ones(4))
+    assert truth is not None
+    return pair.matches, truth
 
 
 def refits(
@@ -122,14 +117,14 @@ def refits(
     name: str,
     method: RefitMethod,
     *,
-    exact: bool = False,
+    made: bool = False,
 ) -> dict[str, Outcome]:
     """Corner offsets and covariances of the refits that are not plainly wrong.
 
-    Where homographies are `exact`, nothing is assumed that photographs always have.
+    Where images are `made`, nothing is assumed that photographs always have.
     """
     calibration = load_calibration(name)
-    if exact:
+    if made:
         calibration = replace(calibration, model_error=0.0)
     outcomes: dict[str, Outcome] = {}
     for key, (matches, truth) in pairs.items():
@@ -146,7 +141,7 @@ def refits(
     return outcomes
 
 
-def poses(name: str, data: Path, cache: Path | None) -> None:
+def poses(name: str, data: Path, cache: Path) -> None:
     source, calibration = matches_of(name, data, cache), load_calibration(name)
     floor = np.diag(np.repeat(np.square(FLOOR), 3))
     model, queries = read_located_map(data), read_located(data)
@@ -174,11 +169,9 @@ def poses(name: str, data: Path, cache: Path | None) -> None:
             show(f"{name} {method} pose {retrieval}, floor", by_query, 3, floor)
 
 
-def matches_of(name: str, data: Path, cache: Path | None) -> Source:
+def matches_of(name: str, data: Path, cache: Path) -> Source:
     source = from_images(data / "images", data / "images", load_matcher(name))
-    if cache is None:
-        return source
-    return stored(source, cache.with_name(f"{cache.stem}-{name}.h5"))
+    return stored(source, cache / f"poses-{name}.h5")
 
 
 def _method(name: str) -> RefitMethod:

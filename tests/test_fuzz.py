@@ -38,3 +38,8 @@ def test_what_was_found_once_stays_mended(campaign: str, case: int) -> None:
 @pytest.mark.parametrize(("campaign", "case"), FOUND_LATER)
 def test_what_was_found_later_stays_mended(campaign: str, case: int) -> None:
     assert attack_once(campaign, case, seed=5)[1] == ""
+
+
+def test_weights_too_small_to_determine_a_field_determine_no_covariance() -> None:
+    """Found in an hour with another seed: a singular matrix."""
+    assert attack_once("geometry", 398, seed=2026)[1] == ""

@@ -12,13 +12,16 @@ from typer.testing import CliRunner
 
 from semisure.calibration import observe
 from semisure.cli import app
+from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
 from semisure.geometry.support import spread
 from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.pipeline import refit_matches
 from semisure.refit import (
+    covariance,
     expected_corner_error,
+    model_error,
     refit_homography,
     refit_pose,
     refit_relative,
@@ -213,3 +216,36 @@ def test_support_in_one_corner_is_narrow() -> None:
     everywhere = spread(matches, np.ones(2000))
     assert everywhere == pytest.approx(1.0, abs=0.05)
     assert spread(matches, corner.astype(float)) == pytest.approx(0.1, abs=0.03)
+
+
+def test_a_smooth_error_of_the_matcher_is_heard_by_blocks() -> None:
+    """Weights 1, 2, 3 that err alike move a sum by 6 px; apart, by √(1 + 4 + 9)."""
+    left, weight = np.ones((1, 1, 3)), np.array([[1.0], [2.0], [3.0]])
+    together, apart = np.zeros((3, 2)), np.diag([500.0, 900.0, 0.0])[:, :2]
+    assert model_error._matchers_own(left, weight, together) == 36.0
+    assert model_error._matchers_own(left, weight, apart) == 14.0
+
+
+def test_what_a_matcher_does_itself_is_not_taken_for_a_lens() -> None:
+    """A smooth error that the calibration knows makes the model's error no larger."""
+    H = np.array([[1.1, 0.1, 5.0], [-0.1, 1.1, 8.0], [0.0, 0.0, 1.0]])
+    matches, _ = SyntheticMatcher().match(H, count=900, seed=0)
+    x, y = (2.0 * matches.target / matches.target_size - 1.0).T
+    smooth = 1.5 * np.stack([x * x - y * y, 2.0 * x * x * y], axis=1)
+    matches = replace(matches, target=matches.target + smooth)
+
+    def added(share: float) -> float:
+        with_field, without = (
+            covariance.of_homography(
+                H,
+                matches,
+                law=error_law(matches, EXAMPLE_CALIBRATION),
+                shared_error=share,
+                least=0.0,
+                field=field,
+            )
+            for field in (True, False)
+        )
+        return expected_corner_error(with_field - without)
+
+    assert added(5.0) < 0.7 * added(0.0)

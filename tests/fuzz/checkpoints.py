@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,12 @@ import numpy as np
 from fuzz.hostile import chosen, damaged, require
 
 FORMATS = ("zip", "legacy", "safetensors")
+
+
+def prepare() -> None:
+    """Import what takes longer than a case may; interrupted, it is broken for good."""
+    with suppress(ImportError):
+        import torch  # noqa: F401
 
 
 def attack(rng: np.random.Generator, folder: Path) -> str:

@@ -28,6 +28,18 @@ for k in range(10**6):
     write_json(folder / "a.json", {"k": k, "rows": [k] * 5000})
     save_matches(matches, folder / "a.npz", residual=np.full((3000, 2), float(k)))
 """
+STORE = """
+import sys
+from pathlib import Path
+import numpy as np
+from semisure.maps import hloc
+from semisure.synthetic import SyntheticMatcher
+matches, _ = SyntheticMatcher().match(np.eye(3), count=3000)
+print("ready", flush=True)
+for k in range(10**6):
+    some = matches.take(np.arange(1000 + k % 2000))
+    hloc.write_matches(Path(sys.argv[1]) / "a.h5", f"{k % 7}", "b", some, f"{k}")
+"""
 POOL = """
 import os, sys, time
 from semisure.engine import EngineSettings, in_order, open_engine
@@ -45,7 +57,7 @@ def attack(rng: np.random.Generator, folder: Path) -> str:
     """One process, killed at a random moment."""
     if sys.platform == "win32":
         return "not here"
-    return (_writer if rng.random() < 0.7 else _pool)(rng, folder)
+    return chosen(rng, (_writer, _writer, _store, _store, _pool))(rng, folder)
 
 
 def _writer(rng: np.random.Generator, folder: Path) -> str:
@@ -60,6 +72,20 @@ def _writer(rng: np.random.Generator, folder: Path) -> str:
     if (folder / "a.npz").exists():
         residual = load_arrays(folder / "a.npz")["residual"]
         require((residual == residual[0, 0]).all(), "half a file")
+    return "whole"
+
+
+def _store(rng: np.random.Generator, folder: Path) -> str:
+    process = _started(STORE, folder)
+    time.sleep(float(rng.uniform(0, 0.4)))
+    _kill(process, signal.SIGKILL)
+    from semisure.maps import hloc
+
+    path = folder / "a.h5"
+    there = [k for k in range(7) if hloc.has_matches(path, str(k), "b")]
+    require(there == list(range(len(there))), "a pair is gone")
+    for k in there:
+        require(len(hloc.read_matches(path, str(k), "b")) >= 1000, "half a pair")
     return "whole"
 
 

@@ -8,10 +8,7 @@ turned into dashes. Dense matches are the arrays ``keypoints0``, ``keypoints1`` 
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +18,7 @@ import numpy as np
 
 from semisure.errors import FileError, InputError, MissingExtraError, in_short
 from semisure.geometry.camera import Camera
+from semisure.maps import journal
 from semisure.maps.colmap import parse_camera
 from semisure.types import Array, Matches
 from semisure.types.checks import require_file
@@ -43,7 +41,6 @@ UNREADABLE = (
     IndexError,
     OverflowError,
 )
-_OVERHEAD = 1 << 18  # bytes of HDF5's own, generously
 
 
 def read_queries(path: str | Path) -> dict[str, Camera]:
@@ -114,8 +111,7 @@ def write_matches(
         arrays["cell"] = matches.cell
     sizes = {name: np.array(getattr(matches, name)) for name in _SIZES}
     key = pair_key(name0, name1)
-    _check_space(Path(path), sum(array.nbytes for array in arrays.values()))
-    with opened_hdf5(path, "a") as file:
+    with _changed(Path(path)) as file:
         group = _fresh(file, _PART)
         for name, array in arrays.items():
             group.create_dataset(name, data=array)
@@ -125,7 +121,7 @@ def write_matches(
             group.attrs[_MADE_OF] = _text(made_of)
         if key in file:
             del file[key]
-        file.move(_PART, key)  # last, so that an interrupted write leaves no pair
+        file.move(_PART, key)
 
 
 def has_matches(
@@ -136,9 +132,9 @@ def has_matches(
     With `made_of`, a pair that something else decided does not count; one that does not
     say what decided it does.
     """
-    if not Path(path).exists():
+    if not Path(path).exists() or not Path(path).stat().st_size:
         return False
-    with opened_hdf5(path, "r") as file, _readable(path, name0, name1):
+    with opened_hdf5(path) as file, _readable(path, name0, name1):
         keys = pair_key(name0, name1), pair_key(name1, name0)
         group = next((file[key] for key in keys if key in file), None)
         if group is None or made_of is None:
@@ -149,7 +145,7 @@ def has_matches(
 
 def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
     """The matches of a pair with their cues, stored either way round."""
-    with opened_hdf5(path, "r") as file, _readable(path, name0, name1):
+    with opened_hdf5(path) as file, _readable(path, name0, name1):
         group, reversed_order = _find(file, path, name0, name1)
         _check_complete(group, path, name0, name1)
         names = (*_ARRAYS, *(name for name in _OPTIONAL if name in group))
@@ -231,28 +227,46 @@ def _h5py() -> Any:
     return h5py
 
 
-def opened_hdf5(path: str | Path, mode: str) -> Any:
-    """An h5py file, or one sentence."""
+def opened_hdf5(path: str | Path, mode: str = "r") -> Any:
+    """An h5py file, after what a killed process left undone, or one sentence."""
     h5py = _h5py()
     path = Path(path)
     if mode == "r" or path.exists():
         require_file(path)
+        journal.finish(path)
     try:
         return h5py.File(path, mode)
     except OSError as error:
-        raise FileError(f"{path} is not a readable HDF5 file: {error}.") from None
+        raise _not_hdf5(path, error) from None
 
 
-def _check_space(path: Path, size: int) -> None:
-    """Raise unless `size` bytes fit: HDF5 crashes the process on a full disk."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent, buffering=0) as trial:
-            trial.write(bytes(size + _OVERHEAD))
-            if trial.tell() < size + _OVERHEAD:  # a partial write says it, too
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from None
+@contextmanager
+def _changed(path: Path) -> Iterator[Any]:
+    """The file to change: it gets all changes at the end, or none.
+
+    libhdf5 sees memory only, so that a full disk is an error and does not crash it.
+    """
+    h5py = _h5py()
+    if path.exists():
+        require_file(path)
+    with journal.changing(path) as overlay:
+        try:
+            file = h5py.File(overlay, "r+" if overlay.size else "w")
+        except OSError as error:
+            raise _not_hdf5(path, error) from None
+        try:
+            with file:
+                yield file
+        except FileError:
+            raise
+        except UNREADABLE as error:
+            raise FileError(
+                f"{path} is damaged, and no pair can be added: {in_short(error)}."
+            ) from None
+
+
+def _not_hdf5(path: str | Path, error: OSError) -> FileError:
+    return FileError(f"{path} is not a readable HDF5 file: {error}.")
 
 
 def _fresh(file: Any, key: str) -> Any:

@@ -3,24 +3,6 @@
 A matcher is any callable of two uint8 images, (h, w) or (h, w, 3) RGB, that returns
 :class:`semisure.types.Matches` in the images' own pixels.
 
-<<<<<<< HEAD
-====================  ===============================  ===============  =============
-name                  what                             refines          needs
-====================  ===============================  ===============  =============
-``daisy``             the embedded matcher             image 1          nothing
-``xfeat-star``        XFeat* by kornia                 image 0          extra `torch`
-``loftr``             LoFTR by kornia, outdoor         image 1          extra `torch`
-``loftr-indoor``      the same, indoor                 image 1          extra `torch`
-``loftr-indoor-new``  the same, encoding fixed         image 1          extra `torch`
-``eloftr``            EfficientLoFTR by transformers   image 1          extra `torch`
-``gim-loftr``         GIM-LoFTR                        image 1          extra `torch`
-``comatch``           CoMatch                          image 1          extra `torch`
-``edm``               EDM                              either, by match extra `torch`
-====================  ===============================  ===============  =============
-
-A network's name with ``+full`` behind it, such as ``xfeat-star+full``, is the network
-with its matches refined on the full-size photos; ``daisy`` does so by itself.
-=======
 ======================  ===============================  ================  =============
 name                    what                             refines           needs
 ======================  ===============================  ================  =============
@@ -35,7 +17,9 @@ name                    what                             refines           needs
 ``comatch``             CoMatch                          image 1           extra `torch`
 ``edm``                 EDM                              either, by match  extra `torch`
 ======================  ===============================  ================  =============
->>>>>>> laws
+
+A network's name with ``+full`` behind it, such as ``xfeat-star+full``, is the network
+with its matches refined on the full-size photos; ``daisy`` does so by itself.
 """
 
 from __future__ import annotations

@@ -74,6 +74,16 @@ class AcrossLines(Generic[G]):
         """Posterior that both coarse cells were right."""
         return line_law.coarse_success(self.law, self.lines.distance)
 
+    def information(self) -> Matrix:
+        """k × k of what the matches tell of the parameters, by their law's variance.
+
+        Σ ω JJᵀ / var. That of the next step has weights by the residuals, the largest
+        on the few matches that the fit passes through.
+        """
+        J = self.lines.jacobian
+        variance = 2.0 * (self.law.major**2 + self.law.minor**2)
+        return J.T @ ((self.weight() / variance)[:, None] * J)
+
     def departs_from(self, predicted: Points) -> bool:
         """True where too many matches on their lines are not where `predicted` says.
 

@@ -270,7 +270,10 @@ def sandwich(
     `score` and `weight` are (n, axes), `slope` is (axes, axes, n).
     """
     with np.errstate(all="ignore"):
-        C = _sandwich(J, score, slope, weight, points, good, shared, misfit)
+        try:
+            C = _sandwich(J, score, slope, weight, points, good, shared, misfit)
+        except np.linalg.LinAlgError:  # weights so small that they are none
+            return None
     return C if C is not None and np.isfinite(C).all() else None
 
 
@@ -302,11 +305,8 @@ def _sandwich(
     if not _positive(meat):
         return None
     meat = meat * _clustering(scores, meat, block_ids(points[used], BLOCK_PX))
-    if shared.factor:
-        # ψ = w r, so Σ w r² = Σ ψ²/w.
-        w = weight[used]
-        squares = np.divide(score * score, w, out=np.zeros_like(w), where=w > 0)
-        variance = shared.factor**2 * float(squares.sum() / w.sum())
+    variance = shared.variance(score, weight[used]) if shared.factor else 0.0
+    if variance:
         meat = meat + variance * shared.moved(turned, used)
     if not np.isfinite(meat).all():
         return None
@@ -318,7 +318,10 @@ def _sandwich(
     waves = misfit.waves[:, :, used].transpose(1, 2, 0)
     moved = (turned @ waves).sum(axis=0)
     response = np.linalg.solve(bread, moved)
-    return root @ root.T + model_error.added_covariance(J_all, good, response, misfit)
+    matcher_px2 = variance * shared.usual_change(used) if variance else 0.0
+    return root @ root.T + model_error.added_covariance(
+        J_all, good, response, misfit, matcher_px2
+    )
 
 
 def _summed(J: FloatArray, factors: FloatArray) -> FloatArray:

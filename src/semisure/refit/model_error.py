@@ -40,12 +40,16 @@ ROWS = 1000  # matches looked at, taken evenly
 BLOCK_PX = 32.0  # matches in one block err together
 BEYOND_BLOCKS = 3.0  # how much more sums vary, on exact views, than blocks tell
 STEPS = 3  # of the fit
+SMOOTH_PX = 96.0  # how far a matcher's own smooth error reaches
 # These numbers were chosen on random views of photos, with and without a simulated lens
 # or relief, by actual against expected corner errors (benchmarks/honest.py).
 # The prior of τ in diagonals: its median, the standard deviation of its logarithm, and
 # the sizes that are tried.
-USUAL, SPREAD = 5e-5, 1.2
-SIZES = np.geomspace(1e-5, 0.03, 24)
+USUAL, SPREAD = 3e-5, 1.2
+SIZES = np.geomspace(3e-6, 0.03, 24)
+# A lens that is known leaves no chance: a Gaussian error whose mean size is |c| has a
+# standard deviation of √(π/2) |c|.
+KNOWN = np.sqrt(0.5 * np.pi)
 MIN_SLOPE = 0.2  # least mean of ψ′ against ψ/r
 
 
@@ -126,21 +130,28 @@ def across_lines(points: Points, size: FloatArray, normal: PerAxis) -> FloatArra
 
 
 def added_covariance(
-    J: FloatArray, good: Mask, response: FloatArray, misfit: Misfit
+    J: FloatArray,
+    good: Mask,
+    response: FloatArray,
+    misfit: Misfit,
+    matcher_px2: float = 0.0,
 ) -> Matrix:
     """What the field adds to the parameters' covariance.
 
     `J` (axes, p, n) is ∂ prediction, and `response` (p, q) is how far each wave
-    moves the parameters. Matches that are not `good` say nothing.
+    moves the parameters. Matches that are not `good` say nothing. `matcher_px2` is
+    the variance of the smooth error that the matcher itself makes.
     """
     rows = np.flatnonzero(good)
     rows = rows[:: max(1, -(-len(rows) // ROWS))]
-    moment = _second_moment(J[:, :, rows], rows, misfit)
+    moment = _second_moment(J[:, :, rows], rows, misfit, matcher_px2)
     v = response - misfit.own
     return v @ (moment + misfit.least_px**2 * np.eye(len(moment))) @ v.T
 
 
-def _second_moment(J: FloatArray, rows: Labels, misfit: Misfit) -> Matrix:
+def _second_moment(
+    J: FloatArray, rows: Labels, misfit: Misfit, matcher_px2: float
+) -> Matrix:
     """E[c cᵀ] of the waves' coefficients c, given the residuals of some matches."""
     axes, p = J.shape[:2]
     scaled = J / np.sqrt((J**2).sum(axis=(0, 2)))[:, None]
@@ -156,6 +167,8 @@ def _second_moment(J: FloatArray, rows: Labels, misfit: Misfit) -> Matrix:
     uncertain = max(MIN_SLOPE, float(slope.sum() / weight.sum())) ** -2
     uncertain *= BEYOND_BLOCKS
     noise = uncertain * _noise(scores, misfit.points[rows], X.shape[1] / axes)
+    if matcher_px2:
+        noise += matcher_px2 * _matchers_own(left, weight, misfit.points[rows])
     return _posterior(G @ fitted[p:], G, noise, misfit)
 
 
@@ -194,16 +207,30 @@ def _noise(scores: FloatArray, points: Points, taken: float) -> Matrix:
     return scores @ scores.T * (n / max(n - taken, 0.2 * n))
 
 
+def _matchers_own(left: FloatArray, weight: FloatArray, points: Points) -> Matrix:
+    """Covariance of Σ scores where all matches of a larger block err alike, by 1 px.
+
+    A smooth error of the matcher's own is heard as the model's, and is none.
+    """
+    block = block_ids(points, SMOOTH_PX)
+    count, total = int(block.max()) + 1, np.zeros((left.shape[1], left.shape[1]))
+    for axis, w in zip(left, weight.T, strict=True):
+        sums = np.stack([np.bincount(block, row * w, count) for row in axis])
+        total += sums @ sums.T
+    return total
+
+
 def _posterior(sums: Vector, G: Matrix, noise: Matrix, misfit: Misfit) -> Matrix:
     """E[c cᵀ] of s = G c + noise over the sizes of the field and of its lenses."""
     noise = noise + 1e-9 * np.trace(noise) / len(noise) * np.eye(len(noise))
     root = np.linalg.cholesky(noise)
     heard, gains = np.linalg.solve(root, sums), np.linalg.solve(root, G)
     logs, moments = [], []
+    larger = np.ones(len(G))
+    larger[len(G) - misfit.lenses :] = KNOWN
     for size in LENSES:
-        scale = np.ones(len(G))
-        scale[len(G) - misfit.lenses :] = size
-        evidence, moment = _at_one_size(heard, gains * scale, misfit.extent_px)
+        scale = np.where(larger > 1.0, size, 1.0)
+        evidence, moment = _at_one_size(heard, gains * scale, larger, misfit.extent_px)
         logs.append(evidence)
         moments.append(scale[:, None] * moment * scale)
     density = np.exp(np.array(logs) - max(logs))
@@ -211,9 +238,12 @@ def _posterior(sums: Vector, G: Matrix, noise: Matrix, misfit: Misfit) -> Matrix
 
 
 def _at_one_size(
-    heard: Vector, gains: Matrix, extent_px: float
+    heard: Vector, gains: Matrix, larger: Vector, extent_px: float
 ) -> tuple[float, Matrix]:
-    """log evidence and E[c cᵀ] of y = A c + N(0, 1), c ~ N(0, τ²), over τ."""
+    """log evidence and E[c cᵀ] of y = A c + N(0, 1), c ~ N(0, τ²), over τ.
+
+    What is known of each c, its mean, is taken `larger`.
+    """
     U, gain, Vt = np.linalg.svd(gains)
     y = U.T @ heard
     size2 = (SIZES[:, None] * extent_px) ** 2
@@ -224,8 +254,9 @@ def _at_one_size(
     total = float(density.sum())
     density /= total
     mean = size2 * gain * y / spread
-    moment = (mean.T * density) @ mean + np.diag(density @ (size2 / spread))
-    return float(log_density.max() + np.log(total)), Vt.T @ moment @ Vt
+    known, chance = (mean.T * density) @ mean, np.diag(density @ (size2 / spread))
+    moment = Vt.T @ chance @ Vt + larger[:, None] * (Vt.T @ known @ Vt) * larger
+    return float(log_density.max() + np.log(total)), moment
 
 
 def block_ids(points: Points, side_px: float) -> Labels:

@@ -26,6 +26,14 @@ class Shared:
     change: PerMatch  # of view
     group: Labels  # which image
 
+    def variance(self, score: FloatArray, weight: FloatArray) -> float:
+        """px² of the field at a change of view of 1; ψ = w r, so Σ w r² = Σ ψ²/w."""
+        assert self.factor is not None
+        squares = np.divide(
+            score * score, weight, out=np.zeros_like(weight), where=weight > 0
+        )
+        return self.factor**2 * float(squares.sum() / weight.sum())
+
     def usual_change(self, of: Mask) -> float:
         """The median change of view of some matches."""
         known = self.change[of & np.isfinite(self.change)]

@@ -3,10 +3,10 @@
 The sandwich of :mod:`semisure.refit.covariance` is estimated from residuals, but an
 error that all matches share leaves none: the model follows it. How large it is,
 relative to the pair's residuals and its change of view, is a property of the matcher,
-as its scales are, and is fitted on the same pairs: the factor at which half of the true
-models lie in the half region. (Its square gives the variance, in proportion to the
-change of view: on random views of photos, by quartiles of that change, this factor is
-the same.)
+as its scales are, and is fitted on the same pairs: of some factors the one by which the
+true models are likeliest, the model error that is found beside it included. (Its square
+gives the variance, in proportion to the change of view: on random views of photos, by
+quartiles of that change, this factor is the same.)
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from semisure.refit.covariance import mahalanobis2
 from semisure.types import Calibration, Matches, Matrix, PerAxis, Vector
 
 MIN_PAIRS = 10  # a median of fewer is too uncertain
-RANGE = 1e-3, 10.0
-MEDIAN_CHI2_8 = 7.344121497701792  # median of χ² with 8 degrees of freedom
-_BISECTIONS = 30
+FACTORS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
+FREEDOM = 8.0  # of Student's law: a pair that is far off does not decide
 
-# A corner offset (8,), its covariance without a shared error, and with one of 1.
-Trial = tuple[Vector, Matrix, Matrix]
+# A corner offset (8,), and its covariance by each of the factors.
+Trial = tuple[Vector, list[Matrix]]
 
 
 def fit_shared_error(
@@ -48,16 +47,10 @@ def fit_shared_error(
     ]
     if len(trials) < MIN_PAIRS:
         return None
-    if _median_distance(trials, 0.0) <= MEDIAN_CHI2_8:
-        return 0.0
-    low, high = RANGE
-    for _ in range(_BISECTIONS):
-        middle = float(np.sqrt(low * high))
-        if _median_distance(trials, middle) > MEDIAN_CHI2_8:
-            low = middle
-        else:
-            high = middle
-    return float(f"{high:.3g}")
+    loss = [
+        sum(_loss(C[i], offset) for offset, C in trials) for i in range(len(FACTORS))
+    ]
+    return FACTORS[int(np.argmin(loss))]
 
 
 def _trial(
@@ -73,23 +66,24 @@ def _trial(
         return None
     start = estimate_homography(matches, estimator)
     # Views that were made have no lens.
-    exact_law = replace(calibration, model_error=0.0)
-    alone, shared = (
-        refit_homography(matches, replace(exact_law, shared_error=share), start)
-        for share in (0.0, 1.0)
-    )
-    C_0, C_1 = alone.covariance, shared.covariance
-    if alone.model is None or C_0 is None or C_1 is None:
+    law = replace(calibration, model_error=0.0)
+    refit = refit_homography(matches, law, start)
+    if refit.model is None:
+        return None
+    covariances = [
+        refit_homography(
+            matches, replace(law, shared_error=factor), refit.model
+        ).covariance
+        for factor in FACTORS
+    ]
+    if any(C is None for C in covariances):
         return None
     frame = plane.corners(matches.source_size)
-    offset = plane.project(alone.model, frame) - plane.project(truth, frame)
-    return offset.ravel(), C_0, C_1
+    offset = plane.project(refit.model, frame) - plane.project(truth, frame)
+    return offset.ravel(), [C for C in covariances if C is not None]
 
 
-def _median_distance(trials: list[Trial], share: float) -> float:
-    """Median squared Mahalanobis distance of the truths; linear in share²."""
-    distances = [
-        mahalanobis2(alone + share**2 * (shared - alone), offset)
-        for offset, alone, shared in trials
-    ]
-    return float(np.median(distances))
+def _loss(C: Matrix, offset: Vector) -> float:
+    """−2 log density of an offset by Student's law, but for a constant."""
+    far = np.log1p(mahalanobis2(C, offset) / FREEDOM)
+    return float(np.linalg.slogdet(C)[1] + (FREEDOM + len(offset)) * far)
