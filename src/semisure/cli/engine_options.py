@@ -59,7 +59,7 @@ Shard = Annotated[
     str | None,
     typer.Option(
         "--shard",
-        help="Do only part K of N of the matching, for job arrays.",
+        help="Do only part K of N of the work, for job arrays.",
         metavar="K/N",
     ),
 ]

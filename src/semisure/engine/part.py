@@ -45,7 +45,11 @@ class Part:
 
 
 class PartDone(Exception):
-    """A part is done and its answers are kept; who needs all must ask again for all."""
+    """A part is done and its answers are kept; who needs all must ask again for all.
+
+    >>> PartDone([2, 5]).answers
+    [2, 5]
+    """
 
     def __init__(self, answers: Sequence[Any] = ()) -> None:
         super().__init__("A part is done; the whole needs all parts.")

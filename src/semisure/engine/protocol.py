@@ -60,6 +60,13 @@ class PartEngine:
 
     Parts fit together only if all of them are given the same batches: whoever keeps
     answers must not leave out those that are there.
+
+    >>> from semisure.engine.here import Here
+    >>> try:
+    ...     in_order(PartEngine(Here(), Part(2, 3)), abs, [-1, -2, -3, -4, -5])
+    ... except PartDone as done:
+    ...     print(done.answers)
+    [2, 5]
     """
 
     engine: Engine
