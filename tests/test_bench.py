@@ -330,7 +330,7 @@ def test_without_a_shipped_calibration_the_fit_is_cross_validated(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     exported = study.exported("daisy")
-    monkeypatch.setattr("semisure.bench.calibrations.SHIPPED", tmp_path)
+    monkeypatch.setattr("semisure.io.files.SHIPPED", tmp_path)
     calibrations, remark = study.calibrations("daisy", exported)
     assert "3-fold cross-validation by sequence" in remark
     assert study.label("daisy") == "daisy (law fitted on these data, cross-validated)"
