@@ -33,7 +33,7 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
     ready = _ready_laws(matcher, study.options.calibration)
     shipped = ready.get(SHIPPED)
     location = shipped is None or shipped.location is not None
-    learnt = _left_out_laws(study, matcher, scenes, location, ready.get(PLANAR))
+    learnt = _left_out_laws(study, matcher, scenes, ready)
     untold = _laws_without_truth(study, matcher, scenes, learnt, ready)
     return [
         Task(
@@ -90,15 +90,21 @@ def _left_out_laws(
     study: Study,
     matcher: str,
     scenes: Sequence[Scene],
-    location: bool,
-    planar: Calibration | None,
+    ready: dict[str, Calibration],
 ) -> dict[str, Calibration | None]:
     """For each scene the law of all others; None where there are none."""
+    shipped = ready.get(SHIPPED)
+    pairs = None if shipped is None else shipped.pairs
+    settings = (
+        shipped is None or shipped.location is not None,
+        ready.get(PLANAR),
+        pairs is not None and pairs.neighbours is not None,
+    )
     # Scenes that nothing is learnt from share one law.
     left = {s.name: s.name if s.name in s.learnt else "" for s in scenes}
     taught = {name: lessons(scenes, name) for name in dict.fromkeys(left.values())}
     names = [name for name, parts in taught.items() if parts]
-    tasks = [Lesson(taught[name], location, planar) for name in names]
+    tasks = [Lesson(taught[name], *settings) for name in names]
     laws = dict(zip(names, study.map(learn, tasks, f"Fitting, {matcher}"), strict=True))
     alone = [scene for scene, name in left.items() if name not in laws]
     if alone:
