@@ -19,9 +19,13 @@ import pyarrow.parquet as pq
 from semisure.errors import FileError, FitError, InputError
 from semisure.io import shards
 from semisure.io.store import Manifest, Store
+from semisure.matchers.peers import load_peer
 from semisure.pairing.lists import image_names, unique_pairs
+from semisure.pairing.settings import CameraSettings
 from semisure.pairing.video import _note
+from semisure.sfm.aggregation import AggregationSettings
 from semisure.sfm.export import FORMATS, ExportSettings, Format, export
+from semisure.sfm.mapping import MappingSettings
 from semisure.synthetic import SyntheticMatcher
 from semisure.types.pair_records import ImageRecord, PairRecord
 
@@ -292,6 +296,25 @@ def test_a_model_without_a_point_is_none(
     monkeypatch.setattr(mapping, "_incremental", lambda *_: empty)
     with pytest.raises(FitError, match="No model could be made"):
         mapping.map_database(tmp_path / "d.db", tmp_path, tmp_path / "models")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: AggregationSettings(cell_px=1e-300), "cell_px must lie between"),
+        (lambda: AggregationSettings(cell_px=float("nan")), "cell_px must lie between"),
+        (lambda: AggregationSettings(max_keypoints=-1), "max_keypoints must be"),
+        (lambda: MappingSettings(workers=-7), "workers must be at least 1"),
+        (lambda: CameraSettings(values=(float("nan"), 1, 1, 1)), "The camera must be"),
+        (lambda: CameraSettings(values=(-5, 1, 1, 1)), "positive focal lengths"),
+        (lambda: load_peer("sift", max_side=-5), "max_side must be at least 1 px"),
+    ],
+)
+def test_absurd_settings_are_refused_before_the_work(
+    make: Callable[[], object], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        make()
 
 
 def test_a_strange_note_beside_frames_is_no_note(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from semisure.types import Tick, silent
 Mapper = Literal["incremental", "global"]
 MAPPERS: tuple[Mapper, ...] = get_args(Mapper)
 SMALLEST_MODEL = 3  # images
+ALL = -1  # threads, as COLMAP says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +23,14 @@ class MappingSettings:
 
     mapper: Mapper = "incremental"
     refine_cameras: bool = True  # focal length and lens; False keeps them
-    workers: int = -1  # threads; −1 is all
+    workers: int = ALL  # threads
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.workers < 1 and self.workers != ALL:
+            raise InputError(
+                f"workers must be at least 1, or {ALL} for all, but is {self.workers}."
+            )
 
 
 def map_database(
