@@ -7,7 +7,8 @@ which `semisure calibrate` fitted to random views of photos. How pairs differ is
 here, to the pairs that `semisure bench calibrated --limit 50` learns from, with its
 cache of matches: views of PHOTOS, a folder of photos, and the scenes below DATA that
 docs/evaluation.md describes, posed images with depth. Each scene has the same say.
-`--without NAME` leaves scenes out, to judge the law on them.
+`--without NAME` leaves scenes out, to judge the law on them; `--neighbours` makes
+`daisy-neighbours`, in which matches that move alone count as more likely to fail.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="File of the law.")
     parser.add_argument("--cache", type=Path, default=Path("semisure-cache"))
     parser.add_argument("--without", nargs="*", default=[], help="Scenes left out.")
+    parser.add_argument("--neighbours", action="store_true")
     asked = parser.parse_args()
     planar = semisure.load_calibration(f"{asked.matcher}-planar")
     options = Options(
@@ -56,7 +58,8 @@ def main() -> None:
     )
     with open_engine(ONE_PROCESS) as engine:
         scenes = lessons(scenes_of(Study(options, engine), asked.matcher), "")
-    law = learn(Lesson(scenes, planar.location is not None, planar))
+    lesson = Lesson(scenes, planar.location is not None, planar, asked.neighbours)
+    law = learn(lesson)
     provenance = {
         "numbers": dict(planar.provenance),
         "pairs": "scenes in depth and random views of photos",

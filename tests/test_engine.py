@@ -6,6 +6,7 @@ import itertools
 import pickle
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,9 @@ from semisure.engine import (
     Each,
     EngineSettings,
     Lost,
+    Part,
+    PartDone,
+    PartEngine,
     in_batches,
     in_order,
     open_engine,
@@ -24,6 +28,7 @@ from semisure.engine import local as local_module
 from semisure.engine import ray as ray_module
 from semisure.engine.attempts import Attempts
 from semisure.engine.fingerprint import check_same, fingerprint
+from semisure.engine.here import Here
 from semisure.engine.local import LocalEngine, local_engine
 from semisure.engine.ray import RayEngine
 from semisure.errors import InputError, SemisureError
@@ -35,6 +40,36 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def engine():
     with local_engine(EngineSettings(workers=2)) as processes:
         yield processes
+
+
+# ---- a part of the work --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_parts_answer_each_item_once_under_its_number(batch: int) -> None:
+    found: dict[int, int] = {}
+    for k in (1, 2, 3):
+        settings = EngineSettings(workers=0, part=Part(k, 3))
+        with open_engine(settings) as some, suppress(PartDone):
+            for index, answer in some.map(Each(abs), in_batches(range(-7, 0), batch)):
+                assert index not in found
+                found[index] = answer
+    assert found == {k: 7 - k for k in range(7)}
+
+
+def test_a_part_ends_with_its_answers_and_counts_its_own_items() -> None:
+    ticks = []
+    some = PartEngine(Here(), Part(2, 3))
+    with pytest.raises(PartDone) as done:
+        in_order(some, abs, [-1, -2, -3, -4, -5], lambda *now: ticks.append(now))
+    assert done.value.answers == [2, 5]
+    assert ticks == [(1, 2), (2, 2)]
+
+
+def test_a_part_of_processes_keeps_the_numbers(engine) -> None:
+    with pytest.raises(PartDone) as done:
+        in_order(PartEngine(engine, Part(1, 2)), abs, [-1, -2, -3, -4, -5])
+    assert done.value.answers == [1, 3, 5]
 
 
 # ---- what is tried again -------------------------------------------------------------

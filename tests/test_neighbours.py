@@ -124,7 +124,8 @@ def scene(seed: int) -> ScenePair:
 @pytest.mark.slow
 def test_calibration_learns_that_who_moves_alone_fails() -> None:
     """Failures of the made-up matcher are independent: each is alone in its motion."""
-    law, _ = fit_scenes({f"views {k}": [scene(k)] for k in range(4)})
+    scenes = {f"views {k}": [scene(k)] for k in range(4)}
+    law, _ = fit_scenes(scenes, neighbours=True)
     assert law.pairs is not None
     assert law.pairs.neighbours is not None
     _, own, _ = law.pairs.neighbours

@@ -17,13 +17,12 @@ pytest.importorskip("pyarrow", reason="needs the extra store")
 
 from semisure.cli import app
 from semisure.cli.progress import ProgressLines
-from semisure.engine import EngineSettings, Lost
+from semisure.engine import EngineSettings, Lost, Part
 from semisure.errors import FileError, InputError, SemisureError
 from semisure.io.images import read_image, upright_size, write_png
 from semisure.io.store import Store
 from semisure.pairing import PairSettings, match_pairs, read_pairs
 from semisure.pairing.lists import image_names, sequential_pairs, unique_pairs
-from semisure.pairing.plan import Part
 from semisure.pairing.settings import CameraSettings
 from semisure.pairing.video import write_frames
 from semisure.pipeline import refit_matches

@@ -49,6 +49,7 @@ class Lesson:
     scenes: Mapping[str, Sequence[Exported]]
     location: bool
     planar: Calibration | None = None  # shipped, whose numbers are kept
+    neighbours: bool = False  # have a say in which matches fail
 
 
 def learn(lesson: Lesson) -> Calibration:
@@ -58,8 +59,10 @@ def learn(lesson: Lesson) -> Calibration:
         for name, pairs in lesson.scenes.items()
     }
     if lesson.planar is None:
-        return fit_scenes(scenes, location=lesson.location)[0]
-    spread = fit_spread(usable(scenes), lesson.planar)
+        return fit_scenes(
+            scenes, location=lesson.location, neighbours=lesson.neighbours
+        )[0]
+    spread = fit_spread(usable(scenes), lesson.planar, neighbours=lesson.neighbours)
     return replace(lesson.planar, pairs=spread)
 
 

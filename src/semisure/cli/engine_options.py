@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,10 +66,14 @@ Shard = Annotated[
 
 
 def engine_settings(
-    engine: str, address: str | None, workers: int | None, gpus_per_worker: float
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    gpus_per_worker: float,
+    shard: str | None = None,
 ) -> EngineSettings:
     """The engine that the flags mean."""
-    from semisure.engine import ENGINES, EngineSettings
+    from semisure.engine import ENGINES, EngineSettings, Part
     from semisure.types import as_choice
 
     kind = as_choice("engine", engine, ENGINES)
@@ -76,4 +82,22 @@ def engine_settings(
         address=address,
         workers=None if kind == "ray" and workers == 0 else workers,
         gpus_per_worker=gpus_per_worker,
+        part=None if shard is None else Part.parsed(shard),
     )
+
+
+@contextmanager
+def part_told(shard: str | None, quiet: bool) -> Iterator[None]:
+    """A command that may do a part only, ends there, and says what comes next."""
+    from semisure.engine import PartDone
+
+    try:
+        yield
+    except PartDone:
+        if not quiet:
+            typer.echo(
+                f"Part {shard} is done. When all parts are, run the same command "
+                "without --shard for the result.",
+                err=True,
+            )
+        raise typer.Exit from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -138,7 +139,6 @@ def match_pairs(
     from semisure.matchers.named import NamedMatcher
     from semisure.pairing import PairSettings
     from semisure.pairing import match_pairs as run
-    from semisure.pairing.plan import Part
     from semisure.pairing.settings import GEOMETRIES
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
@@ -158,8 +158,9 @@ def match_pairs(
     law = None
     if calibration is not None:  # looked at before weights are fetched
         law = options.calibration_of(calibration, matcher, force=force, quiet=quiet)
-    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
-    part = None if shard is None else Part.parsed(shard)
+    who = engine_options.engine_settings(
+        engine, address, workers, gpus_per_worker, shard
+    )
     ways = pairs is not None, exhaustive, sequential is not None, similar is not None
     if sum(ways) > 1:
         raise typer.BadParameter(
@@ -184,9 +185,9 @@ def match_pairs(
             output,
             settings,
             calibration=options.with_model_error(law, model_error),
-            engine=who,
+            engine=replace(who, part=None),  # it deals out whole shards itself
             pairs_a_shard=pairs_per_shard,
-            part=part,
+            part=who.part,
             retry_failed=retry_failed,
             max_failures=max_failures,
             begin=begin,

@@ -13,11 +13,13 @@ split, until the one item that ends every process is found, whose answer is
 ==========  ====================================================================
 
 Work is done by processes of one thread each, so that the last bits of a sum do not
-depend on how many there are.
+depend on how many there are. For arrays of jobs, a :class:`PartEngine` does every N-th
+batch by any of these.
 """
 
 from semisure.engine.attempts import Lost
-from semisure.engine.protocol import Each, Engine, in_batches, in_order
+from semisure.engine.part import Part, PartDone
+from semisure.engine.protocol import Each, Engine, PartEngine, in_batches, in_order
 from semisure.engine.settings import ENGINES, EngineSettings, open_engine
 
 __all__ = [
@@ -26,6 +28,9 @@ __all__ = [
     "Engine",
     "EngineSettings",
     "Lost",
+    "Part",
+    "PartDone",
+    "PartEngine",
     "in_batches",
     "in_order",
     "open_engine",

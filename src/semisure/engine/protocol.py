@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, cast
+from itertools import accumulate, chain
+from typing import Any, Generic, Protocol, TypeVar
 
 from semisure.engine.attempts import Lost
+from semisure.engine.part import Part, PartDone
 from semisure.errors import SemisureError
 from semisure.types import Tick, silent
 
@@ -52,6 +54,45 @@ def in_batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     return (items[k : k + size] for k in range(0, len(items), size))
 
 
+@dataclass(frozen=True, slots=True)
+class PartEngine:
+    """An engine that works on a part of the batches, and ends with `PartDone`.
+
+    Parts fit together only if all of them are given the same batches: whoever keeps
+    answers must not leave out those that are there.
+
+    >>> from semisure.engine.here import Here
+    >>> try:
+    ...     in_order(PartEngine(Here(), Part(2, 3)), abs, [-1, -2, -3, -4, -5])
+    ... except PartDone as done:
+    ...     print(done.answers)
+    [2, 5]
+    """
+
+    engine: Engine
+    part: Part
+
+    def map(
+        self,
+        function: Callable[[Sequence[Item]], Sequence[Answer]],
+        batches: Iterable[Sequence[Item]],
+    ) -> Iterator[tuple[int, Answer | Lost]]:
+        """(index, answer) of each item of the part."""
+        listed = list(batches)
+        starts = accumulate(map(len, listed), initial=0)
+        numbered = [range(k, k + len(b)) for k, b in zip(starts, listed, strict=False)]
+        mine = list(chain.from_iterable(self.part.of(numbered)))
+        for index, answer in self.engine.map(function, self.part.of(listed)):
+            yield mine[index], answer
+        raise PartDone
+
+
+def share(engine: Engine, batches: Iterable[Sequence[Item]]) -> int:
+    """The number of items that the engine will answer: all, or those of its part."""
+    mine = engine.part.of(batches) if isinstance(engine, PartEngine) else batches
+    return sum(map(len, mine))
+
+
 def in_order(
     engine: Engine,
     function: Callable[[Item], Answer],
@@ -64,24 +105,29 @@ def in_order(
     """The answers in the order of the items.
 
     `lost` turns the loss of an item into an answer; without it, a loss is an error.
+    An engine that does a part ends in `PartDone` with the answers of the part.
 
     >>> from semisure.engine.here import Here
     >>> in_order(Here(), abs, [-3, 2, -1])
     [3, 2, 1]
     """
-    answers: list[Any] = [None] * len(items)
-    coming = engine.map(Each(function), in_batches(items, batch))
-    for done, (index, answer) in enumerate(coming, start=1):
-        if isinstance(answer, Lost):
-            if lost is None:
-                raise SemisureError(
-                    f"Item {index + 1} of {len(items)} ended every process that had "
-                    f"it: {answer.reason}. Try fewer --workers."
-                )
-            answer = lost(items[index], answer)
-        answers[index] = answer
-        tick(done, len(items))
-    return cast("list[Answer]", answers)
+    answers: dict[int, Any] = {}
+    batches = list(in_batches(items, batch))
+    total = share(engine, batches)
+    try:
+        for index, answer in engine.map(Each(function), batches):
+            if isinstance(answer, Lost):
+                if lost is None:
+                    raise SemisureError(
+                        f"Item {index + 1} of {len(items)} ended every process that "
+                        f"had it: {answer.reason}. Try fewer --workers."
+                    )
+                answer = lost(items[index], answer)
+            answers[index] = answer
+            tick(len(answers), total)
+    except PartDone:
+        raise PartDone([answers[k] for k in sorted(answers)]) from None
+    return [answers[k] for k in range(len(items))]
 
 
 def checked_answers(answers: Sequence[Answer], count: int) -> Sequence[Answer]:

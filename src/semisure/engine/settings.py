@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from semisure.engine.here import Here
-from semisure.engine.protocol import Engine
+from semisure.engine.part import Part
+from semisure.engine.protocol import Engine, PartEngine
 from semisure.errors import InputError
 from semisure.types import as_choice
 
@@ -35,6 +36,7 @@ class EngineSettings:
     workers: int | None = None
     address: str | None = None  # of a Ray cluster
     gpus_per_worker: float = 0.0  # a share of one, such as 0.25
+    part: Part | None = None  # the rest is done by other jobs of an array
 
     def __post_init__(self) -> None:
         as_choice("engine", self.kind, ENGINES)
@@ -69,6 +71,12 @@ def open_engine(settings: EngineSettings | None = None) -> Iterator[Engine]:
     [(0, 1)]
     """
     settings = settings or EngineSettings()
+    with _whole(settings) as engine:
+        yield engine if settings.part is None else PartEngine(engine, settings.part)
+
+
+@contextmanager
+def _whole(settings: EngineSettings) -> Iterator[Engine]:
     if settings.kind == "ray":
         from semisure.engine.ray import ray_engine
 

@@ -17,6 +17,7 @@ import numpy as np
 from semisure.__about__ import __version__
 from semisure.engine import Each, Engine, Lost, in_batches
 from semisure.engine.here import Here
+from semisure.engine.protocol import share
 from semisure.errors import SemisureError
 from semisure.geometry.camera import Camera
 from semisure.io.atomic import write_atomically, write_json
@@ -41,7 +42,7 @@ class _Query:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
-    """Localises a query and writes its file."""
+    """Localises a query and writes its file, unless that is there."""
 
     model: MapModel
     source: Source
@@ -49,6 +50,9 @@ class _Work:
     settings: LocalizeSettings
 
     def __call__(self, query: _Query) -> Localized:
+        finished = _finished(query.file, query.key)
+        if finished is not None:
+            return finished
         result = localize_query(
             query.name,
             query.camera,
@@ -83,8 +87,9 @@ def localize(
     ``poses.txt`` is in Aachen's submission format, ``report.json`` sums up and names
     the queries without a pose, ``queries/`` has one file each. `made_of` is what else
     decides the results (matcher, map, images): if it changed, they are computed again.
-    Another `engine` than this process needs a `source` that can be pickled. The run
-    ends once more than `max_failures` queries have no pose.
+    Another `engine` than this process needs a `source` that can be pickled; one that
+    does a part writes the files of its queries, and ends in `PartDone`. The run ends
+    once more than `max_failures` queries have no pose.
     """
     settings, output = settings or LocalizeSettings(), Path(output)
     asked = [
@@ -97,19 +102,16 @@ def localize(
         )
         for name, camera in queries.items()
     ]
-    results = {query.name: _finished(query.file, query.key) for query in asked}
-    left = [query for query in asked if results[query.name] is None]
-    done = len(asked) - len(left)
-    if done:
-        tick(done, len(asked))
+    results: dict[int, Localized] = {}
     work = _Work(model, source, calibration, settings)
-    for index, answer in engine.map(Each(work), in_batches(left, 1)):
-        name = left[index].name
-        results[name] = _lost(name, answer) if isinstance(answer, Lost) else answer
-        done += 1
-        tick(done, len(asked))
+    batches = list(in_batches(asked, 1))
+    total = share(engine, batches)
+    for index, answer in engine.map(Each(work), batches):
+        name = asked[index].name
+        results[index] = _lost(name, answer) if isinstance(answer, Lost) else answer
+        tick(len(results), total)
         _check_failures(results.values(), max_failures)
-    found = [result for result in results.values() if result is not None]
+    found = [results[index] for index in sorted(results)]
     write_results(found, output, settings)
     return found
 
@@ -120,12 +122,10 @@ def _lost(name: str, why: Lost) -> Localized:
     return Localized(query=name, pose=None, reason=reason)
 
 
-def _check_failures(
-    results: Iterable[Localized | None], max_failures: int | None
-) -> None:
+def _check_failures(results: Iterable[Localized], max_failures: int | None) -> None:
     if max_failures is None:
         return
-    failed = [r for r in results if r is not None and r.pose is None]
+    failed = [r for r in results if r.pose is None]
     if len(failed) > max_failures:
         raise SemisureError(
             f"More than {max_failures} queries have no pose, the first "

@@ -87,7 +87,7 @@ def check_name(name: str) -> None:
 
 def _plain(name: str) -> str:
     """A network's name without what says that it is refined."""
-    plain = name.removesuffix(_FULL)
+    plain = str(name).removesuffix(_FULL)  # check_name tells what is no name
     return plain if plain in _ENTRIES and _ENTRIES[plain].packages else name
 
 

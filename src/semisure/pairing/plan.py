@@ -8,49 +8,13 @@ was split: those are read, names only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar
 
-from semisure.errors import InputError
+from semisure.engine import Part
 from semisure.io.store import Store
 from semisure.pairing.batch import PairItem
 from semisure.types.pair_records import ImageRecord, Names, PairSummary
-
-Batch = TypeVar("Batch")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The `number`-th of `count` parts of a plan, the first being 1.
-
-    >>> list(Part.parsed("2/3").of("abcdefg"))
-    ['b', 'e']
-    """
-
-    number: int
-    count: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.number <= self.count:
-            raise InputError(
-                "A part K/N must have K from 1 to N, but is "
-                f"{self.number}/{self.count}."
-            )
-
-    @classmethod
-    def parsed(cls, text: str) -> Part:
-        """Of "K/N"."""
-        if not re.fullmatch(r"\d{1,9}/\d{1,9}", text):
-            raise InputError(f"A part must be K/N, such as 3/16, but is {text!r}.")
-        number, count = map(int, text.split("/"))
-        return cls(number, count)
-
-    def of(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The batches of this part: every `count`-th."""
-        return islice(batches, self.number - 1, None, self.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

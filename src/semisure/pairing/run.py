@@ -12,7 +12,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from semisure.engine import Engine, EngineSettings, Lost, in_batches, open_engine
+from semisure.engine import (
+    Engine,
+    EngineSettings,
+    Lost,
+    Part,
+    in_batches,
+    open_engine,
+)
 from semisure.errors import InputError, SemisureError
 from semisure.io.files import load_calibration
 from semisure.io.store import Manifest, Store
@@ -25,7 +32,7 @@ from semisure.pairing.batch import (
 )
 from semisure.pairing.images import described_images
 from semisure.pairing.lists import unique_pairs
-from semisure.pairing.plan import Part, Plan
+from semisure.pairing.plan import Plan
 from semisure.pairing.settings import PairSettings
 from semisure.types import Calibration
 from semisure.types.pair_records import ImageRecord, Names, PairState

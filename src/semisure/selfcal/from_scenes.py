@@ -8,12 +8,13 @@ can tell (:mod:`semisure.selfcal.without_truth`). Some of the pairs are held out
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from semisure.calibration import observe
-from semisure.engine import Engine
+from semisure.engine import Engine, PartDone, PartEngine
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.selfcal.from_maps import MapScene, MapSource
@@ -21,7 +22,6 @@ from semisure.selfcal.from_photos import (
     SelfCalibration,
     Views,
     law_of_views,
-    match_views,
     usual_size,
 )
 from semisure.selfcal.held_out import trial, tried
@@ -88,6 +88,8 @@ def calibrate_scenes(
     """
     settings = settings or SceneSettings()
     work = SceneWork(matcher, settings, cache, begin, engine)
+    if isinstance(engine, PartEngine):
+        _match_part(work, scenes, maps, photos)
     views, start = _start(work, photos, name)
     mapped = _named([work.mapped(source) for source in maps])
     matched = {str(path): work.matched(path) for path in scenes}
@@ -100,6 +102,25 @@ def calibrate_scenes(
     else:
         result = _without_truth(matched, mapped, views, start, work)
     return replace(result, skipped=(*skipped, *result.skipped))
+
+
+def _match_part(
+    work: SceneWork,
+    scenes: Sequence[Path],
+    maps: Sequence[MapSource],
+    photos: Sequence[Path],
+) -> NoReturn:
+    """Match the engine's part of the pairs of each source into the cache."""
+    if photos:
+        with suppress(PartDone):
+            work.views(photos)
+    for source in maps:
+        with suppress(PartDone):
+            work.mapped(source)
+    for path in scenes:
+        with suppress(PartDone):
+            work.matched(path)
+    raise PartDone
 
 
 def _named(mapped: Sequence[MapScene]) -> dict[str, MapScene]:
@@ -117,14 +138,7 @@ def _start(
     """Views of the photos, if any, and the law to begin with."""
     settings = work.settings.views
     if photos:
-        views = match_views(
-            work.matcher,
-            photos,
-            settings,
-            cache=work.cache,
-            engine=work.engine,
-            begin=work.begin,
-        )
+        views = work.views(photos)
         return views, law_of_views(views, work.matcher, settings, name)[0]
     start = start_for(name)
     if settings.location and start.location is None:

@@ -21,6 +21,8 @@ class _Keeping:
     store: PairStore
 
     def __call__(self, index: int) -> Residuals | None:
+        if self.store.load(index) is not None:
+            return None
         pair = self.store.save(index, self.function(index))
         return pair if self.store.folder is None else None
 
@@ -33,14 +35,5 @@ def kept_pairs(
     tick: Tick,
 ) -> list[Residuals]:
     """The pairs of 0, 1, … by `function`, those from the store that it has."""
-    pairs = {k: store.load(k) for k in range(count)}
-    missing = [k for k, pair in pairs.items() if pair is None]
-    before = count - len(missing)
-
-    def forward(done: int, total: int) -> None:
-        tick(before + done, count)
-
-    answers = in_order(engine, _Keeping(function, store), missing, forward)
-    for k, answer in zip(missing, answers, strict=True):
-        pairs[k] = answer or store.load(k)
-    return [pair or function(k) for k, pair in pairs.items()]
+    answers = in_order(engine, _Keeping(function, store), range(count), tick)
+    return [answer or store.load(k) or function(k) for k, answer in enumerate(answers)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,12 @@ from semisure.geometry.camera import Camera, centred, focal_of
 from semisure.pipeline.models import Cameras
 from semisure.selfcal.found_pairs import FoundPair, find_pair
 from semisure.selfcal.from_maps import MapScene, MapSource, map_scene, told
-from semisure.selfcal.from_photos import SelfCalSettings, versions
+from semisure.selfcal.from_photos import (
+    SelfCalSettings,
+    Views,
+    match_views,
+    versions,
+)
 from semisure.selfcal.image_pairs import ImagePairs, find_pairs
 from semisure.selfcal.kept_pairs import HERE, kept_pairs
 from semisure.selfcal.pair_store import (
@@ -81,6 +86,16 @@ class SceneWork:
     cache: Path | None
     begin: Begin
     engine: Engine = HERE
+
+    def views(self, photos: Sequence[Path]) -> Views:
+        return match_views(
+            self.matcher,
+            photos,
+            self.settings.views,
+            cache=self.cache,
+            engine=self.engine,
+            begin=self.begin,
+        )
 
     def mapped(self, source: MapSource) -> MapScene:
         return map_scene(

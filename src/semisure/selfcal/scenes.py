@@ -8,8 +8,9 @@ are put together, each scene with the same say, and four things are fitted in tu
    no direction is set apart in them as that of the baseline is in scenes;
 2. the effects of each pair (:mod:`semisure.refit.pair_law`), by what its lines or its
    homography tell, and their mean and spread over scenes;
-3. what errors along epipolar lines have more than those across them, and how much more
-   often matches fail that move otherwise than their neighbours, by the truth;
+3. what errors along epipolar lines have more than those across them and, if asked for,
+   how much more often matches fail that move otherwise than their neighbours, by the
+   truth;
 4. the effects that describe all matches alike best: what can be said before a pair's
    geometry is known.
 """
@@ -85,8 +86,12 @@ def fit_scenes(
     matcher: str = "unknown",
     resolution: tuple[int, int] | None = None,
     provenance: dict[str, Any] | None = None,
+    neighbours: bool = False,
 ) -> tuple[Calibration, FitReport]:
-    """The law of a matcher from scenes with truth, and how its pairs differ."""
+    """The law of a matcher from scenes with truth, and how its pairs differ.
+
+    `neighbours` is that of :func:`fit_spread`.
+    """
     good = usable(scenes)
     calibration, report = fit(
         _to_begin_with(good),
@@ -97,7 +102,8 @@ def fit_scenes(
     )
     shared_error = fit_shared_error(_planes(good), calibration)
     calibration = replace(calibration, shared_error=shared_error)
-    return replace(calibration, pairs=fit_spread(good, calibration)), report
+    spread = fit_spread(good, calibration, neighbours=neighbours)
+    return replace(calibration, pairs=spread), report
 
 
 def usable(scenes: Scenes) -> Scenes:
@@ -139,8 +145,14 @@ def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
     return [(matches.take(rows), residual[rows]) for matches, residual in known]
 
 
-def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
-    """Mean and spread of the pairs' effects, each scene with the same say."""
+def fit_spread(
+    scenes: Scenes, calibration: Calibration, *, neighbours: bool = False
+) -> PairSpread:
+    """Mean and spread of the pairs' effects, each scene with the same say.
+
+    With `neighbours`, matches that move otherwise than those around them count as more
+    likely to fail: they are told apart better, but intervals hold less well.
+    """
     wide = replace(calibration, pairs=WIDE)
     by_scene = {
         name: np.array([pair_effects(pair, wide) for pair in pairs])
@@ -154,7 +166,7 @@ def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
     deviation = np.maximum(deviation, _LEAST_DEVIATION)
     fine, gate, coarse, background = zip(mean.tolist(), deviation.tolist(), strict=True)
     spread = PairSpread(fine=fine, gate=gate, coarse=coarse, background=background)
-    spread = _with_truth(spread, scenes, calibration)
+    spread = _with_truth(spread, scenes, calibration, neighbours=neighbours)
     return replace(spread, usual=_usual(spread, scenes, calibration))
 
 
@@ -208,7 +220,11 @@ def _lines(pair: ScenePair, calibration: Calibration) -> Lines:
 
 
 def _with_truth(
-    spread: PairSpread, scenes: Scenes, calibration: Calibration
+    spread: PairSpread,
+    scenes: Scenes,
+    calibration: Calibration,
+    *,
+    neighbours: bool,
 ) -> PairSpread:
     """The spread with what only the truth tells, most likely over all scenes.
 
@@ -226,22 +242,24 @@ def _with_truth(
 
     posed = any(pair.along is not None for pairs in seen for pair in pairs)
     along = _FIRST_ALONG if posed else (0.0, 0.0, 0.0, 1.0)
-    bounds = [(-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0), *[(-5.0, 5.0)] * 3]
-    first = np.array([*along, 0.0, 0.0, 0.0])
+    bounds = [(-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0)]
+    first = np.array(along)
+    if neighbours:
+        bounds += [(-5.0, 5.0)] * 3
+        first = np.array([*along, 0.0, 0.0, 0.0])
     answer = minimize(objective, first, method="L-BFGS-B", bounds=bounds)
     return _with(spread, np.asarray(answer.x))
 
 
 def _with(spread: PairSpread, numbers: Vector) -> PairSpread:
-    fine, gate, coarse, carry, *neighbours = numbers.tolist()
-    constant, own, mean = neighbours
+    fine, gate, coarse, carry, *rest = numbers.tolist()
     return replace(
         spread,
         along_fine=fine,
         along_gate=gate,
         along_coarse=coarse,
         carry=carry,
-        neighbours=(constant, own, mean),
+        neighbours=(rest[0], rest[1], rest[2]) if rest else None,
     )
 
 

@@ -59,12 +59,12 @@ def tail(study: Study) -> Outcome:
     """By matcher and data set, all matches of a set together."""
     tasks, notes = [], []
     for matcher in study.options.matchers:
-        for root in study.options.data:
-            part = study.on([root])
-            exported = part.exported(matcher)
+        folders = [study.on([root]) for root in study.options.data]
+        matched = [part.exported(matcher) for part in folders]
+        for part, exported in zip(folders, matched, strict=True):
             calibrations, remark = part.calibrations(matcher, exported)
             tasks += [
-                Task(matcher, root.name, pair, both.paper)
+                Task(matcher, part.options.data[0].name, pair, both.paper)
                 for pair, both in zip(exported, calibrations, strict=True)
             ]
             if remark not in notes:
