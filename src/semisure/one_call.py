@@ -14,7 +14,7 @@ from semisure.geometry.camera import centred, focal_of
 from semisure.io.exif import focal_px
 from semisure.io.images import Image
 from semisure.io.pixels import ImageLike, as_image
-from semisure.matchers import MATCHER_NAMES, load_matcher
+from semisure.matchers import MATCHER_NAMES, checked_side, load_matcher
 from semisure.pipeline import MODELS, Model, PairResult, match_pair
 from semisure.refit import REFIT_METHODS, RefitMethod
 from semisure.selfcal.choice import calibration_for
@@ -126,7 +126,8 @@ def matcher_of(
     if isinstance(matcher, str):
         as_choice("matcher", matcher, MATCHER_NAMES)
         file = None if weights is None else str(weights)
-        return _loaded(matcher, max_side, device, file, _state(file))
+        side = None if max_side is None else checked_side(max_side)
+        return _loaded(matcher, side, device, file, _state(file))
     options = {"max_side": max_side, "device": device, "weights": weights}
     given = [name for name, value in options.items() if value is not None]
     if given:

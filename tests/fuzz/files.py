@@ -15,6 +15,7 @@ import numpy as np
 from fuzz.hostile import chosen, damaged, require
 from semisure.datasets.megadepth import read_index
 from semisure.datasets.pair_lists import read_homographies
+from semisure.io import shards
 from semisure.io.exif import focal_px
 from semisure.io.files import (
     load_calibration,
@@ -27,8 +28,11 @@ from semisure.io.npz import UNREADABLE
 from semisure.maps import hloc
 from semisure.maps.colmap import read_model
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+from semisure.types.pair_records import PairRecord
 
 MATCHES, RESIDUAL = SyntheticMatcher().match(np.eye(3), count=12)
+STORED = shards.as_stored(MATCHES)
+PAIR = PairRecord(image0="a", image1="b", state="matched", matches=MATCHES)
 IMAGES = (".png", ".jpg", ".webp", ".bmp", ".tif", ".ppm", ".jp2", ".gif")
 COLMAP = {
     "cameras": "# Number of cameras: 1\n7 SIMPLE_RADIAL 640 480 500 320 240 0.1\n",
@@ -41,7 +45,7 @@ COLMAP = {
 def attack(rng: np.random.Generator, folder: Path) -> str:
     """One file, damaged and read."""
     kind: Callable[[np.random.Generator, Path], str] = chosen(
-        rng, (_matches, _image, _calibration, _colmap, _store, _index, _texts)
+        rng, (_matches, _image, _calibration, _colmap, _store, _shard, _index, _texts)
     )
     return kind(rng, folder)
 
@@ -57,6 +61,8 @@ def _sound(suffix: str) -> bytes:
             save_matches(MATCHES, path, residual=RESIDUAL)
         elif suffix == ".json":
             save_calibration(EXAMPLE_CALIBRATION, path)
+        elif suffix == ".parquet":
+            path.write_bytes(shards.parquet_of([PAIR]))
         elif suffix == ".h5":
             hloc.write_matches(path, "a", "b", MATCHES)
         else:
@@ -87,6 +93,17 @@ def _image(rng: np.random.Generator, folder: Path) -> str:
     image = read_image(path)
     require(image.ndim == 3 and image.shape[2] == 3, "no colours")
     require(image.shape[0] * image.shape[1] <= MAX_PIXELS, "more pixels than allowed")
+    return "read"
+
+
+def _shard(rng: np.random.Generator, folder: Path) -> str:
+    with _write(rng, folder, ".parquet").open("rb") as file:
+        (back,) = shards.records_in(file, "a.parquet")
+    require(back.names == PAIR.names and back.state == PAIR.state, "another pair")
+    require(back.matches is not None, "no matches")
+    for name in ("target", "fine_std", "confidence"):
+        same = np.array_equal(getattr(back.matches, name), getattr(STORED, name))
+        require(same, f"altered {name}")
     return "read"
 
 

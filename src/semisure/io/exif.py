@@ -19,6 +19,7 @@ _PLANE_RESOLUTION, _PLANE_UNIT = 0xA20E, 0xA210
 _ORIENTATION = 0x0112
 _MM_PER_UNIT = {2: 25.4, 3: 10.0, 4: 1.0}
 _FORMATS = {1: "B", 3: "H", 4: "L", 5: "LL", 9: "l", 10: "ll"}  # by EXIF's type
+_READ_BYTES = 16 << 20  # tags are near the beginning
 
 Tags = dict[int, float]
 
@@ -26,7 +27,8 @@ Tags = dict[int, float]
 def focal_px(path: str | Path, size: tuple[int, int]) -> float:
     """Focal length in px of an image of `size`, width and height, by its EXIF."""
     try:
-        tags = _tags(require_file(Path(path), "image").read_bytes())
+        with require_file(Path(path), "image").open("rb") as file:
+            tags = _tags(file.read(_READ_BYTES))
     except (OSError, struct.error) as error:
         raise FileError(f"The EXIF of {path} cannot be read: {error}.") from None
     focal = _from_film(tags, size) or _from_plane(tags, size)

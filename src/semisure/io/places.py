@@ -11,6 +11,9 @@ from typing import IO, Any, Protocol
 
 from semisure.errors import FileError, InputError, MissingExtraError, in_short
 from semisure.io.atomic import write_atomically
+from semisure.types.checks import require_file
+
+MAX_READ_BYTES = 64 << 20  # of a file that is read whole: a manifest has some kB
 
 
 class Place(Protocol):
@@ -58,7 +61,7 @@ class LocalFolder:
     def listed(self, folder: str) -> dict[str, int]:
         try:
             with os.scandir(Path(self.name, folder)) as entries:
-                sizes = {e.name: e.stat().st_size for e in entries if e.is_file()}
+                sizes = {e.name: _size(e) for e in entries if e.is_file()}
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -66,8 +69,14 @@ class LocalFolder:
         return dict(sorted(sizes.items()))
 
     def read(self, name: str) -> bytes | None:
+        path = Path(self.name, name)
         try:
-            return Path(self.name, name).read_bytes()
+            if path.stat().st_size > MAX_READ_BYTES:
+                raise FileError(
+                    f"{path} cannot be read: it is larger than {MAX_READ_BYTES >> 20} "
+                    "MB."
+                )
+            return require_file(path).read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -150,6 +159,14 @@ def _fsspec() -> Any:
     except ImportError:
         raise MissingExtraError("fsspec", "store", "A store elsewhere") from None
     return fsspec
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    """Bytes of a file; 0 if another process renamed it just now."""
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 @contextmanager

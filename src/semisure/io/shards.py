@@ -16,15 +16,11 @@ from typing import IO, Any
 import numpy as np
 
 from semisure.errors import FileError, InputError, MissingExtraError, in_short
-from semisure.types import Array, FloatArray, Matches, as_choice
+from semisure.io.footers import check_footer, sealed
+from semisure.io.row_checks import check_judged, check_name, check_summary
+from semisure.types import Array, FloatArray, Matches
 from semisure.types.matches import COLUMN_NAMES
-from semisure.types.pair_records import (
-    MODEL_KINDS,
-    PAIR_STATES,
-    ImageRecord,
-    PairRecord,
-    PairSummary,
-)
+from semisure.types.pair_records import ImageRecord, PairRecord, PairSummary
 
 PAIRS_A_GROUP = 64  # read together: some megabytes
 MAX_GROUP_BYTES = 1 << 30
@@ -105,9 +101,19 @@ def parquet_of_images(images: Sequence[ImageRecord]) -> bytes:
 def images_in(file: IO[bytes], name: str) -> list[ImageRecord]:
     """The images of such a table."""
     try:
-        return [ImageRecord(**row) for row in _rows(file, name, None)]
-    except TypeError as error:
+        images = [ImageRecord(**row) for row in _rows(file, name, None)]
+        for image in images:
+            check_name(image.name)
+            numbers = image.width, image.height, image.bytes, image.modified_ns
+            if not all(isinstance(number, int) for number in numbers):
+                raise ValueError(f"{image.name} must have sizes and times")
+            if not isinstance(image.sha256, str):
+                raise ValueError(f"{image.name} must have a digest")
+    except (TypeError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
         raise _damaged(name, error) from None
+    return images
 
 
 def _written(table: Any) -> bytes:
@@ -124,7 +130,7 @@ def _written(table: Any) -> bytes:
         use_byte_stream_split=split,
         write_page_checksum=True,
     )
-    return out.getvalue()
+    return sealed(out.getvalue())
 
 
 def _leaves(table: Any) -> list[str]:
@@ -203,10 +209,11 @@ def _rows(
     """The rows of a file as dictionaries, lists of numbers as arrays."""
     pa, pq = require_pyarrow()
     try:
+        check_footer(file)
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
         groups = range(parquet.num_row_groups) if group is None else (group,)
         for k in groups:
-            size = parquet.metadata.row_group(k).total_byte_size
+            size = _unpacked(parquet.metadata.row_group(k))
             if size > MAX_GROUP_BYTES:
                 raise ValueError(f"{size >> 20} MB would have to be read at once")
             table = parquet.read_row_group(k, columns, use_threads=False)
@@ -217,6 +224,12 @@ def _rows(
         if isinstance(error, InputError):
             raise
         raise _damaged(name, error) from None
+
+
+def _unpacked(group: Any) -> int:
+    """Bytes that a group takes in memory: one number repeated takes few in a file."""
+    numbers = sum(group.column(k).num_values for k in range(group.num_columns))
+    return int(max(group.total_byte_size, 4 * numbers, 64 * group.num_rows))
 
 
 def _listed(pa: ModuleType, column: Any) -> list[Any]:
@@ -240,11 +253,9 @@ def _summary_fields(row: Row, name: str) -> dict[str, Any]:
         if cameras is not None:
             first, second = cameras.reshape(2, 3, 3)
             known["cameras"] = first, second
-        known["reasons"] = tuple(known["reasons"] or ())
-        as_choice("state", known["state"], PAIR_STATES)
-        if known["kind"] is not None:
-            as_choice("kind", known["kind"], MODEL_KINDS)
-    except (KeyError, ValueError, AttributeError) as error:
+        known["reasons"] = tuple([] if known["reasons"] is None else known["reasons"])
+        check_summary(known)
+    except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise _damaged(name, error) from None
     return known
 
@@ -253,7 +264,9 @@ def _record(row: Row, name: str) -> PairRecord:
     try:
         judged: dict[str, Any] = {field: _joined(field, row) for field in _JUDGED}
         matches = None if row["x0"] is None else _matches(row)
-        return PairRecord(**_summary_fields(row, name), matches=matches, **judged)
+        record = PairRecord(**_summary_fields(row, name), matches=matches, **judged)
+        check_judged(record)
+        return record
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, FileError):
             raise

@@ -271,6 +271,8 @@ def _manifest_at(place: Place) -> Manifest | None:
         document = json.loads(content)
         if document["format"] != FORMAT or document["schema_version"] > SCHEMA_VERSION:
             raise ValueError("it is no store of this version of semisure")
+        if not isinstance(document["recipe"], dict):
+            raise ValueError("its recipe must have names and values")
         return Manifest(recipe=document["recipe"], images=str(document["images"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(

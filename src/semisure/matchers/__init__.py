@@ -35,6 +35,7 @@ from semisure.errors import InputError, next_step
 from semisure.io.files import is_shipped
 from semisure.io.sources import digest, sha256, sources_of
 from semisure.types import Matcher, Tick, as_choice
+from semisure.types.checks import as_integer
 
 if TYPE_CHECKING:
     from semisure.matchers._network import Precision
@@ -147,7 +148,7 @@ def load_matcher(
     plain = _plain(name)
     entry = _ENTRIES[plain]
     options: dict[str, Any] = {
-        "max_side": max_side,
+        "max_side": None if max_side is None else checked_side(max_side),
         "device": device,
         "weights": None if weights is None else Path(weights),
         "variant": entry.variant or None,
@@ -166,6 +167,13 @@ def load_matcher(
     from semisure.matchers.refined import Refined
 
     return Refined.of(matcher, plain)
+
+
+def checked_side(max_side: int) -> int:
+    """A limit in px, or a sentence."""
+    if as_integer("max_side", max_side) < 1:
+        raise InputError(f"max_side must be at least 1 px, but is {max_side}.")
+    return int(max_side)
 
 
 def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:

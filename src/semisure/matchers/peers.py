@@ -25,6 +25,7 @@ import numpy as np
 
 from semisure.io.images import Image
 from semisure.io.sources import digest, sources_of
+from semisure.matchers import checked_side
 from semisure.matchers._network import Network, imports_of
 from semisure.matchers._view import View, assemble, grey, rgb, view_of, views_of
 from semisure.matchers._weights import Weights, obtain
@@ -272,7 +273,8 @@ def load_peer(
 ) -> Matcher:
     """The peer called `name`; `max_side` None leaves its own limit."""
     check_peer(name)
-    given = {"max_side": max_side, "device": None if name == "sift" else device}
+    side = None if max_side is None else checked_side(max_side)
+    given = {"max_side": side, "device": None if name == "sift" else device}
     settings = {key: value for key, value in given.items() if value is not None}
     peer: Matcher = _PEERS[name](**settings)
     return peer

@@ -95,7 +95,7 @@ class MatchBatch:
     def _matched(self, item: PairItem, matcher: Matcher) -> PairRecord:
         files = Path(self.folder, item.image0), Path(self.folder, item.image1)
         for file, name in zip(files, item.names, strict=True):
-            if not file.is_file():
+            if not os.path.isfile(file):  # noqa: PTH113, of any name
                 raise FileError(f"There is no image {name}.")
         image0, image1 = _read(files[0], item.digest0), _read(files[1], item.digest1)
         settings = self.settings

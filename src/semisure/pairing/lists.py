@@ -8,6 +8,7 @@ from pathlib import Path
 
 from semisure.errors import FileError, InputError
 from semisure.io.images import find_images
+from semisure.io.row_checks import check_name
 from semisure.types.checks import require_file
 from semisure.types.pair_records import Names
 
@@ -89,6 +90,8 @@ def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
     """
     kept: dict[Names, Names] = {}
     for first, second in pairs:
+        check_name(first)
+        check_name(second)
         if first == second:
             raise InputError(
                 f"A pair must be of two images, but one is {first} with itself."

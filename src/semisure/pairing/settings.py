@@ -39,14 +39,15 @@ class CameraSettings:
     def __post_init__(self) -> None:
         if sum((self.values is not None, self.fov_deg is not None, self.exif)) > 1:
             raise InputError("Intrinsics come from values, a field of view or EXIF.")
+        if self.values is not None:
+            _pinhole(self.values)  # raises now, not once a pair
 
     def cameras(
         self, files: tuple[Path, Path], sizes: tuple[Size, Size]
     ) -> Cameras | None:
         """Intrinsics of two images; None where they are not known."""
         if self.values is not None:
-            fx, fy, cx, cy = self.values
-            K = checked_intrinsics(np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), "K")
+            K = _pinhole(self.values)
             return K, K
         if self.fov_deg is not None:
             degrees = self.fov_deg
@@ -57,6 +58,12 @@ class CameraSettings:
             except FileError:  # no focal length: lines without intrinsics then
                 return None
         return None
+
+
+def _pinhole(values: tuple[float, float, float, float]) -> Matrix3:
+    fx, fy, cx, cy = values
+    K = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
+    return checked_intrinsics(K, "The camera")
 
 
 def _both(camera: Callable[[int], Matrix3]) -> Cameras:

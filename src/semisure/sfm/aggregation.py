@@ -49,6 +49,9 @@ DISAGREES = 0.2  # weight of a match that the others contradict: 2 px, where 1 i
 Records = Callable[[], Iterable[PairRecord]]
 
 
+CELLS_PX = 0.01, 1e6  # finer than any match, wider than any image
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregationSettings:
     """How matches become keypoints."""
@@ -56,6 +59,18 @@ class AggregationSettings:
     cell_px: float | None = None  # of the image; by default half the fine window
     placement: Placement = "tracks"
     max_keypoints: int | None = None  # of an image, the most voted
+
+    def __post_init__(self) -> None:
+        low, high = CELLS_PX
+        if self.cell_px is not None and not low <= self.cell_px <= high:
+            raise InputError(
+                f"cell_px must lie between {low:g} and {high:g}, but is "
+                f"{self.cell_px:g}."
+            )
+        if self.max_keypoints is not None and self.max_keypoints < 1:
+            raise InputError(
+                f"max_keypoints must be at least 1, but is {self.max_keypoints}."
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from semisure.geometry.camera import Camera
-from semisure.io.atomic import write_atomically
+from semisure.io.atomic import check_not_inputs, write_atomically
 from semisure.maps.colmap import read_model
 from semisure.maps.keypoints import Keypoints
 from semisure.sfm.aggregation import (
@@ -23,6 +23,7 @@ from semisure.sfm.aggregation import (
 from semisure.sfm.cameras import cameras_of
 from semisure.sfm.database import write_database
 from semisure.sfm.hloc_files import (
+    check_hloc_names,
     read_features,
     write_features,
     write_keypoint_matches,
@@ -35,6 +36,11 @@ from semisure.types.pair_records import PairRecord
 Format = Literal["hloc", "colmap", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 DATABASE, FEATURES, MATCHES, PAIRS = "database.db", "features.h5", "matches.h5", "pairs"
+FILES: dict[Format, tuple[str, ...]] = {
+    "hloc": (FEATURES, MATCHES, f"{PAIRS}.txt"),
+    "colmap": (DATABASE,),
+    "csv": (f"{PAIRS}.csv", "matches.csv"),
+}
 _NO_MATCHES = np.zeros((0, 2), np.int64)
 
 
@@ -105,6 +111,9 @@ def export(
     """
     settings, output = settings or ExportSettings(), Path(output)
     store = source_of(address, settings.pairs, settings.calibration)
+    read = address, settings.pairs, settings.reference
+    inputs = [Path(path) for path in read if path is not None and Path(path).is_file()]
+    check_not_inputs([output / name for name in FILES[to]], inputs)
     if to == "csv":
         return _to_csv(store, output, tick)
     aggregated = aggregate_store(store, settings, tick)
@@ -137,7 +146,8 @@ def _reference(path: Path | None) -> dict[str, Points]:
 
 
 def _to_hloc(store: PairSource, output: Path, aggregated: Aggregated) -> Exported:
-    features, matches = output / FEATURES, output / MATCHES
+    check_hloc_names(name for pair in store.summaries() for name in pair.names)
+    features, matches, pairs = (output / name for name in FILES["hloc"])
     written: set[tuple[str, str]] = set()
     empty = (
         KeypointPair(*pair.names, _NO_MATCHES, np.zeros(0))
@@ -152,7 +162,6 @@ def _to_hloc(store: PairSource, output: Path, aggregated: Aggregated) -> Exporte
     none = {name: Keypoints.fixed(np.zeros((0, 2))) for name in sorted(named)}
     write_features(features, none | aggregated.keypoints)
     lines = [f"{a} {b}\n" for a, b in names]
-    pairs = output / f"{PAIRS}.txt"
     write_atomically(pairs, lambda file: file.write("".join(lines).encode()))
     return Exported(
         files=(features, matches, pairs),
@@ -194,7 +203,7 @@ def _count(aggregated: Aggregated) -> int:
 
 
 def _to_csv(store: PairSource, output: Path, tick: Tick) -> Exported:
-    pairs, matches = output / f"{PAIRS}.csv", output / "matches.csv"
+    pairs, matches = (output / name for name in FILES["csv"])
     listed = [pair.names for pair in store.summaries()]
     write_pairs(pairs, store.summaries())
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from semisure.errors import FileError
+from semisure.errors import FileError, InputError, in_short
 from semisure.io.atomic import appearing_whole
 from semisure.maps.hloc import UNREADABLE, numbers_in, opened_hdf5, pair_key
 from semisure.maps.keypoints import Keypoints
@@ -48,11 +48,34 @@ def write_features(path: str | Path, keypoints: Mapping[str, Keypoints]) -> None
     """
     with appearing_whole(Path(path)) as part, opened_hdf5(part, "w") as file:
         for name, found in keypoints.items():
-            group = file.create_group(name)
+            group = _new_group(file, name, name)
             points = group.create_dataset("keypoints", data=_small(found.points))
             points.attrs["uncertainty"] = _uncertainty(found)
             group.create_dataset("score", data=_small(found.votes))
             group.create_dataset("covariance", data=_small(found.covariance))
+
+
+def check_hloc_names(names: Iterable[str]) -> None:
+    """Raise if hloc's list of pairs could not tell where a name ends.
+
+    >>> check_hloc_names(["db/a.jpg", "photo_1.jpg"])
+    """
+    for name in names:
+        if name.split() != [name]:
+            raise InputError(
+                f"hloc's lists part names at blanks, but an image is called {name!r}. "
+                "Rename it and match again, or export to colmap or csv."
+            )
+
+
+def _new_group(file: Any, key: str, what: str) -> Any:
+    try:
+        return file.create_group(key)
+    except ValueError as error:  # such as of a/b and a-b, which hloc calls alike
+        raise InputError(
+            f"hloc's files cannot hold {what}: {in_short(error)}. Rename the images "
+            "and match again, or export to colmap or csv."
+        ) from None
 
 
 def _small(array: Array) -> Array:
@@ -93,7 +116,8 @@ def write_keypoint_matches(
     names = []
     with appearing_whole(Path(path)) as part, opened_hdf5(part, "w") as file:
         for pair in pairs:
-            group = file.create_group(pair_key(pair.image0, pair.image1))
+            key = pair_key(pair.image0, pair.image1)
+            group = _new_group(file, key, f"{pair.image0} with {pair.image1}")
             matches0, scores0 = by_first(pair.matches, pair.score)
             # An entry for each keypoint, most of them −1: a tenth of it, compressed.
             packed = (

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from semisure.errors import FitError, InputError
+from semisure.sfm.folders import emptied
 from semisure.sfm.library import pycolmap, quiet
 from semisure.types import Tick, silent
 
 Mapper = Literal["incremental", "global"]
 MAPPERS: tuple[Mapper, ...] = get_args(Mapper)
 SMALLEST_MODEL = 3  # images
+ALL = -1  # threads, as COLMAP says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +23,14 @@ class MappingSettings:
 
     mapper: Mapper = "incremental"
     refine_cameras: bool = True  # focal length and lens; False keeps them
-    workers: int = -1  # threads; −1 is all
+    workers: int = ALL  # threads
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.workers < 1 and self.workers != ALL:
+            raise InputError(
+                f"workers must be at least 1, or {ALL} for all, but is {self.workers}."
+            )
 
 
 def map_database(
@@ -35,8 +42,8 @@ def map_database(
 ) -> Any:
     """The largest model that pycolmap makes of a database: a Reconstruction.
 
-    `output` gets a folder for each model found. A database that no model can be made
-    of raises :class:`semisure.FitError`.
+    `output` gets a folder for each model found, in place of older ones. A database
+    that no model can be made of raises :class:`semisure.FitError`.
     """
     settings, output = settings or MappingSettings(), Path(output)
     library = pycolmap()
@@ -45,17 +52,17 @@ def map_database(
             f"pycolmap {library.__version__} has no global mapper; update it, or use "
             "--mapper incremental."
         )
-    shutil.rmtree(output, ignore_errors=True)
-    output.mkdir(parents=True)
+    emptied(output)
     run = _global if settings.mapper == "global" else _incremental
     with quiet():
         models = run(library, str(database), str(images), str(output), settings, tick)
-    if not models:
+    seen = [model for model in models.values() if model.num_points3D()]
+    if not seen:
         raise FitError(
             f"No model could be made of {database}: no two images have enough matches "
             "seen under different angles. Match more pairs, or give cameras."
         )
-    return max(models.values(), key=lambda model: model.num_reg_images())
+    return max(seen, key=lambda model: model.num_reg_images())
 
 
 def _incremental(

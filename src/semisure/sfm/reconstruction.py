@@ -8,16 +8,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from semisure.errors import FileError, in_short
 from semisure.io.atomic import write_json
 from semisure.io.store import Store
 from semisure.sfm.adjustment import Adjusted, adjust
 from semisure.sfm.database import read_covariances
 from semisure.sfm.export import DATABASE, ExportSettings, aggregate_store, to_colmap
+from semisure.sfm.folders import check_replaceable, emptied
 from semisure.sfm.library import pyceres
 from semisure.sfm.mapping import MappingSettings, map_database
 from semisure.types import Tick, silent
 
-MODEL, REPORT = "model", "report.json"
+MODEL, MODELS, REPORT = "model", "models", "report.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,8 @@ def reconstruct(
     """A COLMAP model of the store at `address`, written to ``output/model``.
 
     Beside it are ``database.db``, all models that were found below ``models``, and
-    ``report.json``. `begin` is called with the name of each stage.
+    ``report.json``. Models that are there are replaced; where those folders hold
+    anything else, nothing is touched. `begin` is called with the name of each stage.
 
     >>> found = reconstruct("store", "sfm")  # doctest: +SKIP
     >>> found.summary()  # doctest: +SKIP
@@ -71,12 +74,14 @@ def reconstruct(
     if settings.covariances:
         pyceres()  # raises now, not after hours
     store = Store.at(address)
+    for folder in (MODELS, MODEL):
+        check_replaceable(output / folder)
     database = output / DATABASE
     aggregated = aggregate_store(store, settings.export, begin("Making keypoints"))
     to_colmap(store, database, aggregated, settings.export)
     images = settings.export.images or Path(store.manifest.images or ".")
     tick = begin("Mapping")
-    model = map_database(database, images, output / "models", settings.mapping, tick)
+    model = map_database(database, images, output / MODELS, settings.mapping, tick)
     adjusted = None
     if settings.covariances:
         begin("Adjusting with covariances")
@@ -90,12 +95,16 @@ def reconstruct(
 
 def _write_model(model: Any, folder: Path) -> None:
     """All files in a new folder, which then replaces the old one."""
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    model.write(str(part))
-    shutil.rmtree(folder, ignore_errors=True)
-    part.replace(folder)
+    part = emptied(folder.with_name(f".{folder.name}.part"))
+    try:
+        model.write(str(part))
+        check_replaceable(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.replace(folder)
+    except (OSError, RuntimeError, ValueError) as error:  # pycolmap's are the latter
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{folder} cannot be written: {in_short(error)}.") from None
 
 
 def _described(
