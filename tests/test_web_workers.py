@@ -46,8 +46,8 @@ PAIR = Order(files=(picture(), picture(9)))
 
 
 def workers() -> list[int]:
-    """Process ids of the workers of this process."""
-    named = [p for p in multiprocessing.active_children() if "semisure" in p.name]
+    """Process ids of the page's workers; benches may have some of their own."""
+    named = [p for p in multiprocessing.active_children() if "page worker" in p.name]
     return [p.pid for p in named if p.pid is not None]
 
 

@@ -49,7 +49,7 @@ class Worker:
         self._process = context.Process(
             target=worker_main,
             args=(theirs, dict(calibrations), limits),
-            name="semisure worker",
+            name="semisure page worker",
             daemon=True,
         )
         with ctrl_c_blocked():
