@@ -182,7 +182,7 @@ def test_without_shipped_law_or_held_out_pairs_every_row_says_so(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("semisure.bench.calibrations.SHIPPED", tmp_path)
+    monkeypatch.setattr("semisure.io.files.SHIPPED", tmp_path)
     study = study_of(pool, cache, root / "planar")
     for name in ("homography", "weights", "initial", "posterior", "tail", "native"):
         for table in of_study(name, study).tables:
