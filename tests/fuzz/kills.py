@@ -92,6 +92,8 @@ def _store(rng: np.random.Generator, folder: Path) -> str:
 def _pool(rng: np.random.Generator, folder: Path) -> str:
     process = _started(POOL, folder)
     number = chosen(rng, (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP))
+    if signal.getsignal(number) == signal.SIG_IGN:  # under nohup children ignore it too
+        number = signal.SIGKILL
     children = [int(word) for word in process.first_words[1:]]  # type: ignore[attr-defined]
     _kill(process, number)
     end = time.monotonic() + 10
