@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -22,14 +23,16 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    # Ray's sockets lie in its folder, and their paths must be short.
-    made = Cluster(tmp_path_factory.mktemp("r") / "t")
-    try:
-        made.add_node()
-        yield made
-    finally:
-        made.end()
+def cluster():
+    # Ray's sockets lie in its folder, and their paths must be short: pytest's own
+    # folders are too deep where tests run in several processes.
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as folder:
+        made = Cluster(Path(folder) / "t")
+        try:
+            made.add_node()
+            yield made
+        finally:
+            made.end()
 
 
 @pytest.fixture(scope="module")
