@@ -15,6 +15,8 @@ pytest.importorskip("ray", reason="needs the extra cluster")
 from many_pairs import A_SHARD, PAIRS, finished, shards, start, write_photos
 from process_trees import kill, wait_until
 from ray_cluster import Cluster
+from semisure.engine import EngineSettings, open_engine
+from semisure.errors import InputError
 
 pytestmark = [
     pytest.mark.slow,
@@ -79,6 +81,15 @@ def test_a_killed_driver_goes_on_where_it_was(
     assert told["already_there"] in (A_SHARD * there, A_SHARD * there - 1)
     assert told["sound"] == PAIRS
     assert shards(tmp_path) == by_processes
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "junk", "[::1]:99999", "ray://:1"])
+def test_where_nobody_answers_there_is_no_ray(address: str) -> None:
+    with (
+        pytest.raises(InputError, match="There is no Ray at"),
+        open_engine(EngineSettings(kind="ray", address=address)),
+    ):
+        pass
 
 
 def test_what_no_node_has_is_one_sentence_within_a_minute(

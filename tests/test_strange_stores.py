@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -262,6 +264,23 @@ def test_an_export_never_overwrites_what_it_reads(store: Store, tmp_path: Path) 
     with pytest.raises(FileError, match=r"matches\.h5 would be overwritten"):
         export(matches, "hloc", tmp_path / "hloc", listed)
     assert [file.read_bytes() for file in first.files] == before
+
+
+def test_a_database_of_somebody_else_is_not_replaced(
+    store: Store, tmp_path: Path
+) -> None:
+    pytest.importorskip("pycolmap")
+    theirs = tmp_path / "database.db"
+    with closing(sqlite3.connect(theirs)) as database:
+        database.execute("CREATE TABLE keypoints (image_id INTEGER)")
+        database.commit()
+    before = theirs.read_bytes()
+    with pytest.raises(FileError, match="semisure did not write it"):
+        export(store.name, "colmap", tmp_path)
+    assert theirs.read_bytes() == before
+    theirs.unlink()
+    first = export(store.name, "colmap", tmp_path)  # and ours is, as often as we like
+    assert export(store.name, "colmap", tmp_path) == first
 
 
 @pytest.mark.parametrize("folder", ["models", "model"])

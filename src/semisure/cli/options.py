@@ -144,7 +144,9 @@ Device = Annotated[
 WeightsFile = Annotated[
     Path | None,
     typer.Option(
-        help="Weights file for networks; default: the official.", metavar="FILE"
+        help="Weights file for networks; default: the official.",
+        metavar="FILE",
+        resolve_path=True,  # workers of a cluster have other folders
     ),
 ]
 Report = Annotated[

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import pickle
 import platform
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from semisure.errors import InputError, MissingExtraError, SemisureError, in_sho
 BATCHES_A_SLOT = 2  # one running, one waiting
 PATIENCE_S = 30.0  # for a cluster that can run nothing at all
 POLL_S = 2.0
+CONNECT_S = 10.0  # for the first answer of a cluster's head
 AT_ONCE = 64  # finished batches that are fetched together
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nobody is told over the network
@@ -209,6 +211,8 @@ def run_batch(code: bytes, items: Any, driver: Fingerprint) -> Any:
 
 def _connect(ray: Any, settings: EngineSettings) -> None:
     """Join the cluster at the address, or begin one on this machine."""
+    if settings.address is not None:
+        _check_answers(settings.address)
     own = {"num_cpus": settings.count(), "include_dashboard": False}
     try:
         ray.init(
@@ -219,11 +223,26 @@ def _connect(ray: Any, settings: EngineSettings) -> None:
             log_to_driver=False,
         )
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        where = settings.address or "this machine"
-        raise InputError(
-            f"There is no Ray at {where}: {in_short(error)}. Start one with `ray start "
-            "--head`, and give its address as HOST:PORT; see docs/clusters.md."
-        ) from None
+        raise _no_ray(settings.address or "this machine", error) from None
+
+
+def _check_answers(address: str) -> None:
+    """Raise if nobody listens there; Ray itself takes a minute to notice."""
+    if address in ("auto", "local"):  # Ray's own words
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        number = int(port)
+        socket.create_connection((host.strip("[]"), number), CONNECT_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_ray(address, error) from None
+
+
+def _no_ray(where: str, error: Exception) -> InputError:
+    return InputError(
+        f"There is no Ray at {where}: {in_short(error)}. Start one with `ray start "
+        "--head`, and give its address as HOST:PORT; see docs/clusters.md."
+    )
 
 
 def _ray() -> Any:

@@ -8,6 +8,7 @@ own, ``keypoint_covariances``, which COLMAP does not look at.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from semisure.errors import FileError
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX
 from semisure.io.atomic import appearing_whole
 from semisure.maps.keypoints import Keypoints
@@ -47,8 +49,10 @@ def write_database(
 ) -> int:
     """Write a new database whole, then rename it; returns the number of pairs.
 
-    With `shared_camera` images of equal intrinsics have one camera in common.
+    With `shared_camera` images of equal intrinsics have one camera in common. An older
+    database is replaced only if this function wrote it.
     """
+    check_ours(path)
     library = pycolmap()
     with appearing_whole(Path(path)) as part:
         with library.Database.open(str(part)) as database:
@@ -59,6 +63,26 @@ def write_database(
             count = _write_pairs(library, database, ids, pairs)
         _write_covariances(part, {ids[name]: k for name, k in keypoints.items()})
     return count
+
+
+def check_ours(path: str | Path) -> None:
+    """Raise if `path` is there and is no database that :func:`write_database` wrote.
+
+    >>> import tempfile
+    >>> check_ours(Path(tempfile.mkdtemp()) / "new.db")
+    """
+    if not os.path.lexists(path):
+        return
+    try:
+        with closing(
+            sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+        ) as old:
+            old.execute(_SELECT).fetchone()
+    except sqlite3.Error:
+        raise FileError(
+            f"{path} would be replaced, but semisure did not write it. Choose another "
+            "folder for the output, or move that file."
+        ) from None
 
 
 def _write_images(

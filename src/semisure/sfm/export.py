@@ -21,7 +21,7 @@ from semisure.sfm.aggregation import (
     KeypointPair,
 )
 from semisure.sfm.cameras import cameras_of
-from semisure.sfm.database import write_database
+from semisure.sfm.database import check_ours, write_database
 from semisure.sfm.hloc_files import (
     check_hloc_names,
     read_features,
@@ -116,6 +116,8 @@ def export(
     check_not_inputs([output / name for name in FILES[to]], inputs)
     if to == "csv":
         return _to_csv(store, output, tick)
+    if to == "colmap":
+        check_ours(output / DATABASE)
     aggregated = aggregate_store(store, settings, tick)
     if to == "hloc":
         return _to_hloc(store, output, aggregated)
