@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
+# make test LOCK=locks/linux-cp311.txt installs those very files, by their SHA-256, and
+# torch by its version. It is for a fresh clone: what is installed is not looked at.
+
 # Processes that the files of tests are spread over; JOBS=0 is this process alone.
 JOBS ?= 2
 
@@ -91,8 +94,16 @@ $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[demo]'
 	@touch $@
 
+ifdef LOCK
+$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt $(LOCK)
+	$(PIP) torch
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement $(LOCK)
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@ $(VENV)/installed
+else
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
 	@# Has wheels for one Python on one platform; its tests skip where it is missing.
 	@$(PIP) --only-binary :all: pysuperansac 2>/dev/null || true
 	@touch $@ $(VENV)/installed
+endif
