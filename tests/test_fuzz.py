@@ -40,6 +40,13 @@ def test_what_was_found_later_stays_mended(campaign: str, case: int) -> None:
     assert attack_once(campaign, case, seed=5)[1] == ""
 
 
+@pytest.mark.parametrize("case", [66_603, 131_651])
+def test_a_pair_whose_digest_lost_its_name_is_damaged(case: int) -> None:
+    """Found in an hour: several bits of an HDF5 file, one of them in that name."""
+    pytest.importorskip("h5py", reason="needs the extra store")
+    assert attack_once("files", case, seed=2028) == ("refused", "")
+
+
 def test_weights_too_small_to_determine_a_field_determine_no_covariance() -> None:
     """Found in an hour with another seed: a singular matrix."""
     assert attack_once("geometry", 398, seed=2026)[1] == ""
