@@ -130,7 +130,7 @@ def of_pose(
     )
     misfit = Misfit(
         waves=model_error.intrinsics_field(matches.points, matches.refined_size),
-        lenses=2,
+        lenses=1,
         own=0.0,
         points=matches.points,
         residual=residual,
@@ -148,12 +148,14 @@ def of_lines(
     *,
     shared_error: float | None = None,
     least: float | None = None,
+    cameras: FloatArray | None = None,
     field: bool = True,
 ) -> Matrix | None:
     """k × k of an epipolar geometry's parameters, from distances across its lines.
 
     One axis instead of two; the change of view, which lines do not tell, is taken as
-    the usual one.
+    the usual one. `cameras` is what errors of the intrinsics do, if there are any
+    (:func:`semisure.refit.intrinsics_error.across_lines`).
     """
     distance = lines.distance
     score, slope, weight = _line_score(law, distance)
@@ -176,6 +178,8 @@ def of_lines(
         rescored=partial(_line_rescored, law=law),
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=False),
+        most=model_error.MOST_OF_CAMERAS,
+        known=cameras,
     )
     return sandwich(
         J, score, slope, weight, points, good, shared, misfit if field else None
@@ -315,7 +319,7 @@ def _sandwich(
     root = np.linalg.solve(bread, vectors * np.sqrt(np.maximum(values, 0.0)))
     if misfit is None:
         return root @ root.T
-    waves = misfit.waves[:, :, used].transpose(1, 2, 0)
+    waves = misfit.all_waves()[:, :, used].transpose(1, 2, 0)
     moved = (turned @ waves).sum(axis=0)
     response = np.linalg.solve(bread, moved)
     matcher_px2 = variance * shared.usual_change(used) if variance else 0.0

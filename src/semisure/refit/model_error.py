@@ -32,6 +32,8 @@ from semisure.types import FloatArray, Labels, Mask, Matrix, PerAxis, Points, Ve
 # corners, 0.4 px of 800: what a good lens or a flat wall keeps. Cameras bend less than
 # planes do.
 LEAST_OF_PLANES, LEAST_OF_CAMERAS = 2e-4, 5e-5
+# The largest τ: relief may be anything; of lenses and shutters, cheap ones make that.
+MOST_OF_PLANES, MOST_OF_CAMERAS = 0.03, 0.005
 MAX_FREQUENCY = 2  # half periods over the image
 FALLOFF = 4.0  # of a cosine's variance with its frequency
 LENS = 4.0  # size of a lens' distortion at half a diagonal, at τ = 1
@@ -44,9 +46,9 @@ SMOOTH_PX = 96.0  # how far a matcher's own smooth error reaches
 # These numbers were chosen on random views of photos, with and without a simulated lens
 # or relief, by actual against expected corner errors (benchmarks/honest.py).
 # The prior of τ in diagonals: its median, the standard deviation of its logarithm, and
-# the sizes that are tried.
+# the least size and the number of sizes that are tried.
 USUAL, SPREAD = 3e-5, 1.2
-SIZES = np.geomspace(3e-6, 0.03, 24)
+SMALLEST, TRIED = 3e-6, 24
 # A lens that is known leaves no chance: a Gaussian error whose mean size is |c| has a
 # standard deviation of √(π/2) |c|.
 KNOWN = np.sqrt(0.5 * np.pi)
@@ -66,6 +68,15 @@ class Misfit:
     rescored: Callable[[Labels, FloatArray], tuple[FloatArray, FloatArray]]
     extent_px: float  # the image's diagonal
     least_px: float  # τ₀
+    most: float = MOST_OF_PLANES  # largest τ that is tried, in diagonals
+    # Errors of known size beside the field, such as those of intrinsics, (k, axes, n).
+    known: FloatArray | None = None
+
+    def all_waves(self) -> FloatArray:
+        """Those of the field, then those of known size."""
+        if self.known is None:
+            return self.waves
+        return np.concatenate([self.waves, self.known])
 
 
 def least_px(share: float | None, extent_px: float, *, plane: bool) -> float:
@@ -145,8 +156,10 @@ def added_covariance(
     rows = np.flatnonzero(good)
     rows = rows[:: max(1, -(-len(rows) // ROWS))]
     moment = _second_moment(J[:, :, rows], rows, misfit, matcher_px2)
-    v = response - misfit.own
-    return v @ (moment + misfit.least_px**2 * np.eye(len(moment))) @ v.T
+    by_field, by_known = np.split(response, [len(moment)], axis=1)
+    v = by_field - misfit.own
+    field = v @ (moment + misfit.least_px**2 * np.eye(len(moment))) @ v.T
+    return np.asarray(field + by_known @ by_known.T)
 
 
 def _second_moment(
@@ -169,6 +182,10 @@ def _second_moment(
     noise = uncertain * _noise(scores, misfit.points[rows], X.shape[1] / axes)
     if matcher_px2:
         noise += matcher_px2 * _matchers_own(left, weight, misfit.points[rows])
+    if misfit.known is not None:  # what those errors do is not the field's
+        known = misfit.known[:, :, rows]
+        felt = np.einsum("aqn,na,kan->qk", left, weight, known, optimize=True)
+        noise += felt @ felt.T
     return _posterior(G @ fitted[p:], G, noise, misfit)
 
 
@@ -177,7 +194,7 @@ def _fitted(
 ) -> tuple[Vector, FloatArray]:
     """Parameters and coefficients by the matches' law, and the residuals left."""
     given = misfit.residual[rows]
-    ridge = np.full(X.shape[1], (SIZES[-1] * misfit.extent_px) ** -2)
+    ridge = np.full(X.shape[1], (misfit.most * misfit.extent_px) ** -2)
     ridge[:p] = 0.0
     residual = given
     for _ in range(STEPS):
@@ -230,7 +247,7 @@ def _posterior(sums: Vector, G: Matrix, noise: Matrix, misfit: Misfit) -> Matrix
     larger[len(G) - misfit.lenses :] = KNOWN
     for size in LENSES:
         scale = np.where(larger > 1.0, size, 1.0)
-        evidence, moment = _at_one_size(heard, gains * scale, larger, misfit.extent_px)
+        evidence, moment = _at_one_size(heard, gains * scale, larger, misfit)
         logs.append(evidence)
         moments.append(scale[:, None] * moment * scale)
     density = np.exp(np.array(logs) - max(logs))
@@ -238,7 +255,7 @@ def _posterior(sums: Vector, G: Matrix, noise: Matrix, misfit: Misfit) -> Matrix
 
 
 def _at_one_size(
-    heard: Vector, gains: Matrix, larger: Vector, extent_px: float
+    heard: Vector, gains: Matrix, larger: Vector, misfit: Misfit
 ) -> tuple[float, Matrix]:
     """log evidence and E[c cᵀ] of y = A c + N(0, 1), c ~ N(0, τ²), over τ.
 
@@ -246,10 +263,11 @@ def _at_one_size(
     """
     U, gain, Vt = np.linalg.svd(gains)
     y = U.T @ heard
-    size2 = (SIZES[:, None] * extent_px) ** 2
+    sizes = np.geomspace(SMALLEST, misfit.most, TRIED)
+    size2 = (sizes[:, None] * misfit.extent_px) ** 2
     spread = 1.0 + size2 * gain**2
     log_density = -0.5 * (np.log(spread) + y**2 / spread).sum(axis=1)
-    log_density -= 0.5 * (np.log(SIZES / USUAL) / SPREAD) ** 2
+    log_density -= 0.5 * (np.log(sizes / USUAL) / SPREAD) ** 2
     density = np.exp(log_density - log_density.max())
     total = float(density.sum())
     density /= total
