@@ -31,7 +31,7 @@ from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
-from semisure.refit import line_law, model_error
+from semisure.refit import intrinsics_error, line_law, model_error
 from semisure.refit.corners import corner_jacobian, field_at, field_at_corners
 from semisure.refit.line_law import LineLaw
 from semisure.refit.model_error import Misfit, block_ids
@@ -129,7 +129,9 @@ def of_pose(
         group=matches.group,
     )
     misfit = Misfit(
-        waves=model_error.intrinsics_field(matches.points, matches.refined_size),
+        # What else is smooth is shared by the matches to one mapped image, not by the
+        # camera.
+        waves=model_error.radial(matches.points, matches.refined_size)[None],
         lenses=1,
         own=0.0,
         points=matches.points,
@@ -137,6 +139,8 @@ def of_pose(
         rescored=partial(_rescored, law=law, weight=weight),
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=False),
+        most=model_error.MOST_OF_CAMERAS,
+        known=intrinsics_error.of_query(matches, least),
     )
     return sandwich(J, *terms, matches.points, good, shared, misfit if field else None)
 

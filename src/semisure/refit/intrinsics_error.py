@@ -13,6 +13,10 @@ large, moves each point across its line.
 How large is usual depends on where the intrinsics are from. A principal point in the
 very middle of the image was not measured but assumed, and the focal length beside it is
 of EXIF or of structure from motion. Any other principal point is of a calibration.
+
+A query and its map are seen by cameras that were adjusted together, as a rule, so that
+they err alike: an error that they share bends the map and leaves the query's place in
+it. Only their focal lengths may differ, by as much as the adjustment leaves open.
 """
 
 from __future__ import annotations
@@ -20,7 +24,15 @@ from __future__ import annotations
 import numpy as np
 
 from semisure.geometry.epipolar import CalibratedViews, Lines
-from semisure.types import FloatArray, Labels, Matches, Matrix3, PerAxis, Points
+from semisure.types import (
+    FloatArray,
+    Labels,
+    Matches,
+    Matrix3,
+    PerAxis,
+    Points,
+    WorldMatches,
+)
 
 # Standard deviations: of either coordinate of the principal point in diagonals of the
 # image, and of the focal length as a share of it. Principal points of cameras whose
@@ -28,6 +40,7 @@ from semisure.types import FloatArray, Labels, Matches, Matrix3, PerAxis, Points
 # 1 % of the diagonal from the middle of the image, root mean square. A calibration is
 # good to a tenth of that.
 MEASURED, GUESSED = 1e-3, 1e-2
+OF_QUERY = 2e-4  # of a focal length beside those of the map
 MIDDLE_PX = 0.51  # so near to the middle, by either convention of pixels, is no chance
 ONE_CAMERA = (
     0.01  # focal lengths that differ by less are of one camera, which errs once
@@ -54,6 +67,15 @@ def across_lines(
     shared = matches.source_size == matches.target_size and _alike(views.K0, views.K1)
     both = first + second if shared else np.concatenate([first, second])
     return np.asarray(both[:, None])
+
+
+def of_query(matches: WorldMatches, share: float | None) -> FloatArray:
+    """The same of a query's focal length, px by which points move, (1, 2, n).
+
+    `share` is as for a relative pose.
+    """
+    off = matches.points - 0.5 * (matches.refined_size - 1.0)
+    return np.asarray((OF_QUERY if share is None else share) * off.T[None])
 
 
 def deviation(K: Matrix3, size: tuple[int, int], share: float | None = None) -> float:

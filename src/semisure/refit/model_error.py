@@ -124,16 +124,6 @@ def on_both_axes(cosines: FloatArray) -> FloatArray:
     return both.reshape(2 * f, 2, n)
 
 
-def intrinsics_field(points: Points, size: FloatArray) -> FloatArray:
-    """A lens and a focal length that are off, of an image whose pose is sought.
-
-    Nothing else: what else is smooth is shared by the matches to one mapped image,
-    not by the camera.
-    """
-    off = (2.0 * points + 1.0 - size) / np.linalg.norm(size, axis=-1, keepdims=True)
-    return np.stack([LENS * off.T, radial(points, size)])
-
-
 def across_lines(points: Points, size: FloatArray, normal: PerAxis) -> FloatArray:
     """Cosines across epipolar lines of unit `normal`, and the refined image's lens."""
     lens = (normal.T * radial(points, size)).sum(axis=0)
