@@ -65,7 +65,8 @@ def _by_entry(G: Matrix3, points: Points) -> Jacobian:
 def field_at(H_01: Matrix3, matches: Matches, points: Points) -> FloatArray:
     """What no homography follows, at points of image 0: px of the refined side.
 
-    Cosines over image 0, and the lenses of both images, (q, 2, n).
+    Cosines over image 0, a lens by which the images differ, and one that both have,
+    (q, 2, n).
     """
     size0, size1 = np.array(matches.source_size), np.array(matches.target_size)
     local = plane.jacobian(H_01, points)
@@ -76,7 +77,19 @@ def field_at(H_01: Matrix3, matches: Matches, points: Points) -> FloatArray:
     else:
         lens1 = plane.times_2x2(plane.inverses_2x2(local), lens1)
     waves = model_error.on_both_axes(model_error.cosines(points, size0))
-    return np.concatenate([waves, np.stack([lens0, lens1])])
+    lenses = np.stack([model_error.APART * (lens0 + lens1), lens1 - lens0])
+    return np.concatenate([waves, lenses])
+
+
+def least_of_field(least_px: float, count: int) -> Vector:
+    """The least size of each of the field's functions, px.
+
+    Either image may have a lens of its own of `least_px`: c₀ l₀ + c₁ l₁ is half of
+    (c₀ + c₁) times l₀ + l₁, and half of (c₁ − c₀) times l₁ − l₀.
+    """
+    least = np.full(count, least_px)
+    least[-2:] *= np.sqrt(0.5) / np.array([model_error.APART, 1.0])
+    return least
 
 
 def _refined_in_target(matches: Matches) -> bool:

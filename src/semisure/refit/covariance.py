@@ -32,7 +32,12 @@ from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
 from semisure.refit import intrinsics_error, line_law, model_error
-from semisure.refit.corners import corner_jacobian, field_at, field_at_corners
+from semisure.refit.corners import (
+    corner_jacobian,
+    field_at,
+    field_at_corners,
+    least_of_field,
+)
 from semisure.refit.line_law import LineLaw
 from semisure.refit.model_error import Misfit, block_ids
 from semisure.refit.shared_field import Shared, bilinear_field
@@ -91,15 +96,17 @@ def of_homography(
         change=view_change(H_01, matches),
         group=np.zeros(len(matches), dtype=np.int64),
     )
+    waves = field_at(H_01, matches, matches.source)
+    least_px = model_error.least_px(least, _extent(matches), plane=True)
     misfit = Misfit(
-        waves=field_at(H_01, matches, matches.source),
+        waves=waves,
         lenses=2,
         own=field_at_corners(H_01, matches),
         points=points,
         residual=residual,
         rescored=partial(_rescored, law=law, weight=weight),
         extent_px=_extent(matches),
-        least_px=model_error.least_px(least, _extent(matches), plane=True),
+        least_px=least_of_field(least_px, len(waves)),
     )
     return sandwich(J, *terms, points, good, shared, misfit if field else None)
 

@@ -6,7 +6,8 @@ of some tenths of a pixel or more, that no further match makes smaller.
 
 It is taken as a random smooth field: for each axis, cosines of few periods over the
 image, whose standard deviations fall with the square of their frequency, and besides
-the radial distortion of either lens, which is largest where it matters. The field is
+the radial distortion of lenses, which is largest where it matters: of one that took
+both images, as a rule, and a tenth of it by which they differ. The field is
 fitted to the residuals together with the model, by the matches' own law. How large it
 is, its root mean square τ, has a posterior: the coefficients' likelihood, with noise
 that is independent only from block to block, times a wide prior. The coefficients'
@@ -37,8 +38,9 @@ MOST_OF_PLANES, MOST_OF_CAMERAS = 0.03, 0.005
 MAX_FREQUENCY = 2  # half periods over the image
 FALLOFF = 4.0  # of a cosine's variance with its frequency
 LENS = 4.0  # size of a lens' distortion at half a diagonal, at τ = 1
-LENSES = np.geomspace(0.05, 80.0, 7)  # how many times larger or smaller it may be
-ROWS = 1000  # matches looked at, taken evenly
+LENSES = np.geomspace(1.0, 80.0, 5)  # how many times larger it may be
+APART = 0.1  # the lens by which two images differ, against the one that both have
+ROWS = 2000  # matches looked at, taken evenly
 BLOCK_PX = 32.0  # matches in one block err together
 BEYOND_BLOCKS = 3.0  # how much more sums vary, on exact views, than blocks tell
 STEPS = 3  # of the fit
@@ -67,7 +69,7 @@ class Misfit:
     # Of some matches, by their rows, and other residuals: ψ/r and ψ′, (n, axes).
     rescored: Callable[[Labels, FloatArray], tuple[FloatArray, FloatArray]]
     extent_px: float  # the image's diagonal
-    least_px: float  # τ₀
+    least_px: Vector | float  # τ₀, of each wave or of all
     most: float = MOST_OF_PLANES  # largest τ that is tried, in diagonals
     # Errors of known size beside the field, such as those of intrinsics, (k, axes, n).
     known: FloatArray | None = None
@@ -148,7 +150,7 @@ def added_covariance(
     moment = _second_moment(J[:, :, rows], rows, misfit, matcher_px2)
     by_field, by_known = np.split(response, [len(moment)], axis=1)
     v = by_field - misfit.own
-    field = v @ (moment + misfit.least_px**2 * np.eye(len(moment))) @ v.T
+    field = v @ (moment + np.eye(len(moment)) * misfit.least_px**2) @ v.T
     return np.asarray(field + by_known @ by_known.T)
 
 
