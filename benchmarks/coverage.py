@@ -172,14 +172,14 @@ def show_third(
 
 def sift_homography(first: Path, second: Path) -> FloatArray | None:
     """A homography by SIFT and MAGSAC, or None where few matches agree."""
-    sift, points, descriptors = cv2.SIFT_create(8000), [], []
+    sift, points, descriptors = cv2.SIFT.create(8000), [], []
     for path in (first, second):
         image = read_image(path)
         gray = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
         keypoints, described = sift.detectAndCompute(gray, None)
         points.append(np.array([k.pt for k in keypoints]))
         descriptors.append(described)
-    near = cv2.BFMatcher().knnMatch(*descriptors, k=2)
+    near = cv2.BFMatcher().knnMatch(descriptors[0], descriptors[1], k=2)
     good = [a for a, b in near if a.distance < SIFT_RATIO * b.distance]
     x0 = points[0][[m.queryIdx for m in good]]
     x1 = points[1][[m.trainIdx for m in good]]
