@@ -17,6 +17,9 @@ Three things are added to it:
 
 A fourth is added to the result: what the model itself cannot follow, such as a lens,
 and no number of matches averages away (:mod:`semisure.refit.model_error`).
+
+Here is the covariance of poses and of lines; that of homographies, whose derivatives
+are simpler, is in :mod:`semisure.refit.plane_covariance`.
 """
 
 from __future__ import annotations
@@ -26,18 +29,12 @@ from functools import partial
 import numpy as np
 
 from semisure import mixture
-from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
 from semisure.refit import intrinsics_error, line_law, model_error
-from semisure.refit.corners import (
-    corner_jacobian,
-    field_at,
-    field_at_corners,
-    least_of_field,
-)
+from semisure.refit.corners import corner_jacobian
 from semisure.refit.line_law import LineLaw
 from semisure.refit.model_error import Misfit, block_ids
 from semisure.refit.shared_field import Shared, bilinear_field
@@ -62,53 +59,6 @@ from semisure.types.world import TYPICAL_VIEW_CHANGE
 # and 96 px, by random views of photos.
 BLOCK_PX = 48.0
 NUMBERS = 320  # that a covariance makes of each match, most of them for a moment
-
-
-def of_homography(
-    H_01: Matrix3,
-    matches: Matches,
-    *,
-    law: ErrorLaw | None = None,
-    weight: PerMatch | None = None,
-    shared_error: float | None = None,
-    least: float | None = None,
-    field: bool = True,
-) -> Matrix | None:
-    """8 × 8 px² of the images of image 0's corners, or None if undetermined.
-
-    The order is that of :func:`semisure.geometry.homography.corners`, x and y in turn.
-    Give the `law` of a refit by scores, or the `weight` (n,) of one by least squares.
-    `least` is the least model error (:func:`semisure.refit.model_error.least_px`);
-    without `field` there is none.
-    """
-    hold_on(NUMBERS * len(matches))
-    residual = plane.residual(H_01, matches)
-    J = corner_jacobian(H_01, matches)
-    if J is None:
-        return None
-    points = matches.refined
-    with np.errstate(all="ignore"):  # what is undefined is not good
-        good = np.isfinite(J.sum(axis=(0, 1)) + residual.sum(axis=1))
-        terms = _terms(residual, law, weight)
-    shared = Shared(
-        factor=shared_error,
-        field=bilinear_field(points, matches.refined_size),
-        change=view_change(H_01, matches),
-        group=np.zeros(len(matches), dtype=np.int64),
-    )
-    waves = field_at(H_01, matches, matches.source)
-    least_px = model_error.least_px(least, _extent(matches), plane=True)
-    misfit = Misfit(
-        waves=waves,
-        lenses=2,
-        own=field_at_corners(H_01, matches),
-        points=points,
-        residual=residual,
-        rescored=partial(_rescored, law=law, weight=weight),
-        extent_px=_extent(matches),
-        least_px=least_of_field(least_px, len(waves)),
-    )
-    return sandwich(J, *terms, points, good, shared, misfit if field else None)
 
 
 def of_pose(
@@ -364,17 +314,6 @@ def _positive(matrix: Matrix) -> bool:
     scale = 1.0 / np.sqrt(diagonal)
     scaled = matrix * scale * scale[:, None]
     return bool(np.isfinite(scaled).all() and np.linalg.eigvalsh(scaled)[0] > 1e-12)
-
-
-def view_change(H_01: Matrix3, matches: Matches) -> PerMatch:
-    """‖A − I‖ of the local map A onto each match's refined side."""
-    with np.errstate(all="ignore"):
-        A = plane.jacobian(H_01, matches.source)
-        on_source = matches.side == 0
-        if on_source.any():
-            A[on_source] = plane.inverses_2x2(A[on_source])
-        (a, b), (c, d) = A.transpose(1, 2, 0)
-        return np.sqrt((a - 1.0) ** 2 + b * b + c * c + (d - 1.0) ** 2)
 
 
 def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
