@@ -12,7 +12,7 @@ from semisure.errors import InputError
 from semisure.geometry import homography as plane
 from semisure.geometry.homography import project
 from semisure.mixture import mixture_law
-from semisure.refit import covariance
+from semisure.refit import plane_covariance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Estimate, Matches
 
@@ -58,7 +58,7 @@ def test_a_covariance_of_nothing_determined_is_none(side: int) -> None:
     for start in (squash, horizon):
         for source in (LINE, MATCHES.source):
             matches = replace(MATCHES, source=source, side=side)
-            C = covariance.of_homography(
+            C = plane_covariance.of_homography(
                 start, matches, law=mixture_law(matches, EXAMPLE_CALIBRATION)
             )
             assert C is None or np.isfinite(C).all()

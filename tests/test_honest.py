@@ -19,13 +19,13 @@ from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.pipeline import refit_matches
 from semisure.refit import (
-    covariance,
     expected_corner_error,
     model_error,
     refit_homography,
     refit_pose,
     refit_relative,
 )
+from semisure.refit.plane_covariance import of_homography
 from semisure.selfcal.held_out import trial, tried
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
@@ -220,10 +220,11 @@ def test_support_in_one_corner_is_narrow() -> None:
 
 def test_a_smooth_error_of_the_matcher_is_heard_by_blocks() -> None:
     """Weights 1, 2, 3 that err alike move a sum by 6 px; apart, by √(1 + 4 + 9)."""
-    left, weight = np.ones((1, 1, 3)), np.array([[1.0], [2.0], [3.0]])
+    scores = np.array([[1.0, 2.0, 3.0]])
     together, apart = np.zeros((3, 2)), np.diag([500.0, 900.0, 0.0])[:, :2]
-    assert model_error._matchers_own(left, weight, together) == 36.0
-    assert model_error._matchers_own(left, weight, apart) == 14.0
+    for points, square in ((together, 36.0), (apart, 14.0)):
+        block = model_error.block_ids(points, model_error.SMOOTH_PX)
+        assert model_error._matchers_own(scores, block) == square
 
 
 def test_what_a_matcher_does_itself_is_not_taken_for_a_lens() -> None:
@@ -236,7 +237,7 @@ def test_what_a_matcher_does_itself_is_not_taken_for_a_lens() -> None:
 
     def added(share: float) -> float:
         with_field, without = (
-            covariance.of_homography(
+            of_homography(
                 H,
                 matches,
                 law=error_law(matches, EXAMPLE_CALIBRATION),

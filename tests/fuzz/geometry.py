@@ -15,7 +15,12 @@ from semisure.geometry import homography as plane
 from semisure.geometry.camera import Camera
 from semisure.geometry.pose import project as project_world
 from semisure.mixture import mixture_law
-from semisure.refit import covariance, refit_fundamental, refit_pose, refit_relative
+from semisure.refit import (
+    plane_covariance,
+    refit_fundamental,
+    refit_pose,
+    refit_relative,
+)
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Calibration, Matches, WorldMatches
 
@@ -115,7 +120,7 @@ def _homography(rng: np.random.Generator, matches: Matches, law: Calibration) ->
         semisure.refit_homography(matches, law, start, method=method), matches
     )
     if isinstance(start, np.ndarray):
-        C = covariance.of_homography(
+        C = plane_covariance.of_homography(
             plane.checked(start, "start"),
             matches,
             law=mixture_law(matches, replace(law, location=None)),

@@ -197,7 +197,8 @@ def _report(
     pairs = int(np.count_nonzero(np.bincount(obs.pair)))
     if outcome.free:
         likelihood = Likelihood(obs, outcome.location, outcome.power)
-        nll, scores, hessian = likelihood.details(pack(calibration))
+        details = outcome.details or likelihood.details(pack(calibration))
+        nll, scores, hessian = details
         variance, kind = _variance(scores, 2 * len(obs) * hessian, outcome.free, pairs)
     else:
         nll, variance = nll_per_match(obs, calibration), np.zeros((0, 0))

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from math import exp
+from typing import TypeAlias
 
 import numpy as np
 
 from semisure.calibration.parameters import SIZE, of_axis
 from semisure.errors import InputError
 from semisure.geometry.homography import capped
-from semisure.mixture import STD_FLOOR_PX, expit, softplus
+from semisure.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX
 from semisure.types import (
     FloatArray,
     Index,
@@ -34,6 +36,8 @@ from semisure.types.matches import require_matches
 # Rows per block: about ten temporaries of this length stay in a core's cache, and thin
 # matrices of this length are multiplied without threads, which would cost more.
 BLOCK_ROWS = 8_192
+LARGEST_EXPONENT = 600.0  # its exponential is finite, and so is a product with scales
+LOG_NORM = {1: LAPLACE.log_norm, 2: GAUSSIAN.log_norm}  # by the power of |r|
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +62,13 @@ class Observations:
     def take(self, index: Index) -> Observations:
         """A view of the rows that `index` picks."""
         return Observations(*(getattr(self, f.name)[index] for f in fields(self)))
+
+    def thinned(self, step: int) -> Observations:
+        """A copy of every so-manieth row."""
+        if step == 1:
+            return self
+        arrays = (getattr(self, f.name)[::step] for f in fields(self))
+        return Observations(*(array.copy(order="F") for array in arrays))
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Observations]:
         """Views of consecutive rows, so that a pass needs no n-sized temporaries."""
@@ -115,6 +126,9 @@ def _observe_one(index: int, matches: Matches, residual: PerAxis) -> Observation
     )
 
 
+Details: TypeAlias = tuple[PerMatch, FloatArray, Matrix]
+
+
 @dataclass(frozen=True, slots=True)
 class Likelihood:
     """Mean NLL per axis of `observations` as a function of the eight parameters."""
@@ -140,11 +154,22 @@ class Likelihood:
                 value -= float(term.log_density.sum())
                 index = of_axis(axis)
                 gradient[index] -= term.gradient()
-                hessian[np.ix_(index, index)] -= term.hessian()
+                hessian[np.ix_(index, index)] -= term.hessian(term.odds())
         n = 2 * len(self.observations)
         return value / n, gradient / n, hessian / n
 
-    def details(self, parameters: Vector) -> tuple[PerMatch, FloatArray, Matrix]:
+    def slope(self, parameters: Vector) -> tuple[float, Vector]:
+        """Mean NLL per axis with its gradient alone."""
+        value, gradient = 0.0, np.zeros(SIZE)
+        for block in self.observations.blocks():
+            for axis in (0, 1):
+                term = self._axis(block, axis, parameters)
+                value -= float(term.log_density.sum())
+                gradient[of_axis(axis)] -= term.gradient()
+        n = 2 * len(self.observations)
+        return value / n, gradient / n
+
+    def details(self, parameters: Vector) -> Details:
         """NLL of each match, mean over its axes; scores by pair; the mean's Hessian.
 
         A score is the gradient of a pair's summed log density; (pairs, 8).
@@ -159,9 +184,9 @@ class Likelihood:
             terms = [self._axis(block, axis, parameters) for axis in (0, 1)]
             nll[rows] = -0.5 * (terms[0].log_density + terms[1].log_density)
             for axis, term in enumerate(terms):
-                index = of_axis(axis)
-                hessian[np.ix_(index, index)] -= term.hessian()
-                _add_by_pair(scores, index, block.pair, term.by_match())
+                index, odds = of_axis(axis), term.odds()
+                hessian[np.ix_(index, index)] -= term.hessian(odds)
+                _add_by_pair(scores, index, block.pair, term.by_match(odds))
         return nll, scores, hessian / (2 * len(obs))
 
     def centred(self, block: Observations, axis: int) -> PerMatch:
@@ -171,38 +196,56 @@ class Likelihood:
         return residual - shift * block.fine_window if shift else residual
 
     def _axis(self, block: Observations, axis: int, parameters: Vector) -> _Axis:
-        u, v, k_s, k_m, beta = parameters[of_axis(axis)]
+        u, v, k_s, k_m, beta = parameters[of_axis(axis)].tolist()
         fine = np.maximum(block.fine_std[:, axis], STD_FLOOR_PX)
         coarse = np.maximum(block.coarse_std[:, axis], STD_FLOOR_PX)
         spread, doubt = block.spread[:, axis], block.doubt
         x = np.abs(self.centred(block, axis))
-        fine_log, fine_energy = _component(x, fine, u, self.power)
-        coarse_log, coarse_energy = _component(x, coarse, v, self.power)
+        fine_energy = self._energy(x, fine, u)
+        coarse_energy = self._energy(x, coarse, v)
         z = k_s * spread
         z += k_m * doubt
         z += beta
-        g = z + coarse_log - fine_log
+        # e^g = e^{z + Aᶠ − Aᶜ} scaleᶠ / scaleᶜ; what would overflow is added later.
+        g = z + fine_energy
+        g -= coarse_energy
+        over = _cut_off(g) - _cut_off(z)
+        np.exp(g, out=g)
+        coarse *= exp(0.5 * (v - u))
+        g *= np.divide(fine, coarse, out=coarse)
+        np.exp(z, out=z)
+        one_g, one_z = g + 1.0, z + 1.0
+        log_density = one_g / one_z
+        log_density /= fine
+        np.log(log_density, out=log_density)
+        log_density -= fine_energy
+        log_density += over - (LOG_NORM[self.power] + 0.5 * u)
         return _Axis(
-            log_density=fine_log - softplus(z) + softplus(g),
-            prior=expit(z),
-            posterior=expit(g),
+            log_density=log_density,
+            prior=np.divide(z, one_z, out=z),
+            posterior=np.divide(g, one_g, out=g),
             fine_energy=fine_energy,
             coarse_energy=coarse_energy,
             features=(spread, doubt),
             power=self.power,
         )
 
+    def _energy(self, x: PerMatch, std: PerMatch, log_gain: float) -> PerMatch:
+        """Energy A of a component of scale std · e^{log_gain / 2}."""
+        energy = x / std
+        energy *= exp(-0.5 * log_gain)
+        if self.power == 2:
+            energy *= 0.5 * energy
+        return energy
 
-def _component(
-    x: PerMatch, std: PerMatch, log_gain: float, power: int
-) -> tuple[PerMatch, PerMatch]:
-    """Log density and energy A of a component of scale std · e^{log_gain / 2}."""
-    scale = std * np.exp(0.5 * log_gain)
-    if power == 1:
-        energy = x / scale
-        return -energy - np.log(2.0 * scale), energy
-    energy = 0.5 * (x / scale) ** 2
-    return -energy - np.log(np.sqrt(2.0 * np.pi) * scale), energy
+
+def _cut_off(exponent: PerMatch) -> PerMatch | float:
+    """What is cut off exponents, in place, lest their exponentials overflow."""
+    if not exponent.max(initial=0.0) > LARGEST_EXPONENT:
+        return 0.0
+    over = np.maximum(exponent - LARGEST_EXPONENT, 0.0)
+    exponent -= over
+    return over
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,46 +260,50 @@ class _Axis:
     features: tuple[PerMatch, PerMatch]  # spread, doubt
     power: int
 
-    def by_match(self) -> FloatArray:
+    def by_match(self, odds: FloatArray) -> FloatArray:
         """Derivatives of log p by (u, v, k_s, k_m, β), (5, n)."""
-        by_u, by_v = self._slopes()
-        failed = self.posterior - self.prior
-        spread, doubt = self.features
-        rows = np.empty((5, len(by_u)))
-        rows[0], rows[1] = (1.0 - self.posterior) * by_u, self.posterior * by_v
-        rows[2], rows[3], rows[4] = failed * spread, failed * doubt, failed
+        rows = np.empty_like(odds)
+        np.multiply(self.posterior - 1.0, odds[0], out=rows[0])
+        np.multiply(self.posterior, odds[1], out=rows[1])
+        np.multiply(self.posterior - self.prior, odds[2:], out=rows[2:])
         return rows
 
-    def gradient(self) -> Vector:
-        """The same, summed, (5,)."""
-        by_u, by_v = self._slopes()
-        failed = self.posterior - self.prior
-        spread, doubt = self.features
-        fine = float(by_u.sum() - self.posterior @ by_u)
-        coarse = float(self.posterior @ by_v)
-        gate = float(failed @ spread), float(failed @ doubt), float(failed.sum())
-        return np.array([fine, coarse, *gate])
+    def odds(self) -> FloatArray:
+        """Derivatives of g by the same, (5, n)."""
+        odds = np.empty((5, len(self.posterior)))
+        # The fine log density has the slope (p Aᶠ − 1) / 2 by u, the coarse one by v.
+        np.multiply(self.fine_energy, -0.5 * self.power, out=odds[0])
+        np.multiply(self.coarse_energy, 0.5 * self.power, out=odds[1])
+        odds[0] += 0.5
+        odds[1] -= 0.5
+        odds[2], odds[3], odds[4] = *self.features, 1.0
+        return odds
 
-    def hessian(self) -> Matrix:
+    def gradient(self) -> Vector:
+        """The same as `by_match`, summed, (5,)."""
+        p, tail, count = self.power, self.posterior, float(self.posterior.sum())
+        fine = p * float(self.fine_energy.sum() - tail @ self.fine_energy)
+        coarse = p * float(tail @ self.coarse_energy)
+        failed = tail - self.prior
+        spread, doubt = self.features
+        gate = float(failed @ spread), float(failed @ doubt), float(failed.sum())
+        fine -= len(tail) - count
+        return np.array([0.5 * fine, 0.5 * (coarse - count), *gate])
+
+    def hessian(self, odds: FloatArray) -> Matrix:
         """Second derivatives of Σ log p, (5, 5)."""
         p, tail = self.power, self.posterior
-        # g depends on (u, v, z) through (−by_u, by_v, 1), and σ' = σ(1 − σ).
-        odds = np.empty((5, len(tail)))
-        by_u, by_v = self._slopes()
-        np.negative(by_u, out=odds[0])
-        odds[1], odds[2], odds[3], odds[4] = by_v, *self.features, 1.0
-        second = (odds * (tail * (1.0 - tail))) @ odds.T
-        gate = odds[2:]
-        second[2:, 2:] -= (gate * (self.prior * (1.0 - self.prior))) @ gate.T
-        energy = float(self.fine_energy.sum() - tail @ self.fine_energy)
-        second[0, 0] -= 0.25 * p * p * energy
+        # σ' = σ(1 − σ), of the posterior and, in the gate, less that of the prior.
+        weight = tail - tail * tail
+        weighted = odds * weight
+        prior = self.prior - self.prior * self.prior
+        weighted[2:] -= odds[2:] * prior
+        second = weighted @ odds.T
+        second[2:, :2] = second[:2, 2:].T
+        fine = float(self.fine_energy.sum() - tail @ self.fine_energy)
+        second[0, 0] -= 0.25 * p * p * fine
         second[1, 1] -= 0.25 * p * p * float(tail @ self.coarse_energy)
         return np.asarray(second)
-
-    def _slopes(self) -> tuple[PerMatch, PerMatch]:
-        """Of the fine log density by u, and of the coarse one by v."""
-        p = self.power
-        return 0.5 * (p * self.fine_energy - 1.0), 0.5 * (p * self.coarse_energy - 1.0)
 
 
 def _add_by_pair(

@@ -8,7 +8,7 @@ import numpy as np
 
 from semisure import mixture
 from semisure.calibration import hard_gate
-from semisure.calibration.likelihood import Likelihood, Observations
+from semisure.calibration.likelihood import Details, Likelihood, Observations
 from semisure.calibration.newton import DECREMENT, Minimum, Objective, minimise
 from semisure.calibration.parameters import (
     COARSE,
@@ -71,6 +71,7 @@ class Outcome:
     at_bounds: tuple[str, ...] = ()
     free: tuple[int, ...] = ()  # identifiable parameters that were fitted
     power: int = 1
+    details: Details | None = None  # of the likelihood, one tiny step from the end
 
 
 def _moment_start(obs: Observations, shift: tuple[float, float]) -> Vector:
@@ -163,14 +164,20 @@ def fit_newton(
     power = 2 if law == "gaussian" else 1
     # A pilot on a thinned sample brings the start into the basin, so that the whole
     # data is passed over only a few times.
-    pilot = obs.take(slice(None, None, max(1, len(obs) // _PILOT_ROWS)))
+    pilot = obs.thinned(max(1, len(obs) // _PILOT_ROWS))
     box = OrderedBox.around(pilot.fine_std, pilot.coarse_std, law)
     starts = [_moment_start(pilot, shift or (0.0, 0.0))]
     if start is not None:
         starts.append(pack(start))
     fits = [_descend(box, pilot, first, shift, power) for first in starts]
     best, shift = min(fits, key=lambda fit: fit[0].value)
-    if len(pilot) < len(obs):
+    details = None
+    if len(pilot) < len(obs) and shift is None:
+        first = box.outer(best.x)
+        _, _, curvature = Likelihood(pilot, power=power)(first)
+        closely = Closely(Likelihood(obs, power=power), curvature)
+        best, details = box.minimise(closely, first), closely.details
+    elif len(pilot) < len(obs):
         best, shift = _descend(box, obs, box.outer(best.x), shift, power)
     if not np.isfinite(best.value):
         raise FitError("The likelihood is not finite anywhere near the start.")
@@ -184,7 +191,31 @@ def fit_newton(
         at_bounds=box.at_bounds(best.x),
         free=tuple(i for i in range(SIZE) if box.lower[i] < box.upper[i]),
         power=power,
+        details=details,
     )
+
+
+@dataclass(slots=True, eq=False)
+class Closely:
+    """A likelihood that is looked at in detail from the second time on.
+
+    The first look is at where a pilot ended, whose `curvature` is as good as the whole
+    data's for that step. The last, after which a step so short is taken that no other
+    look follows, is the one that a report is made of.
+    """
+
+    likelihood: Likelihood
+    curvature: Matrix
+    looked: bool = False
+    details: Details | None = None
+
+    def __call__(self, parameters: Vector) -> tuple[float, Vector, Matrix]:
+        if not self.looked:
+            self.looked = True
+            return *self.likelihood.slope(parameters), self.curvature
+        self.details = self.likelihood.details(parameters)
+        nll, scores, hessian = self.details
+        return float(nll.mean()), scores.sum(axis=0) / (-2.0 * len(nll)), hessian
 
 
 def _descend(

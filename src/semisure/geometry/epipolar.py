@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
 from semisure.geometry.homography import RANK_TOLERANCE
-from semisure.geometry.rotations import rotation, skew
+from semisure.geometry.rotations import rotation, rotation_vector, skew
 from semisure.types import (
     FloatArray,
     Mask,
@@ -118,6 +118,7 @@ class Lines:
     distance: PerMatch  # px, signed: point − line along the normal
     normal: PerAxis  # of length 1
     jacobian: FloatArray  # (n, k), ∂distance / ∂ the model's k parameters
+    by_anchor: PerAxis  # ∂distance / ∂anchor: large near the epipole
 
     @property
     def offset(self) -> PerAxis:
@@ -134,6 +135,22 @@ def moved(P_01: Pose, step: Vector) -> Pose:
     """The pose after a step of 5: a turn of R and a move of t on the sphere."""
     t = P_01[:, 3] + tangents(P_01[:, 3]) @ step[3:]
     return np.column_stack([rotation(step[:3]) @ P_01[:, :3], t / np.linalg.norm(t)])
+
+
+def tangent(P_01: Pose, other: Pose) -> Vector:
+    """The turn and the angle of t, on its two tangents, from a pose to another, (5,).
+
+    >>> P_01 = np.column_stack([np.eye(3), [0.0, 0.0, 1.0]])
+    >>> step = np.array([0.1, 0.0, -0.2, 0.003, -0.001])
+    >>> tangent(P_01, moved(P_01, step)).round(6).tolist()
+    [0.1, 0.0, -0.2, 0.003, -0.001]
+    """
+    turn = rotation_vector(other[:, :3] @ P_01[:, :3].T)
+    t = P_01[:, 3]
+    aside = tangents(t).T @ other[:, 3]
+    length = float(np.linalg.norm(aside))
+    angle = float(np.arctan2(length, t @ other[:, 3]))
+    return np.concatenate([turn, aside * (angle / length if length > 0 else 1.0)])
 
 
 def epipolar_lines(P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3) -> Lines:
@@ -154,7 +171,12 @@ def lines_of(F: FloatArray, matches: Matches) -> Lines:
     point's foot: ∂d = footᵀ ∂l / ‖l₁₂‖, with foot = (p − d n, 1).
     """
     count = len(matches)
-    lines = Lines(np.empty(count), np.empty((count, 2)), np.empty((count, len(F) - 1)))
+    lines = Lines(
+        np.empty(count),
+        np.empty((count, 2)),
+        np.empty((count, len(F) - 1)),
+        np.empty((count, 2)),
+    )
     for side, G in ((0, F.transpose(0, 2, 1)), (1, F)):
         which = matches.side == side
         if which.any():
@@ -190,6 +212,7 @@ def _fill(
     foot = np.hstack([point - distance[:, None] * normal, ones])
     lines.distance[which], lines.normal[which] = distance, normal
     lines.jacobian[which] = np.einsum("ni,kni->nk", foot, line[1:]) / safe[:, None]
+    lines.by_anchor[which] = foot @ G[0, :, :2] / safe[:, None]
 
 
 def weighted_eight_point(

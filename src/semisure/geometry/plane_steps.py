@@ -139,9 +139,18 @@ class Directed:
         moments = _product(factors, products)
         return moments.ravel()[_PLACES] * (_SIGNS * self.px**_POWERS)
 
+    def pull(self, look: Look, residual: Columns, weight: Columns) -> FloatArray:
+        """The last column of the equations alone, (9,)."""
+        at, factors = look.predicted, np.empty((3, weight.shape[1]))
+        np.multiply(weight, residual, out=factors[:2])
+        along = factors[:2] * at
+        np.add(along[0], along[1], out=factors[2])
+        np.negative(factors[2], out=factors[2])
+        return _product(factors, look.products[3:]).ravel() * self.px
+
 
 def _product(factors: FloatArray, products: FloatArray) -> FloatArray:
-    """factors · productsᵀ, (8, 6), in pieces too small for BLAS to start threads on."""
+    """factors · productsᵀ, in pieces too small for BLAS to start threads on."""
     total = factors[:, :PIECE] @ products[:, :PIECE].T
     for begin in range(PIECE, factors.shape[1], PIECE):
         piece = slice(begin, begin + PIECE)
@@ -174,20 +183,36 @@ def carried_over(equations: Equations, G: Matrix3, B: Matrix3) -> Equations:
     return np.hstack([by_entry[:, :9] @ K, by_entry[:, 9:]])
 
 
-def stepped(G: Matrix3, equations: Equations) -> Matrix3 | None:
-    """`G` after the step that solves the equations; None if they do not determine it.
+@dataclass(frozen=True, slots=True, eq=False)
+class Curvature:
+    """Σ JᵀWJ in the eight directions that it determines; the ninth is the scale.
 
-    The step has no part along I, by which a homography only changes its scale.
+    A step has no part along I, by which a homography only changes its scale.
     """
+
+    across: FloatArray  # (9, 8)
+    values: FloatArray
+
+    @classmethod
+    def of(cls, normal: FloatArray) -> Curvature | None:
+        """None where eight directions are not determined."""
+        values, vectors = np.linalg.eigh(normal)
+        if not values[1] > plane.RANK_TOLERANCE**2 * values[-1]:
+            return None
+        return cls(vectors[:, 1:], values[1:])
+
+    def stepped(self, G: Matrix3, pull: FloatArray) -> Matrix3:
+        """`G` after the step towards which Σ JᵀWr (9,) pulls."""
+        step = self.across @ ((pull @ self.across) / self.values)
+        return _of_norm_1(G + step.reshape(3, 3) @ G)
+
+
+def stepped(G: Matrix3, equations: Equations) -> Matrix3 | None:
+    """`G` after the step that solves the equations; None if they determine none."""
     if not np.isfinite(equations).all():
         return None
-    values, vectors = np.linalg.eigh(equations[:, :9])
-    # Eight directions must be determined; the ninth is the scale.
-    if not values[1] > plane.RANK_TOLERANCE**2 * values[-1]:
-        return None
-    across = vectors[:, 1:]
-    step = across @ ((equations[:, 9] @ across) / values[1:])
-    return _of_norm_1(G + step.reshape(3, 3) @ G)
+    curvature = Curvature.of(equations[:, :9])
+    return None if curvature is None else curvature.stepped(G, equations[:, 9])
 
 
 def _of_norm_1(G: Matrix3) -> Matrix3:

@@ -19,7 +19,7 @@ import numpy as np
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry.homography import residual
-from semisure.geometry.squares import square_of
+from semisure.geometry.squares import heaps_of, square_of
 from semisure.types import Labels, Mask, Matches, Matrix3
 
 BLOCK_PX = 32.0
@@ -44,7 +44,9 @@ def log_false_alarms(
     H_01: Matrix3, matches: Matches, threshold_px: float = THRESHOLD_PX
 ) -> float:
     """Logarithm of the number of homographies this good to be expected by chance."""
-    near = np.linalg.norm(residual(H_01, matches), axis=1) <= threshold_px
+    with np.errstate(invalid="ignore", over="ignore"):  # beyond the horizon
+        square = residual(H_01, matches).T ** 2
+        near = square[0] + square[1] <= threshold_px**2
     chance = pi * threshold_px**2 / _area(matches)
     return _log_expected(*_thinned(matches, near), chance, FOUR_POINTS)
 
@@ -119,9 +121,15 @@ def _thinned(matches: Matches, near: Mask) -> tuple[int, int]:
     """
     counts = []
     for points in (matches.source, matches.target):
-        squares = square_of(points, BLOCK_PX)
-        every = len(np.unique(squares))
-        counts.append((every, len(np.unique(squares[near]))))
+        if not len(points):
+            return 0, 0
+        number, most = heaps_of(points.T, BLOCK_PX)
+        number *= 2
+        number += near  # even: those that are not
+        every, hits = np.bincount(number, minlength=2 * most).reshape(-1, 2).T
+        counts.append(
+            (int(np.count_nonzero(every + hits)), int(np.count_nonzero(hits)))
+        )
     return min(c[0] for c in counts), min(c[1] for c in counts)
 
 

@@ -7,13 +7,14 @@ Three numbers, and the test for chance, are what the probability that a model is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from semisure.geometry import homography as plane
-from semisure.geometry.squares import square_of
-from semisure.types import Mask, Matches, Matrix3, PerAxis, PerMatch, Points
+from semisure.geometry.squares import heaps_of
+from semisure.types import Columns, Labels, Mask, Matches, Matrix3, PerMatch
 
 RIVAL_PX = 8.0  # side of the cells in which residuals of a competing model meet
 NEAR_PX = 6.0  # a match this close to the model does not speak for another one
@@ -29,19 +30,24 @@ class Support:
 
 
 def support_of_homography(
-    H_01: Matrix3, matches: Matches, weight: PerMatch, sure: PerMatch
+    H_01: Matrix3,
+    matches: Matches,
+    weight: PerMatch,
+    sure: Callable[[Labels], PerMatch],
 ) -> Support:
     """The support of a homography whose refit gave the matches their `weight`.
 
-    `sure` is the chance of each match, before any model, that its cell was right.
+    `sure` is the chance of some matches, by their rows and before any model, that their
+    cells were right.
     """
-    residual = plane.residual(H_01, matches)
-    inside = _inside(H_01, matches)
-    return Support(
-        share=_share(weight[inside].sum(), float(inside.sum())),
-        rival=_rival(residual[inside], weight[inside], sure[inside]),
-        spread=spread(matches, weight),
-    )
+    with np.errstate(all="ignore"):
+        inside = _inside(H_01, matches)
+        agree = float(weight @ inside)
+        return Support(
+            share=_share(agree, float(np.count_nonzero(inside))),
+            rival=_rival(H_01, matches, inside, agree, sure),
+            spread=spread(matches, weight),
+        )
 
 
 def support_of_lines(matches: Matches, weight: PerMatch) -> Support:
@@ -59,29 +65,41 @@ def _share(part: float, whole: float) -> float:
 
 def _inside(H_01: Matrix3, matches: Matches) -> Mask:
     """Matches whose partner should be in view, by the model."""
-    with np.errstate(all="ignore"):
-        there = plane.project(H_01, matches.source)
-        depth = plane.depth(H_01, matches.source)
-        size = np.array(matches.target_size)
-        return np.asarray(((there >= 0) & (there < size)).all(axis=1) & (depth > 0))
+    mapped = H_01[:, :2] @ matches.source.T
+    mapped += H_01[:, 2:]
+    x, y, depth = mapped
+    width, height = matches.target_size
+    # Where depth is positive, 0 ≤ x / depth < width without a division.
+    inside = (x >= 0) & (y >= 0)
+    inside &= x < width * depth
+    inside &= y < height * depth
+    return np.asarray(inside & (depth > 0))
 
 
-def _rival(residual: PerAxis, weight: PerMatch, sure: PerMatch) -> float:
+def _rival(
+    H_01: Matrix3,
+    matches: Matches,
+    inside: Mask,
+    agree: float,
+    sure: Callable[[Labels], PerMatch],
+) -> float:
     """Matches that share another shift from the model, against those that agree.
 
     Repeated structure leaves the residuals of its other matches in heaps, a period
     apart from each other; failures scatter.
     """
-    largest = np.abs(residual).max(axis=1)
-    far = np.asarray((largest > NEAR_PX) & np.isfinite(largest))
-    if not far.any():
+    residual = plane.residual(H_01, matches).T
+    size = np.abs(residual)
+    largest = np.maximum(size[0], size[1])
+    rows = np.flatnonzero((largest > NEAR_PX) & (largest < np.inf) & inside)
+    if not len(rows):
         return 0.0
+    far, chance = np.take(residual, rows, axis=1), sure(rows)
     heaps = []
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
-        squares = square_of(residual[far], RIVAL_PX, shift)
-        _, heap = np.unique(squares, return_inverse=True)
-        heaps.append(float(np.bincount(heap, sure[far]).max()))
-    return _share(max(heaps), float(weight.sum()))
+        number, _ = heaps_of(far, RIVAL_PX, shift)
+        heaps.append(float(np.bincount(number, chance).max()))
+    return _share(max(heaps), agree)
 
 
 def spread(matches: Matches, weight: PerMatch) -> float:
@@ -95,14 +113,19 @@ def spread(matches: Matches, weight: PerMatch) -> float:
         (matches.source, matches.source_size),
         (matches.target, matches.target_size),
     ):
-        both.append(_spanned(points, weight) * 12.0 / (size[0] * size[1]))
+        both.append(_spanned(points.T, size, weight) * 12.0 / (size[0] * size[1]))
     return float(np.sqrt(min(both)))
 
 
-def _spanned(points: Points, weight: PerMatch) -> float:
-    total = float(weight.sum())
+def _spanned(points: Columns, size: tuple[int, int], weight: PerMatch) -> float:
+    """√ of the determinant of the weighted covariance of points, px²."""
+    lifted = np.ones((3, len(weight)))
+    # From the middle of the image, so that squares keep their digits.
+    np.subtract(points, 0.5 * np.array([size]).T, out=lifted[:2])
+    moments = (lifted * weight) @ lifted.T
+    total = moments[2, 2]
     if not total > 0:
         return 0.0
-    off = points - weight @ points / total
-    C = (off.T * weight) @ off / total
-    return float(np.sqrt(max(np.linalg.det(C), 0.0)))
+    mean = moments[:2, 2] / total
+    (a, b), (_, c) = moments[:2, :2] / total - np.outer(mean, mean)
+    return float(np.sqrt(max(a * c - b * b, 0.0)))

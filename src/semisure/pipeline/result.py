@@ -44,6 +44,7 @@ from semisure.types import (
     Calibration,
     Estimate,
     FloatArray,
+    Labels,
     Matches,
     Matrix3,
     PerMatch,
@@ -159,10 +160,13 @@ class PairResult:
         weight = self.refit.weight
         if self.H_01 is None:
             return support_of_lines(self.matches, weight)
-        law = predictive_law(self.matches, self.calibration)
-        sure = 1.0 - mixture.coarse_failure(law)
         unbiased, _ = without_bias(self.matches, self.calibration)
-        return support_of_homography(self.H_01, unbiased, weight, sure)
+        return support_of_homography(self.H_01, unbiased, weight, self._sure)
+
+    def _sure(self, rows: Labels) -> PerMatch:
+        """The chance of some matches, before any model, that their cells were right."""
+        law = predictive_law(self.matches, self.calibration)
+        return mixture.expit(-law.tail_logit.T[:, rows]).prod(axis=0)
 
     @property
     def finding(self) -> str | None:

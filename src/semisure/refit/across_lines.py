@@ -12,9 +12,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from semisure import mixture
-from semisure.geometry.epipolar import Lines
+from semisure.geometry.epipolar import CalibratedViews, Lines
 from semisure.mixture import ErrorLaw
-from semisure.refit import covariance, line_law
+from semisure.refit import covariance, intrinsics_error, line_law
 from semisure.types import Calibration, Matches, Matrix, PerMatch, Points, Vector
 
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
@@ -105,11 +105,17 @@ class AcrossLines(Generic[G]):
         self, calibration: Calibration, *, field: bool = True
     ) -> Matrix | None:
         """k × k of the geometry's parameters; None if they are not determined."""
+        cameras = None
+        if field and isinstance(self.geometry, CalibratedViews):
+            cameras = intrinsics_error.across_lines(
+                self.geometry, self.lines, self.matches, calibration.model_error
+            )
         return covariance.of_lines(
             self.lines,
             self.matches,
             self.law,
             shared_error=calibration.shared_error,
             least=calibration.model_error,
+            cameras=cameras,
             field=field,
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from semisure.mixture import ErrorLaw, ordered
-from semisure.types import Matches, WorldMatches
+from semisure.types import Matches, PerMatch, WorldMatches
 
 MAX_ITERATIONS = 30
 # What the last step moves corners or points by, at most. It ends closer than that, a
@@ -34,7 +34,11 @@ def equal_parts(count: int, most: int = BLOCK_ROWS) -> list[slice]:
 
 def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
     """The law with the model's own error added to the fine scale, in quadrature."""
-    diagonal2 = (matches.refined_size**2).sum(axis=1, keepdims=True)
     fine = law.fine_scale * law.fine_scale
-    fine += MODEL_FLOOR**2 * diagonal2
+    fine += floor2_of(matches)[:, None]
     return ordered(replace(law, fine_scale=np.sqrt(fine, out=fine)))
+
+
+def floor2_of(matches: Matches | WorldMatches) -> PerMatch:
+    """The model's own error, px², of each match or the same of all, (n,) or (1,)."""
+    return np.asarray(MODEL_FLOOR**2 * (matches.refined_size**2).sum(axis=1))

@@ -6,9 +6,7 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.geometry import homography as plane
-from semisure.refit import model_error
 from semisure.types import (
-    FloatArray,
     Jacobian,
     Matches,
     Matrix,
@@ -60,40 +58,6 @@ def _by_entry(G: Matrix3, points: Points) -> Jacobian:
     for row, along in zip(D, mapped, strict=False):
         np.multiply(over_depth, -along * over_depth[2], out=row[6:])
     return D
-
-
-def field_at(H_01: Matrix3, matches: Matches, points: Points) -> FloatArray:
-    """What no homography follows, at points of image 0: px of the refined side.
-
-    Cosines over image 0, and the lenses of both images, (q, 2, n).
-    """
-    size0, size1 = np.array(matches.source_size), np.array(matches.target_size)
-    local = plane.jacobian(H_01, points)
-    lens0 = model_error.radial(points, size0)
-    lens1 = model_error.radial(plane.project(H_01, points), size1)
-    if _refined_in_target(matches):
-        lens0 = plane.times_2x2(local, lens0)
-    else:
-        lens1 = plane.times_2x2(plane.inverses_2x2(local), lens1)
-    waves = model_error.on_both_axes(model_error.cosines(points, size0))
-    return np.concatenate([waves, np.stack([lens0, lens1])])
-
-
-def _refined_in_target(matches: Matches) -> bool:
-    return 2 * np.count_nonzero(matches.side) >= len(matches)
-
-
-def field_at_corners(H_01: Matrix3, matches: Matches) -> FloatArray:
-    """What each function of the field does to the places of the corners, (8, q).
-
-    A corner is where the field takes it. Where image 0 was refined the field is in its
-    pixels, and moves the corner the other way.
-    """
-    frame = plane.corners(matches.source_size)
-    field = field_at(H_01, matches, frame)
-    if not _refined_in_target(matches):
-        field = -np.einsum("cab,qbc->qac", plane.jacobian(H_01, frame), field)
-    return field.transpose(2, 1, 0).reshape(8, -1)
 
 
 def expected_corner_error(C: Matrix) -> float:

@@ -17,6 +17,9 @@ Three things are added to it:
 
 A fourth is added to the result: what the model itself cannot follow, such as a lens,
 and no number of matches averages away (:mod:`semisure.refit.model_error`).
+
+Here is the covariance of poses and of lines; that of homographies, whose derivatives
+are simpler, is in :mod:`semisure.refit.plane_covariance`.
 """
 
 from __future__ import annotations
@@ -26,13 +29,12 @@ from functools import partial
 import numpy as np
 
 from semisure import mixture
-from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
-from semisure.refit import line_law, model_error
-from semisure.refit.corners import corner_jacobian, field_at, field_at_corners
+from semisure.refit import intrinsics_error, line_law, model_error
+from semisure.refit.corners import corner_jacobian
 from semisure.refit.line_law import LineLaw
 from semisure.refit.model_error import Misfit, block_ids
 from semisure.refit.shared_field import Shared, bilinear_field
@@ -57,51 +59,6 @@ from semisure.types.world import TYPICAL_VIEW_CHANGE
 # and 96 px, by random views of photos.
 BLOCK_PX = 48.0
 NUMBERS = 320  # that a covariance makes of each match, most of them for a moment
-
-
-def of_homography(
-    H_01: Matrix3,
-    matches: Matches,
-    *,
-    law: ErrorLaw | None = None,
-    weight: PerMatch | None = None,
-    shared_error: float | None = None,
-    least: float | None = None,
-    field: bool = True,
-) -> Matrix | None:
-    """8 × 8 px² of the images of image 0's corners, or None if undetermined.
-
-    The order is that of :func:`semisure.geometry.homography.corners`, x and y in turn.
-    Give the `law` of a refit by scores, or the `weight` (n,) of one by least squares.
-    `least` is the least model error (:func:`semisure.refit.model_error.least_px`);
-    without `field` there is none.
-    """
-    hold_on(NUMBERS * len(matches))
-    residual = plane.residual(H_01, matches)
-    J = corner_jacobian(H_01, matches)
-    if J is None:
-        return None
-    points = matches.refined
-    with np.errstate(all="ignore"):  # what is undefined is not good
-        good = np.isfinite(J.sum(axis=(0, 1)) + residual.sum(axis=1))
-        terms = _terms(residual, law, weight)
-    shared = Shared(
-        factor=shared_error,
-        field=bilinear_field(points, matches.refined_size),
-        change=view_change(H_01, matches),
-        group=np.zeros(len(matches), dtype=np.int64),
-    )
-    misfit = Misfit(
-        waves=field_at(H_01, matches, matches.source),
-        lenses=2,
-        own=field_at_corners(H_01, matches),
-        points=points,
-        residual=residual,
-        rescored=partial(_rescored, law=law, weight=weight),
-        extent_px=_extent(matches),
-        least_px=model_error.least_px(least, _extent(matches), plane=True),
-    )
-    return sandwich(J, *terms, points, good, shared, misfit if field else None)
 
 
 def of_pose(
@@ -129,14 +86,18 @@ def of_pose(
         group=matches.group,
     )
     misfit = Misfit(
-        waves=model_error.intrinsics_field(matches.points, matches.refined_size),
-        lenses=2,
+        # What else is smooth is shared by the matches to one mapped image, not by the
+        # camera.
+        waves=model_error.radial(matches.points, matches.refined_size)[None],
+        lenses=1,
         own=0.0,
         points=matches.points,
         residual=residual,
         rescored=partial(_rescored, law=law, weight=weight),
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=False),
+        most=model_error.MOST_OF_CAMERAS,
+        known=intrinsics_error.of_query(matches, least),
     )
     return sandwich(J, *terms, matches.points, good, shared, misfit if field else None)
 
@@ -148,12 +109,14 @@ def of_lines(
     *,
     shared_error: float | None = None,
     least: float | None = None,
+    cameras: FloatArray | None = None,
     field: bool = True,
 ) -> Matrix | None:
     """k × k of an epipolar geometry's parameters, from distances across its lines.
 
     One axis instead of two; the change of view, which lines do not tell, is taken as
-    the usual one.
+    the usual one. `cameras` is what errors of the intrinsics do, if there are any
+    (:func:`semisure.refit.intrinsics_error.across_lines`).
     """
     distance = lines.distance
     score, slope, weight = _line_score(law, distance)
@@ -176,6 +139,8 @@ def of_lines(
         rescored=partial(_line_rescored, law=law),
         extent_px=_extent(matches),
         least_px=model_error.least_px(least, _extent(matches), plane=False),
+        most=model_error.MOST_OF_CAMERAS,
+        known=cameras,
     )
     return sandwich(
         J, score, slope, weight, points, good, shared, misfit if field else None
@@ -315,7 +280,7 @@ def _sandwich(
     root = np.linalg.solve(bread, vectors * np.sqrt(np.maximum(values, 0.0)))
     if misfit is None:
         return root @ root.T
-    waves = misfit.waves[:, :, used].transpose(1, 2, 0)
+    waves = misfit.all_waves()[:, :, used].transpose(1, 2, 0)
     moved = (turned @ waves).sum(axis=0)
     response = np.linalg.solve(bread, moved)
     matcher_px2 = variance * shared.usual_change(used) if variance else 0.0
@@ -349,17 +314,6 @@ def _positive(matrix: Matrix) -> bool:
     scale = 1.0 / np.sqrt(diagonal)
     scaled = matrix * scale * scale[:, None]
     return bool(np.isfinite(scaled).all() and np.linalg.eigvalsh(scaled)[0] > 1e-12)
-
-
-def view_change(H_01: Matrix3, matches: Matches) -> PerMatch:
-    """‖A − I‖ of the local map A onto each match's refined side."""
-    with np.errstate(all="ignore"):
-        A = plane.jacobian(H_01, matches.source)
-        on_source = matches.side == 0
-        if on_source.any():
-            A[on_source] = plane.inverses_2x2(A[on_source])
-        (a, b), (c, d) = A.transpose(1, 2, 0)
-        return np.sqrt((a - 1.0) ** 2 + b * b + c * c + (d - 1.0) ** 2)
 
 
 def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:

@@ -19,10 +19,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
-from semisure.refit import covariance
-from semisure.refit.core_plus import floored
+from semisure.refit import plane_covariance
 from semisure.refit.initial import (
     far_not_undefined,
     kept,
@@ -32,6 +30,7 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
+from semisure.refit.law_terms import Whitening
 from semisure.refit.plane_fit import PlaneFit
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
@@ -98,7 +97,7 @@ def refit_homography(
         reason = _UNDETERMINED
         return kept(len(matches), start, method, reason, weight)
     spread = partial(
-        covariance.of_homography,
+        plane_covariance.of_homography,
         model,
         matches,
         weight=weight,
@@ -173,21 +172,26 @@ def _core_plus(matches: Matches, calibration: Calibration, start: Matrix3) -> Re
         start,
         method="core+",
         judged=fit.judged,
-        covariance=partial(_covariance, matches=matches, calibration=calibration),
+        covariance=partial(
+            _covariance, matches=matches, scores=fit.scores, calibration=calibration
+        ),
         iterations=iterations,
         objection=_why_not(H, start, matches),
     )
 
 
 def _covariance(
-    H: Matrix3, matches: Matches, calibration: Calibration, *, field: bool
+    H: Matrix3,
+    matches: Matches,
+    scores: Whitening,
+    calibration: Calibration,
+    *,
+    field: bool,
 ) -> Matrix | None:
-    # The law is made again: a refit that nobody asks for its covariance holds none.
-    law = floored(error_law(matches, calibration), matches)
-    return covariance.of_homography(
+    return plane_covariance.of_homography(
         H,
         matches,
-        law=law,
+        scores=scores,
         shared_error=calibration.shared_error,
         least=calibration.model_error,
         field=field,

@@ -6,7 +6,8 @@ of some tenths of a pixel or more, that no further match makes smaller.
 
 It is taken as a random smooth field: for each axis, cosines of few periods over the
 image, whose standard deviations fall with the square of their frequency, and besides
-the radial distortion of either lens, which is largest where it matters. The field is
+the radial distortion of lenses, which is largest where it matters: of one that took
+both images, as a rule, and a tenth of it by which they differ. The field is
 fitted to the residuals together with the model, by the matches' own law. How large it
 is, its root mean square τ, has a posterior: the coefficients' likelihood, with noise
 that is independent only from block to block, times a wide prior. The coefficients'
@@ -23,33 +24,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from semisure.types import FloatArray, Labels, Mask, Matrix, PerAxis, Points, Vector
+from semisure.refit.field_size import MOST, posterior_moment
+from semisure.types import (
+    FloatArray,
+    IntArray,
+    Labels,
+    Mask,
+    Matrix,
+    PerAxis,
+    Points,
+    Vector,
+)
 
 # τ₀ as a share of the image's diagonal. Under a homography it makes 5e-4 of it at the
 # corners, 0.4 px of 800: what a good lens or a flat wall keeps. Cameras bend less than
 # planes do.
 LEAST_OF_PLANES, LEAST_OF_CAMERAS = 2e-4, 5e-5
+# The largest τ of lenses and shutters: cheap ones make that. Relief may be anything.
+MOST_OF_CAMERAS = 0.005
 MAX_FREQUENCY = 2  # half periods over the image
 FALLOFF = 4.0  # of a cosine's variance with its frequency
 LENS = 4.0  # size of a lens' distortion at half a diagonal, at τ = 1
-LENSES = np.geomspace(0.05, 80.0, 7)  # how many times larger or smaller it may be
-ROWS = 1000  # matches looked at, taken evenly
+APART = 0.1  # the lens by which two images differ, against the one that both have
+ROWS = 2000  # matches looked at, taken evenly
 BLOCK_PX = 32.0  # matches in one block err together
 BEYOND_BLOCKS = 3.0  # how much more sums vary, on exact views, than blocks tell
 STEPS = 3  # of the fit
 SMOOTH_PX = 96.0  # how far a matcher's own smooth error reaches
 # These numbers were chosen on random views of photos, with and without a simulated lens
 # or relief, by actual against expected corner errors (benchmarks/honest.py).
-# The prior of τ in diagonals: its median, the standard deviation of its logarithm, and
-# the sizes that are tried.
-USUAL, SPREAD = 3e-5, 1.2
-SIZES = np.geomspace(3e-6, 0.03, 24)
-# A lens that is known leaves no chance: a Gaussian error whose mean size is |c| has a
-# standard deviation of √(π/2) |c|.
-KNOWN = np.sqrt(0.5 * np.pi)
 MIN_SLOPE = 0.2  # least mean of ψ′ against ψ/r
 
 
@@ -66,6 +73,15 @@ class Misfit:
     rescored: Callable[[Labels, FloatArray], tuple[FloatArray, FloatArray]]
     extent_px: float  # the image's diagonal
     least_px: float  # τ₀
+    most: float = MOST  # largest τ that is tried, in diagonals
+    # Errors of known size beside the field, such as those of intrinsics, (k, axes, n).
+    known: FloatArray | None = None
+
+    def all_waves(self) -> FloatArray:
+        """Those of the field, then those of known size."""
+        if self.known is None:
+            return self.waves
+        return np.concatenate([self.waves, self.known])
 
 
 def least_px(share: float | None, extent_px: float, *, plane: bool) -> float:
@@ -85,13 +101,25 @@ def cosines(points: Points, size: FloatArray) -> FloatArray:
     >>> len(values), round(float((values**2).mean(axis=1).sum()), 9)
     (8, 1.0)
     """
-    phase = np.pi * (points + 0.5) / size
+    once = np.cos((points + 0.5) * (np.pi / size)).T
+    waves = np.empty((2, MAX_FREQUENCY + 1, len(points)))
+    waves[:, 0], waves[:, 1] = 1.0, once
+    for k in range(2, MAX_FREQUENCY + 1):  # cos kx = 2 cos x cos (k − 1)x − …
+        np.multiply(2.0 * once, waves[:, k - 1], out=waves[:, k])
+        waves[:, k] -= waves[:, k - 2]
+    products = waves[0][:, None] * waves[1]
+    return products.reshape(-1, len(points))[1:] * _DEVIATIONS[:, None]
+
+
+def _deviations() -> Vector:
+    """Standard deviations of the cosines, x and y in turn, but the constant."""
     i, j = np.indices((MAX_FREQUENCY + 1, MAX_FREQUENCY + 1)).reshape(2, -1)[:, 1:]
     variance = (i**2 + j**2) ** (-0.5 * FALLOFF)
     mean_square = np.where(i > 0, 0.5, 1.0) * np.where(j > 0, 0.5, 1.0)
-    deviation = np.sqrt(variance / (variance @ mean_square))
-    x, y = (np.cos(np.arange(MAX_FREQUENCY + 1)[:, None] * axis) for axis in phase.T)
-    return np.asarray(deviation[:, None] * x[i] * y[j])
+    return np.sqrt(variance / (variance @ mean_square))
+
+
+_DEVIATIONS = _deviations()
 
 
 def radial(points: Points, size: FloatArray) -> FloatArray:
@@ -101,32 +129,58 @@ def radial(points: Points, size: FloatArray) -> FloatArray:
     array([[-3.2, -2.4],
            [ 0. ,  0. ]])
     """
-    off = (2.0 * points + 1.0 - size) / np.linalg.norm(size, axis=-1, keepdims=True)
-    return np.asarray(LENS * ((off**2).sum(axis=1, keepdims=True) * off).T)
-
-
-def on_both_axes(cosines: FloatArray) -> FloatArray:
-    """Each cosine (f, n) along x, then each along y, (2 f, 2, n)."""
-    f, n = cosines.shape
-    both = np.zeros((2, f, 2, n))
-    both[0, :, 0] = both[1, :, 1] = cosines
-    return both.reshape(2 * f, 2, n)
-
-
-def intrinsics_field(points: Points, size: FloatArray) -> FloatArray:
-    """A lens and a focal length that are off, of an image whose pose is sought.
-
-    Nothing else: what else is smooth is shared by the matches to one mapped image,
-    not by the camera.
-    """
-    off = (2.0 * points + 1.0 - size) / np.linalg.norm(size, axis=-1, keepdims=True)
-    return np.stack([LENS * off.T, radial(points, size)])
+    diagonal = np.sqrt((size * size).sum(axis=-1, keepdims=True))
+    off = points * (2.0 / diagonal)
+    off += (1.0 - size) / diagonal
+    off = off.T
+    square = off * off
+    return np.asarray(off * (LENS * (square[0] + square[1])))
 
 
 def across_lines(points: Points, size: FloatArray, normal: PerAxis) -> FloatArray:
     """Cosines across epipolar lines of unit `normal`, and the refined image's lens."""
     lens = (normal.T * radial(points, size)).sum(axis=0)
     return np.concatenate([cosines(points, size), lens[None]])[:, None]
+
+
+Scored: TypeAlias = tuple[Vector, Vector]  # ψ/r and ψ′
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Sample:
+    """Residuals of some matches, all axes in a row, and what moves them.
+
+    Residuals in one column move alike: an axis of a match, or of matches so close to
+    each other that no parameter and no wave tells them apart.
+    """
+
+    X: FloatArray  # by parameters and waves, (p + q, columns): all x, then all y
+    axes: int
+    block: IntArray | None  # of each column; None where each place is a block
+    smooth: IntArray  # the same of larger blocks, for the columns of one axis
+    residual: Vector
+    weight: Vector  # of the residuals, ψ/r
+    column: IntArray | None  # of each residual; None where each has its own
+    rescored: Callable[[Vector], Scored]  # of other residuals
+
+    def summed(self, values: Vector) -> FloatArray:
+        """What values of residuals add up to in columns."""
+        if self.column is None:
+            return values
+        return np.asarray(np.bincount(self.column, values, self.X.shape[1]), float)
+
+    def left(self, coefficients: Vector) -> FloatArray:
+        """The residuals, less what parameters and waves make of them."""
+        moved = coefficients @ self.X
+        return self.residual - (moved if self.column is None else moved[self.column])
+
+    def normal(self, weight: FloatArray) -> Matrix:
+        """Σ x w xᵀ."""
+        total = (self.X * self.summed(weight)) @ self.X.T
+        # Parameters are scaled: this keeps undetermined ones from dividing by 0.
+        diagonal = total.reshape(-1)[:: len(total) + 1]
+        diagonal += 1e-9 * diagonal.sum() / len(total)
+        return total
 
 
 def added_covariance(
@@ -143,120 +197,132 @@ def added_covariance(
     the variance of the smooth error that the matcher itself makes.
     """
     rows = np.flatnonzero(good)
-    rows = rows[:: max(1, -(-len(rows) // ROWS))]
-    moment = _second_moment(J[:, :, rows], rows, misfit, matcher_px2)
-    v = response - misfit.own
-    return v @ (moment + misfit.least_px**2 * np.eye(len(moment))) @ v.T
-
-
-def _second_moment(
-    J: FloatArray, rows: Labels, misfit: Misfit, matcher_px2: float
-) -> Matrix:
-    """E[c cᵀ] of the waves' coefficients c, given the residuals of some matches."""
-    axes, p = J.shape[:2]
-    scaled = J / np.sqrt((J**2).sum(axis=(0, 2)))[:, None]
+    rows = rows[:: stride(len(rows))]
+    some = J[:, :, rows]
+    scaled = some / np.sqrt((some**2).sum(axis=(0, 2)))[:, None]
     X = np.concatenate([scaled, misfit.waves[:, :, rows].transpose(1, 0, 2)], axis=1)
-    fitted, residual = _fitted(X, rows, misfit, p)
-    weight, slope = misfit.rescored(rows, residual)
-    normal = _normal(X, weight)
+
+    def rescored(residual: Vector) -> Scored:
+        weight, slope = misfit.rescored(rows, residual.reshape(len(J), -1).T)
+        return weight.T.ravel(), slope.T.ravel()
+
+    residual = misfit.residual[rows].T.ravel()
+    sample = Sample(
+        X=np.hstack(list(X)),
+        axes=len(X),
+        block=np.tile(block_ids(misfit.points[rows], BLOCK_PX), len(X)),
+        smooth=block_ids(misfit.points[rows], SMOOTH_PX),
+        residual=residual,
+        weight=rescored(residual)[0],
+        column=None,
+        rescored=rescored,
+    )
+    known = misfit.known
+    moment = second_moment(
+        sample,
+        J.shape[1],
+        misfit.lenses,
+        misfit.extent_px,
+        matcher_px2,
+        most=misfit.most,
+        known=None if known is None else known[:, :, rows].reshape(len(known), -1),
+    )
+    by_field, by_known = np.split(response, [len(moment)], axis=1)
+    field = spread_of(by_field - misfit.own, moment, misfit.least_px)
+    return np.asarray(field + by_known @ by_known.T)
+
+
+def stride(count: int) -> int:
+    """Every how-manieth of so many matches is looked at."""
+    return max(1, -(-count // ROWS))
+
+
+def spread_of(v: FloatArray, moment: Matrix, least_px: Vector | float) -> FloatArray:
+    """V (M + τ₀²) Vᵀ, with a least size of each wave or of all."""
+    return v @ (moment + np.eye(len(moment)) * least_px**2) @ v.T
+
+
+def second_moment(
+    sample: Sample,
+    parameters: int,
+    lenses: int,
+    extent_px: float,
+    matcher_px2: float,
+    *,
+    most: float = MOST,
+    known: FloatArray | None = None,
+    quick: bool = False,
+) -> Matrix:
+    """E[c cᵀ] of the waves' coefficients c, given the residuals of some matches.
+
+    Rows of X are `parameters` and then waves, whose last are `lenses`. To these, errors
+    of `known` size (k, columns) are noise. A `quick` fit is one step, and half a step
+    more from where that ends.
+    """
+    p, size = parameters, len(sample.X)
+    ridge = np.full(size, (most * extent_px) ** -2)
+    ridge[:p] = 0.0
+    fitted, residual = _fitted(sample, ridge, 1 if quick else STEPS)
+    weight, slope = sample.rescored(residual)
+    normal = sample.normal(weight)
+    # The scores rise by ψ′ where the fit takes ψ/r: its coefficients are less certain.
+    rise = max(MIN_SLOPE, float(slope.sum()) / float(weight.sum()))
+    pull, by_column = sample.summed(weight * residual), sample.summed(weight)
+    if quick:
+        normal_ridge = normal + np.diag(ridge)
+        more = np.linalg.solve(normal_ridge, sample.X @ pull) / rise
+        fitted += more
+        pull -= rise * by_column * (more @ sample.X)
     follows = np.linalg.solve(normal[:p, :p], normal[:p, p:])
     G = normal[p:, p:] - normal[p:, :p] @ follows
-    left = X[:, p:] - follows.T @ X[:, :p]
-    scores = np.einsum("aqn,na->qn", left, weight * residual)
-    # The scores rise by ψ′ where the fit takes ψ/r: its coefficients are less certain.
-    uncertain = max(MIN_SLOPE, float(slope.sum() / weight.sum())) ** -2
-    uncertain *= BEYOND_BLOCKS
-    noise = uncertain * _noise(scores, misfit.points[rows], X.shape[1] / axes)
+    left = sample.X[p:] - follows.T @ sample.X[:p]
+    noise = _noise(left * pull, sample.block, size / sample.axes, sample.axes)
+    noise *= BEYOND_BLOCKS / rise**2
     if matcher_px2:
-        noise += matcher_px2 * _matchers_own(left, weight, misfit.points[rows])
-    return _posterior(G @ fitted[p:], G, noise, misfit)
+        noise += matcher_px2 * _matchers_own(left * by_column, sample.smooth)
+    if known is not None:
+        felt = (left * by_column) @ known.T
+        noise += felt @ felt.T
+    noise.reshape(-1)[:: len(noise) + 1] += 1e-9 * np.trace(noise) / len(noise)
+    # What s = G c + noise says of c.
+    heard = G.T @ np.linalg.solve(noise, G)
+    return posterior_moment(heard, heard @ fitted[p:], lenses, extent_px, most)
 
 
-def _fitted(
-    X: FloatArray, rows: Labels, misfit: Misfit, p: int
-) -> tuple[Vector, FloatArray]:
+def _fitted(sample: Sample, ridge: Vector, steps: int) -> tuple[Vector, FloatArray]:
     """Parameters and coefficients by the matches' law, and the residuals left."""
-    given = misfit.residual[rows]
-    ridge = np.full(X.shape[1], (SIZES[-1] * misfit.extent_px) ** -2)
-    ridge[:p] = 0.0
-    residual = given
-    for _ in range(STEPS):
-        weight, _ = misfit.rescored(rows, residual)
-        pull = sum(x @ (w * r) for x, w, r in zip(X, weight.T, given.T, strict=True))
-        fitted = np.linalg.solve(_normal(X, weight) + np.diag(ridge), pull)
-        residual = given - (fitted @ X).T
+    residual, weight = sample.residual, sample.weight
+    for step in range(steps):
+        if step:
+            weight, _ = sample.rescored(residual)
+        pull = sample.X @ sample.summed(weight * sample.residual)
+        fitted = np.linalg.solve(sample.normal(weight) + np.diag(ridge), pull)
+        residual = sample.left(fitted)
     return fitted, residual
 
 
-def _normal(X: FloatArray, weight: FloatArray) -> Matrix:
-    total = np.zeros((X.shape[1], X.shape[1]))
-    for x, w in zip(X, weight.T, strict=True):
-        total += (x * w) @ x.T
-    # Parameters are scaled, so that this keeps undetermined ones from dividing by 0.
-    return total + 1e-9 * np.trace(total) / len(total) * np.eye(len(total))
-
-
-def _noise(scores: FloatArray, points: Points, taken: float) -> Matrix:
-    """Covariance of Σ scores (q, n), of which a fit has taken degrees of freedom."""
-    block = block_ids(points, BLOCK_PX)
-    count, n = int(block.max()) + 1, scores.shape[1]
-    if count > 2 * taken:
-        scores = np.stack([np.bincount(block, row, count) for row in scores])
-        n = count
-    # Too few blocks say less of their own noise than single matches do.
+def _noise(scores: FloatArray, block: Labels | None, taken: float, axes: int) -> Matrix:
+    """Covariance of Σ scores (q, columns), of which a fit took degrees of freedom."""
+    n = scores.shape[1] // axes if block is None else int(block.max()) + 1
+    if block is not None and n > 2 * taken:
+        scores = np.array([np.bincount(block, row) for row in scores])
+    else:  # Too few blocks say less of their own noise than single matches do.
+        n = scores.shape[1] // axes
+        scores = scores.reshape(len(scores), axes, n).sum(axis=1)
     return scores @ scores.T * (n / max(n - taken, 0.2 * n))
 
 
-def _matchers_own(left: FloatArray, weight: FloatArray, points: Points) -> Matrix:
+def _matchers_own(scores: FloatArray, block: Labels) -> Matrix:
     """Covariance of Σ scores where all matches of a larger block err alike, by 1 px.
 
-    A smooth error of the matcher's own is heard as the model's, and is none.
+    A smooth error of the matcher's own is heard as the model's, and is none. `scores`
+    are those of errors of 1 px, of an axis after the other.
     """
-    block = block_ids(points, SMOOTH_PX)
-    count, total = int(block.max()) + 1, np.zeros((left.shape[1], left.shape[1]))
-    for axis, w in zip(left, weight.T, strict=True):
-        sums = np.stack([np.bincount(block, row * w, count) for row in axis])
-        total += sums @ sums.T
-    return total
-
-
-def _posterior(sums: Vector, G: Matrix, noise: Matrix, misfit: Misfit) -> Matrix:
-    """E[c cᵀ] of s = G c + noise over the sizes of the field and of its lenses."""
-    noise = noise + 1e-9 * np.trace(noise) / len(noise) * np.eye(len(noise))
-    root = np.linalg.cholesky(noise)
-    heard, gains = np.linalg.solve(root, sums), np.linalg.solve(root, G)
-    logs, moments = [], []
-    larger = np.ones(len(G))
-    larger[len(G) - misfit.lenses :] = KNOWN
-    for size in LENSES:
-        scale = np.where(larger > 1.0, size, 1.0)
-        evidence, moment = _at_one_size(heard, gains * scale, larger, misfit.extent_px)
-        logs.append(evidence)
-        moments.append(scale[:, None] * moment * scale)
-    density = np.exp(np.array(logs) - max(logs))
-    return np.asarray(np.einsum("k,kqr->qr", density / density.sum(), moments))
-
-
-def _at_one_size(
-    heard: Vector, gains: Matrix, larger: Vector, extent_px: float
-) -> tuple[float, Matrix]:
-    """log evidence and E[c cᵀ] of y = A c + N(0, 1), c ~ N(0, τ²), over τ.
-
-    What is known of each c, its mean, is taken `larger`.
-    """
-    U, gain, Vt = np.linalg.svd(gains)
-    y = U.T @ heard
-    size2 = (SIZES[:, None] * extent_px) ** 2
-    spread = 1.0 + size2 * gain**2
-    log_density = -0.5 * (np.log(spread) + y**2 / spread).sum(axis=1)
-    log_density -= 0.5 * (np.log(SIZES / USUAL) / SPREAD) ** 2
-    density = np.exp(log_density - log_density.max())
-    total = float(density.sum())
-    density /= total
-    mean = size2 * gain * y / spread
-    known, chance = (mean.T * density) @ mean, np.diag(density @ (size2 / spread))
-    moment = Vt.T @ chance @ Vt + larger[:, None] * (Vt.T @ known @ Vt) * larger
-    return float(log_density.max() + np.log(total)), moment
+    member = np.zeros((len(block), int(block.max()) + 1))
+    member[np.arange(len(block)), block] = 1.0
+    sums = scores.reshape(-1, len(block)) @ member
+    sums = sums.reshape(len(scores), -1)
+    return sums @ sums.T
 
 
 def block_ids(points: Points, side_px: float) -> Labels:

@@ -17,25 +17,26 @@ import numpy as np
 from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
 from semisure.geometry.plane_steps import (
+    Curvature,
     Directed,
     Equations,
     Frames,
     Look,
     backward,
     carried_over,
-    stepped,
 )
+from semisure.mixture import GAUSSIAN, LAPLACE
 from semisure.refit.core_plus import (
     BLOCK_ROWS,
     MAX_ITERATIONS,
     TOLERANCE_PX,
     equal_parts,
-    floored,
+    floor2_of,
 )
 from semisure.refit.fixed_point import fixed_point
 from semisure.refit.initial import FAR_PX, far_not_undefined
 from semisure.refit.law_terms import LogLikelihood, Whitening
-from semisure.refit.shelf import Shelf
+from semisure.refit.shelf import hold_on
 from semisure.types import (
     Calibration,
     Columns,
@@ -47,7 +48,9 @@ from semisure.types import (
     Vector,
 )
 
-DOUBLES, SINGLES = 11, 8  # that a block keeps of each match
+NUMBERS = 30  # that are made of each match, many of them for a moment
+SINGLES = 8  # numbers that weights keep of each match
+NEAR_PX = 0.05  # steps shorter than this share their curvature
 
 
 def blocks(matches: Matches, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Index]]:
@@ -85,15 +88,20 @@ class Block:
         calibration: Calibration,
         frames: Frames,
         rows: Index,
-        shelf: Shelf,
+        room: FloatArray,
     ) -> Block:
+        """`room` (8, n) is for what is kept of weights, of all matches."""
         some = matches.take(rows)
         law = error_law(some, calibration)
+        part = room[:, rows]
+        whitening = Whitening.floored(law, floor2_of(some), part)
+        if not isinstance(rows, slice):
+            room[:, rows] = part
         return cls(
             rows,
-            Directed.of(some, frames, shelf.keep),
-            Whitening.of(floored(law, some), shelf.keep_single),
-            LogLikelihood.of(law, shelf.keep),
+            Directed.of(some, frames),
+            whitening,
+            LogLikelihood.of(law),
         )
 
     def equations(self, model: Matrix3) -> Equations:
@@ -104,6 +112,12 @@ class Block:
             return equations
         look.hide_horizon()
         return self._weighted(look, far_not_undefined(look.residual))
+
+    def pull(self, model: Matrix3) -> FloatArray:
+        """The last column of the equations; not finite where the horizon is met."""
+        look = self.directed.look(model)
+        centred, weight, _ = self.whitening(look.residual)
+        return self.directed.pull(look, centred, weight)
 
     def _weighted(self, look: Look, residual: Columns) -> Equations:
         centred, weight, _ = self.whitening(residual)
@@ -126,27 +140,31 @@ class PlaneFit:
     forward: list[Block]  # image 1 was refined
     backward: list[Block]  # image 0 was
     corners: FloatArray  # of image 0 in its frame, (3, 4)
-    count: int
+    scores: Whitening  # of all matches in their order, for a covariance
 
     @classmethod
     def of(cls, matches: Matches, calibration: Calibration) -> PlaneFit:
         frames = Frames.of(matches)
-        shelf = Shelf(DOUBLES * len(matches), SINGLES * len(matches))
+        hold_on(NUMBERS * len(matches))
+        room = np.empty((SINGLES, len(matches)), dtype=np.float32)
         sides: tuple[list[Block], list[Block]] = ([], [])
         for side, rows in blocks(matches):
-            block = Block.of(matches, calibration, frames, rows, shelf)
+            block = Block.of(matches, calibration, frames, rows, room)
             sides[side].append(block)
+        gaussian = calibration.law == "gaussian"
+        scores = Whitening.within(room, GAUSSIAN if gaussian else LAPLACE)
         frame = plane.corners(matches.source_size)
         corners = frames.T0 @ np.column_stack([frame, np.ones(4)]).T
-        return cls(frames, sides[1], sides[0], corners, len(matches))
+        return cls(frames, sides[1], sides[0], corners, scores)
 
     def converged(self, H_01: Matrix3) -> tuple[Matrix3 | None, int]:
         """The homography at which the corners of image 0 stay, or the last, or None."""
         with np.errstate(all="ignore"):
+            way = Way(self)
             G, steps = fixed_point(
                 self.frames.enter(H_01).ravel(),
-                self._following,
-                self._moved_px,
+                way.following,
+                way.moved_px,
                 tolerance=TOLERANCE_PX,
                 max_steps=MAX_ITERATIONS,
             )
@@ -156,7 +174,7 @@ class PlaneFit:
         """ω of each match under a homography, and the log likelihood, nats."""
         with np.errstate(all="ignore"):
             G = self.frames.enter(H_01)
-            weight, total = np.zeros(self.count), 0.0
+            weight, total = np.zeros(self.scores.fine2.shape[1]), 0.0
             back = backward(G) if self.backward else None
             for model, of_side in ((G, self.forward), (back, self.backward)):
                 for block in of_side:
@@ -164,9 +182,8 @@ class PlaneFit:
                     total += part
             return weight, total
 
-    def _following(self, entries: Vector) -> Vector | None:
-        """The entries of G after one step; None where they are not determined."""
-        G = entries.reshape(3, 3)
+    def equations(self, G: Matrix3) -> Equations | None:
+        """Of a step from G; None where it has no inverse that is needed."""
         equations = np.zeros((9, 10))
         for block in self.forward:
             equations += block.equations(G)
@@ -176,11 +193,42 @@ class PlaneFit:
                 return None
             behind = sum(block.equations(B) for block in self.backward)
             equations += carried_over(np.asarray(behind), G, B)
-        following = stepped(G, equations)
-        return None if following is None else following.ravel()
+        return equations
 
-    def _moved_px(self, before: Vector, after: Vector) -> float:
+
+@dataclass(slots=True, eq=False)
+class Way:
+    """The steps from a start to where they end.
+
+    Near the end the curvature hardly changes from step to step: the last that was
+    computed serves, and a step costs half as much.
+    """
+
+    fit: PlaneFit
+    left_px: float = np.inf  # length of the last step
+    curvature: Curvature | None = None
+
+    def following(self, entries: Vector) -> Vector | None:
+        """The entries of G after one step; None where they are not determined."""
+        G = entries.reshape(3, 3)
+        if self.curvature is not None and self.left_px < NEAR_PX:
+            pull = np.asarray(sum(block.pull(G) for block in self.fit.forward))
+            if np.isfinite(pull).all():
+                return self.curvature.stepped(G, pull).ravel()
+        equations = self.fit.equations(G)
+        if equations is None or not np.isfinite(equations).all():
+            return None
+        curvature = Curvature.of(equations[:, :9])
+        if curvature is None:
+            return None
+        if not self.fit.backward:
+            self.curvature = curvature
+        return curvature.stepped(G, equations[:, 9]).ravel()
+
+    def moved_px(self, before: Vector, after: Vector) -> float:
         """How far the farthest of the four corners moved."""
-        places = np.array([before, after]).reshape(2, 3, 3) @ self.corners
+        places = np.array([before, after]).reshape(2, 3, 3) @ self.fit.corners
         first, second = places[:, :2] / places[:, 2:]
-        return float(np.abs(second - first).max() / self.frames.T1[0, 0])
+        scale = self.fit.frames.T1[0, 0]
+        self.left_px = float(np.abs(second - first).max() / scale)
+        return self.left_px

@@ -36,7 +36,7 @@ from semisure.types import (
     WorldMatches,
 )
 
-DOUBLES, SINGLES = 11, 8  # that a block keeps of each match
+DOUBLES, SINGLES = 13, 8  # that a block keeps of each match
 BLOCK_ROWS = 5000  # a Jacobian has 12 numbers a match
 WATCHED = 200  # matches that tell how far a pose moved
 

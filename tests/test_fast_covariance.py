@@ -1,0 +1,180 @@
+"""The quick covariance of a homography is the one that the equations describe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from semisure.error_laws import error_law
+from semisure.estimators import estimate_homography
+from semisure.geometry import homography as plane
+from semisure.mixture import ErrorLaw
+from semisure.refit import refit_homography
+from semisure.refit.core_plus import floored
+from semisure.refit.corners import corner_jacobian
+from semisure.refit.covariance import law_score
+from semisure.refit.field_size import (
+    KNOWN,
+    LENSES,
+    SIZES,
+    SPREAD,
+    USUAL,
+    posterior_moment,
+)
+from semisure.refit.law_terms import Whitening
+from semisure.refit.model_error import block_ids
+from semisure.refit.plane_covariance import (
+    _by_parameters,
+    _by_step,
+    _sides,
+    of_homography,
+)
+from semisure.refit.plane_moments import SQUARE_PX, sums_of
+from semisure.refit.shared_field import bilinear_field
+from semisure.synthetic import EXAMPLE_CALIBRATION
+from semisure.types import FloatArray, Matches
+from test_fast_core_plus import pair
+
+SIDES = ("target", "source", "mixed")
+
+
+def refitted(count: int, side: str) -> tuple[Matches, FloatArray, ErrorLaw]:
+    """Matches, the homography that core+ finds, and the law it weighs them by."""
+    matches = pair(count, 5, side, EXAMPLE_CALIBRATION)
+    start = estimate_homography(matches, "ransac")
+    H = refit_homography(matches, EXAMPLE_CALIBRATION, start).model
+    assert H is not None
+    return matches, H, floored(error_law(matches, EXAMPLE_CALIBRATION), matches)
+
+
+def plain_sums(
+    H: FloatArray, matches: Matches, law: ErrorLaw
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Σ Jᵀψ′J, Jᵀψ of each match, Jᵀψ′ and J, by the corners, match after match."""
+    J = corner_jacobian(H, matches)
+    score, slope, _ = law_score(law, plane.residual(H, matches))
+    turned = np.einsum("akn,abn->bkn", J, slope)
+    bread = np.einsum("bkn,bln->kl", turned, J)
+    return 0.5 * (bread + bread.T), np.einsum("akn,na->kn", J, score), turned, J
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("count", [90, 2500])
+def test_moments_are_the_sums_over_matches(side: str, count: int) -> None:
+    matches, H, law = refitted(count, side)
+    bread, scores, _, _ = plain_sums(H, matches, law)
+    sides = _sides(H, matches, Whitening.of(law))
+    assert sides is not None
+    for dtype, digits in ((np.float32, 1e-4), (np.float64, 1e-9)):
+        with np.errstate(over="ignore"):  # as the covariance itself does
+            sums = [sums_of(one, dtype) for one in sides]
+        found = _by_parameters(sums)
+        images = plane.project(H, plane.corners(matches.source_size))
+        by_step = _by_step(sums[0], images)  # ∂ corners / ∂ parameters
+        for quick, slow in zip(found, (bread, scores @ scores.T), strict=False):
+            expected = by_step.T @ slow @ by_step
+            unit = np.sqrt(np.diag(expected))
+            assert np.abs((quick - expected) / unit / unit[:, None]).max() < digits
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("shared", [None, 0.5])
+def test_the_sandwich_is_that_of_the_equations(side: str, shared: float | None) -> None:
+    """A⁻¹BA⁻¹ with B by blocks, and the shared field's; a few percent for the squares.
+
+    Where matches are refined in both images, squares of one do not join the other's.
+    """
+    matches, H, law = refitted(3000, side)
+    bread, scores, turned, _ = plain_sums(H, matches, law)
+    block = block_ids(matches.refined, SQUARE_PX)
+    if side == "mixed":
+        block = block + (block.max() + 1) * matches.side
+    held = np.unique(block, return_inverse=True)[1]
+    sums = np.stack([np.bincount(held, row) for row in scores])
+    meat, blocks = scores @ scores.T, sums.shape[1]
+    excess = np.trace(np.linalg.solve(meat, sums @ sums.T)) / 8
+    meat = meat * max(1.0, excess * blocks / (blocks - 8))
+    if shared:
+        _, _, weight = law_score(law, plane.residual(H, matches))
+        r = plane.residual(H, matches)
+        variance = shared**2 * (weight * r * r).sum() / weight.sum()
+        A = plane.jacobian(H, matches.source)
+        if side == "source":
+            A = np.linalg.inv(A)
+        inliers = weight.sum(axis=1) > 0.1 * weight.sum(axis=1).max()
+        if side == "mixed":
+            A = np.where(matches.side[:, None, None] == 1, A, np.linalg.inv(A))
+        change = np.median(np.linalg.norm(A - np.eye(2), axis=(1, 2))[inliers])
+        field = bilinear_field(matches.refined, matches.refined_size)
+        moved = np.einsum("bkn,fn->kbf", turned, field).reshape(8, -1)
+        meat = meat + variance * change * moved @ moved.T
+    C = np.linalg.solve(bread, np.linalg.solve(bread, meat).T)
+    quick = of_homography(H, matches, law=law, shared_error=shared, field=False)
+    assert quick is not None
+    assert np.sqrt(np.diag(quick) / np.diag(C)) == pytest.approx(1.0, abs=0.06)
+
+
+def test_few_crowded_matches_have_squares_of_their_own() -> None:
+    """In a part of the image squares are smaller, as small as the matches need."""
+    matches, H, law = refitted(3000, "target")
+    corner = np.flatnonzero((matches.source < [96, 72]).all(axis=1))
+    few, some = matches.take(corner), law.take(corner)
+    bread, scores, _, _ = plain_sums(H, few, some)
+    C = np.linalg.solve(bread, np.linalg.solve(bread, scores @ scores.T).T)
+    quick = of_homography(H, few, law=some, field=False)
+    assert quick is not None
+    ratio = np.sqrt(np.diag(quick) / np.diag(C))
+    assert ratio.min() > 0.99  # clustering makes it larger, never smaller
+    assert ratio.max() < 3.0
+
+
+def slow_posterior(F: FloatArray, h: FloatArray, lenses: int, px: float) -> FloatArray:
+    """E[c cᵀ] over a grid of sizes, one after the other, as the docstring reads."""
+    q = len(F)
+    total, moment = 0.0, np.zeros((q, q))
+    larger = np.where(np.arange(q) < q - lenses, 1.0, KNOWN)
+    for tau in SIZES:
+        for lens in LENSES:
+            size = np.where(np.arange(q) < q - lenses, tau * px, tau * px * lens)
+            cov = np.linalg.inv(F + np.diag(size**-2.0))
+            mean = cov @ h
+            _, log_det = np.linalg.slogdet(np.eye(q) + size[:, None] * F * size)
+            evidence = 0.5 * (h @ mean - log_det)
+            evidence -= 0.5 * (np.log(tau / USUAL) / SPREAD) ** 2
+            weight = np.exp(evidence - 0.5 * h @ np.linalg.solve(F, h))
+            total += weight
+            moment += weight * (cov + np.outer(larger * mean, larger * mean))
+    return moment / total
+
+
+@pytest.mark.parametrize(("waves", "lenses"), [(5, 2), (4, 1), (0, 2)])
+def test_sizes_are_weighed_by_their_evidence(waves: int, lenses: int) -> None:
+    rng = np.random.default_rng(waves)
+    q = waves + lenses
+    A = rng.normal(size=(q + 2, q))
+    F, c = 30.0 * A.T @ A, rng.normal(0, 0.2, q)
+    h = F @ c
+    quick, slow = (f(F, h, lenses, 800.0) for f in (posterior_moment, slow_posterior))
+    assert quick == pytest.approx(slow, rel=1e-8, abs=1e-10)
+
+
+def test_a_field_is_found_whatever_its_size() -> None:
+    """A lens of k px at half a diagonal: what it adds to corners grows with k."""
+    matches, H, law = refitted(4000, "target")
+    off = (matches.target - 0.5 * np.array(matches.target_size)) / 400.0
+    added = []
+    for k in (2.0, 8.0):
+        bent = replace(
+            matches,
+            target=matches.target + k * off * (off**2).sum(axis=1, keepdims=True),
+        )
+        start = refit_homography(bent, EXAMPLE_CALIBRATION, H).model
+        C = of_homography(start, bent, law=law, least=0.0)
+        none = of_homography(start, bent, law=law, field=False)
+        assert C is not None
+        assert none is not None
+        added.append(np.sqrt(np.trace(C - none) / 8) / k)
+    assert added[0] < added[1] < 1.4 * added[0]  # a small one is less certain
+    assert 0.3 < added[1] < 1.0
