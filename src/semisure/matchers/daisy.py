@@ -50,7 +50,7 @@ MIN_SIDE = 4 * CELL  # px; smaller images are narrower than one descriptor
 FINE_BLUR = 0.8  # px
 MIN_REDUCTION = 1.2  # images reduced by less have nothing to gain
 # A heat map is an order wider than the errors are, a std of grey values is not.
-FULL_SIZE = FullSize(reach=2.0, unit=9.0)
+FULL_SIZE = FullSize(reach=2.0, unit=7.0)
 
 
 # ---- local maps from neighbouring matches --------------------------------------------

@@ -101,7 +101,17 @@ class GreyModel:
     def of(cls, read: Array) -> GreyModel:
         """From patches one pixel larger all round."""
         slopes = read[1:-1, 2:] - read[1:-1, :-2], read[2:, 1:-1] - read[:-2, 1:-1]
-        parts = (read[1:-1, 1:-1], slopes[0] / 2, slopes[1] / 2)
+        return cls._of(read[1:-1, 1:-1], slopes[0] / 2, slopes[1] / 2)
+
+    @classmethod
+    def of_blocks(cls, read: Array) -> GreyModel:
+        """From patches of twice the side: a sample is the mean of 2 x 2 pixels."""
+        left, right = (read[::2, k::2] + read[1::2, k::2] for k in (0, 1))
+        top, bottom = (read[k::2, ::2] + read[k::2, 1::2] for k in (0, 1))
+        return cls._of((left + right) / 4, (right - left) / 2, (bottom - top) / 2)
+
+    @classmethod
+    def _of(cls, *parts: Array) -> GreyModel:
         grey, gx, gy = (part - part.mean(axis=(0, 1)) for part in parts)
         energy = _dot(grey, grey) + 1
         gx, gy = (g - grey * (_dot(g, grey) / energy) for g in (gx, gy))
@@ -141,19 +151,49 @@ def square(radius: int, step: int = 1) -> Square:
     return x[..., None], y[..., None]
 
 
+def blocks(radius: int, count: int) -> tuple[Square, Square]:
+    """Centres (count, count, 1) of blocks that fill a square, and their 2 x 2 pixels.
+
+    Blocks that do not touch leave pixels out, which in a smooth image add little.
+    """
+    axis = (np.arange(count) + 0.5) * (2 * radius / count) - radius
+    pixels = np.stack([axis - 0.5, axis + 0.5], axis=1).ravel()
+    return _grid(axis), _grid(pixels)
+
+
+def _grid(axis: Array) -> Square:
+    y, x = np.meshgrid(axis, axis, indexing="ij")
+    return x[..., None].astype(np.float32), y[..., None].astype(np.float32)
+
+
 def sample(image: Array, centre: Array, offset: Square) -> Array:
     """Pixels (s, s, n) at n centres plus offsets."""
-    at = [c.astype(np.float32) + o for c, o in zip(centre.T, offset, strict=True)]
-    x, y = (part.reshape(-1, len(centre)) for part in at)
-    pixels = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return pixels.reshape(at[0].shape)
+    x, y = (c.astype(np.float32) + o for c, o in zip(centre.T, offset, strict=True))
+    return _read(image, x, y)
 
 
-def templates(image: Array, source: Array, linear: Array, square: Square) -> Array:
-    """Templates (s, s, n): image 0 read where `linear` takes it to the square."""
-    (xx, xy), (yx, yy) = np.linalg.inv(linear).transpose(1, 2, 0).astype(np.float32)
-    x, y = square
-    return sample(image, source, (xx * x + xy * y, yx * x + yy * y))
+def templates(image: Array, source: Array, back: Array, square: Square) -> Array:
+    """Templates (s, s, n): image 0 where `back` (n, 2, 2) takes the square to."""
+    x, y = square[0][:1], square[1][:, :1]  # x of all rows, y of all columns
+    at = []
+    for (of_x, of_y), centre in zip(back.transpose(1, 2, 0), source.T, strict=True):
+        part = of_x.astype(np.float32) * x + of_y.astype(np.float32) * y
+        part += centre.astype(np.float32)
+        at.append(part)
+    return _read(image, *at)
+
+
+def _read(image: Array, x: Array, y: Array) -> Array:
+    """Values float32 between the pixels of an image."""
+    flat = (-1, x.shape[-1])
+    pixels = cv2.remap(
+        image,
+        x.reshape(flat),
+        y.reshape(flat),
+        cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_REPLICATE,
+    )
+    return np.asarray(pixels, np.float32).reshape(x.shape)
 
 
 def chunks(work: Callable[[slice], None], count: int) -> None:
@@ -174,7 +214,7 @@ def refine(
     small, large = square(radii[0], STRIDE), square(sum(radii))
 
     def work(k: slice) -> None:
-        model = templates(images[0], source[k], linear[k], small)
+        model = templates(images[0], source[k], np.linalg.inv(linear[k]), small)
         heat = heat_map(model, sample(images[1], target[k], large))
         moved[k], covariance[k] = target[k] + peak_offset(heat), heat_covariance(heat)
 
@@ -189,7 +229,7 @@ def polish(
     moved, small, large = np.empty_like(target), square(radius), square(radius + 1)
 
     def work(k: slice) -> None:
-        model = templates(images[0], source[k], linear[k], large)
+        model = templates(images[0], source[k], np.linalg.inv(linear[k]), large)
         scene = sample(images[1], target[k], small)
         moved[k] = target[k] + GreyModel.of(model).step(scene)[0]
 
