@@ -267,7 +267,7 @@ class Plan:
             images,
             source / scale0,
             target / scale1,
-            linear * (scale0 / scale1),
+            _inverse(linear * (scale0 / scale1)),
             SEARCH_RADII,
         )
         return moved * scale1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import cv2
 import numpy as np
@@ -33,15 +34,15 @@ def heat_map(template: Array, window: Array) -> Array:
     side, span = len(template), len(window) - STRIDE * (len(template) - 1)
     template = template - template.mean(axis=(0, 1))
     window = window - window.mean(axis=(0, 1))
-    product = np.zeros((span, span, window.shape[2]), np.float32)
-    term = np.empty_like(product)  # fresh memory for each term would cost more than it
-    for i, j in np.ndindex(side, side):
+    common = np.zeros((span, span, window.shape[2]), np.float32)
+    term = np.empty_like(common)  # fresh memory for each term would cost more than it
+    for i, j in product(range(side), repeat=2):
         y, x = STRIDE * i, STRIDE * j
         part = window[y : y + span, x : x + span]
-        product += np.multiply(template[i, j], part, out=term)
+        common += np.multiply(template[i, j], part, out=term)
     spread = _box(window**2, side, span) - _box(window, side, span) ** 2 / side**2
     energy = (template**2).sum(axis=(0, 1))
-    return product / np.sqrt(np.maximum(spread, 1) * np.maximum(energy, 1))
+    return common / np.sqrt(np.maximum(spread, 1) * np.maximum(energy, 1))
 
 
 def _box(values: Array, side: int, span: int) -> Array:
@@ -203,18 +204,18 @@ def chunks(work: Callable[[slice], None], count: int) -> None:
 
 
 def refine(
-    images: list[Array], source: Array, target: Array, linear: Array, radii: Radii
+    images: list[Array], source: Array, target: Array, back: Array, radii: Radii
 ) -> tuple[Array, Array]:
     """Targets moved to the peaks of their heat maps, and the maps' covariances.
 
-    `linear` (n, 2, 2) maps image 0 to 1 around each match; radii of template and
-    search in px.
+    `back` (n, 2, 2) maps image 1 to 0 around each match; radii of template and search
+    in px.
     """
     moved, covariance = np.empty_like(target), np.empty((len(target), 2, 2))
     small, large = square(radii[0], STRIDE), square(sum(radii))
 
     def work(k: slice) -> None:
-        model = templates(images[0], source[k], np.linalg.inv(linear[k]), small)
+        model = templates(images[0], source[k], back[k], small)
         heat = heat_map(model, sample(images[1], target[k], large))
         moved[k], covariance[k] = target[k] + peak_offset(heat), heat_covariance(heat)
 
@@ -223,13 +224,13 @@ def refine(
 
 
 def polish(
-    images: list[Array], source: Array, target: Array, linear: Array, radius: int
+    images: list[Array], source: Array, target: Array, back: Array, radius: int
 ) -> Array:
     """Targets after one Newton step on the grey values of templates of this radius."""
     moved, small, large = np.empty_like(target), square(radius), square(radius + 1)
 
     def work(k: slice) -> None:
-        model = templates(images[0], source[k], np.linalg.inv(linear[k]), large)
+        model = templates(images[0], source[k], back[k], large)
         scene = sample(images[1], target[k], small)
         moved[k] = target[k] + GreyModel.of(model).step(scene)[0]
 
