@@ -42,6 +42,7 @@ MIN_LIKENESS = 0.6  # correlation below which two patches do not show the same
 MAX_LAST_STEP = 0.25  # px of the level: a larger last step has not converged
 SHARED_NOISE = 1.7  # px of the level: samples closer than this err alike
 INTERPOLATION = 0.01  # px of the level: error of reading between pixels
+CHUNK = 256  # matches at a time: templates are larger than the matcher's
 MIN_LEVEL_SIDE = 64  # px: smaller levels show too little
 
 Pyramid = list[Array]
@@ -214,7 +215,7 @@ class Level:
                 target[k] += shift
             last[k] = np.abs(shift).max(axis=1)
 
-        chunks(work, len(target))
+        chunks(work, len(target), CHUNK)
         return target, likeness, variance, last
 
     def _inside(self, side: int, points: Array) -> Array:

@@ -23,7 +23,7 @@ SHARPNESS = 2.0  # nats of heat map per multiple of the mismatch at its peak
 NOISE_FLOOR = 0.03  # mismatch granted even to a perfect peak
 STRIDE = 2  # px between the samples of a template
 DAMPING = 15.0  # squared grey levels: a flat patch does not move
-CHUNK = 256  # templates correlated at a time
+CHUNK = 512  # matches at a time, whose patches stay in the cache
 
 
 def heat_map(template: Array, window: Array) -> Array:
@@ -47,9 +47,13 @@ def heat_map(template: Array, window: Array) -> Array:
 
 def _box(values: Array, side: int, span: int) -> Array:
     """Sums under side x side templates at each of span x span places."""
-    starts = range(0, STRIDE * side, STRIDE)
-    rows = np.sum([values[k : k + span] for k in starts], axis=0)
-    return np.asarray(np.sum([rows[:, k : k + span] for k in starts], axis=0))
+    rows = values[:span].copy()
+    for k in range(STRIDE, STRIDE * side, STRIDE):
+        rows += values[k : k + span]
+    both = rows[:, :span].copy()
+    for k in range(STRIDE, STRIDE * side, STRIDE):
+        both += rows[:, k : k + span]
+    return both
 
 
 def heat_covariance(heat: Array) -> Array:
@@ -100,9 +104,11 @@ class GreyModel:
 
     @classmethod
     def of(cls, read: Array) -> GreyModel:
-        """From patches one pixel larger all round."""
-        slopes = read[1:-1, 2:] - read[1:-1, :-2], read[2:, 1:-1] - read[:-2, 1:-1]
-        return cls._of(read[1:-1, 1:-1], slopes[0] / 2, slopes[1] / 2)
+        """From patches one pixel larger all round, which it may overwrite."""
+        gx, gy = read[1:-1, 2:] - read[1:-1, :-2], read[2:, 1:-1] - read[:-2, 1:-1]
+        gx /= 2
+        gy /= 2
+        return cls._of(read[1:-1, 1:-1], gx, gy)
 
     @classmethod
     def of_blocks(cls, read: Array) -> GreyModel:
@@ -112,10 +118,13 @@ class GreyModel:
         return cls._of((left + right) / 4, (right - left) / 2, (bottom - top) / 2)
 
     @classmethod
-    def _of(cls, *parts: Array) -> GreyModel:
-        grey, gx, gy = (part - part.mean(axis=(0, 1)) for part in parts)
+    def _of(cls, grey: Array, gx: Array, gy: Array) -> GreyModel:
+        """From grey values and their slopes, which become the model's own."""
+        for part in (grey, gx, gy):
+            part -= part.mean(axis=(0, 1))
         energy = _dot(grey, grey) + 1
-        gx, gy = (g - grey * (_dot(g, grey) / energy) for g in (gx, gy))
+        for slope in (gx, gy):
+            slope -= grey * (_dot(slope, grey) / energy)
         normal = _dot(gx, gx) + DAMPING, _dot(gx, gy), _dot(gy, gy) + DAMPING
         return cls(grey, (gx, gy), energy, normal)
 
@@ -197,9 +206,9 @@ def _read(image: Array, x: Array, y: Array) -> Array:
     return np.asarray(pixels, np.float32).reshape(x.shape)
 
 
-def chunks(work: Callable[[slice], None], count: int) -> None:
-    """Call `work` with slices of so many matches, by threads."""
-    for _ in by_threads(work, (slice(a, a + CHUNK) for a in range(0, count, CHUNK))):
+def chunks(work: Callable[[slice], None], count: int, size: int = CHUNK) -> None:
+    """Call `work` with slices of `size` matches, by threads."""
+    for _ in by_threads(work, (slice(a, a + size) for a in range(0, count, size))):
         pass
 
 
