@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from semisure.errors import InputError
+from semisure.geometry.homography import project
 from semisure.matchers import check_name, load_matcher, name_of, refined_name
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.full_size import FullSize
@@ -92,6 +93,25 @@ def test_the_std_tells_the_size_of_the_errors(pair: tuple[Any, Any]) -> None:
     assert 0.3 < np.median(ratio) < 3.0
     doubled = FullSize(unit=2.0)(*pair, rough(), SEEN)
     np.testing.assert_allclose(doubled.fine_std, 2 * after.fine_std)
+
+
+def test_a_plane_seen_at_a_slant_is_followed_by_its_own_map() -> None:
+    """A third larger at one side than at the other; drawn at twice the size."""
+    image = texture(2.5)
+    H = np.array([[0.85, 0.04, 30.0], [-0.03, 0.9, 25.0], [-2.5e-4, 5e-5, 1.0]])
+    twice = np.array([[2.0, 0.0, 0.5], [0.0, 2.0, 0.5], [0.0, 0.0, 1.0]])
+    drawn = cv2.warpPerspective(
+        image, twice @ H, (2 * SIZE[0], 2 * SIZE[1]), flags=cv2.INTER_CUBIC
+    )
+    other = np.asarray(cv2.resize(drawn, SIZE, interpolation=cv2.INTER_AREA))
+    before = rough(step=20)
+    truth = project(H, before.source)
+    inside = ((truth > 40) & (truth < np.array(SIZE) - 40)).all(axis=1)
+    before = replace(before, target=truth + before.target - before.source - SHIFT)
+    after = FullSize()(photo(image), photo(other, seed=1), before, SEEN)
+    error = np.linalg.norm(after.target - truth, axis=1)[inside]
+    assert np.median(error) < 0.04
+    assert np.quantile(error, 0.9) < 0.1
 
 
 def test_brightness_and_contrast_do_not_matter(pair: tuple[Any, Any]) -> None:
@@ -213,6 +233,23 @@ def test_local_maps_follow_two_planes() -> None:
     found = scattered_linear(source, target)
     inside = np.abs(source[:, 0] - 500) > 120
     assert np.quantile(np.abs(found - true)[inside], 0.95) < 0.06
+
+
+def test_local_maps_follow_perspective() -> None:
+    """The map of all is wrong by up to 0.3; each match's own is not."""
+    rng = np.random.default_rng(0)
+    source = rng.uniform(0, 1000, (3000, 2))
+    H = np.array([[1.0, 0.05, 0.0], [-0.03, 0.95, 0.0], [-2.5e-4, 5e-5, 1.0]])
+    target = project(H, source)
+    step = 0.5 * np.eye(2)
+    true = np.stack([project(H, source + e) - project(H, source - e) for e in step], 2)
+    affine = np.median(true, axis=0)
+    assert np.abs(true - affine).max() > 0.3
+    noisy = target + 0.1 * rng.standard_normal(target.shape)
+    found = scattered_linear(source, noisy)
+    inside = (np.abs(source - 500) < 440).all(axis=1)
+    assert np.quantile(np.abs(found - true)[inside], 0.95) < 0.015
+    np.testing.assert_allclose(scattered_linear(source[:1], target[:1])[0], np.eye(2))
 
 
 # ---- matchers that refine ------------------------------------------------------------

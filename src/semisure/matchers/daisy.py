@@ -50,7 +50,7 @@ MIN_SIDE = 4 * CELL  # px; smaller images are narrower than one descriptor
 FINE_BLUR = 0.8  # px
 MIN_REDUCTION = 1.2  # images reduced by less have nothing to gain
 # A heat map is an order wider than the errors are, a std of grey values is not.
-FULL_SIZE = FullSize(reach=2.0, unit=9.0)
+FULL_SIZE = FullSize(reach=2.0, unit=7.0)
 
 
 # ---- local maps from neighbouring matches --------------------------------------------
@@ -109,11 +109,11 @@ def fine_match(
     greys = (frame.grey.astype(np.float32) for frame in frames)
     full = [cv2.GaussianBlur(grey, (0, 0), FINE_BLUR) for grey in greys]
     half = [cv2.pyrDown(image) for image in full]
-    linear = local_linear(cells0, chosen, target)
-    target = 2 * refine(half, source / 2, target / 2, linear, HALF_RADII)[0]
-    linear = local_linear(cells0, chosen, target)
-    target, covariance = refine(full, source, target, linear, FULL_RADII)
-    return polish(full, source, target, linear, FULL_RADII[0]), covariance
+    back = np.linalg.inv(local_linear(cells0, chosen, target))
+    target = 2 * refine(half, source / 2, target / 2, back, HALF_RADII)[0]
+    back = np.linalg.inv(local_linear(cells0, chosen, target))
+    target, covariance = refine(full, source, target, back, FULL_RADII)
+    return polish(full, source, target, back, FULL_RADII[0]), covariance
 
 
 # ---- all of it -----------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,16 @@ def orientation_maps(grey: Array) -> Array:
     dx = cv2.Scharr(smooth, cv2.CV_32F, 1, 0, scale=1 / 32)
     dy = cv2.Scharr(smooth, cv2.CV_32F, 0, 1, scale=1 / 32)
     angles = (np.arange(TURNS // 2) * 2 * np.pi / TURNS).astype(np.float32)
-    slopes = [np.asarray(np.cos(a) * dx + np.sin(a) * dy) for a in angles]
-    ahead = [cv2.pyrDown(np.maximum(slope, 0.0)) for slope in slopes]
-    behind = [cv2.pyrDown(np.maximum(-slope, 0.0)) for slope in slopes]
-    return np.stack(ahead + behind)
+    half = (grey.shape[0] + 1) // 2, (grey.shape[1] + 1) // 2
+    maps = np.empty((TURNS, *half), np.float32)
+    slope, part = np.empty_like(smooth), np.empty_like(smooth)  # fresh memory is slow
+    for k, a in enumerate(angles):
+        np.multiply(np.cos(a), dx, out=slope)
+        slope += np.multiply(np.sin(a), dy, out=part)
+        cv2.pyrDown(np.maximum(slope, 0, out=part), dst=maps[k])
+        np.negative(slope, out=slope)
+        cv2.pyrDown(np.maximum(slope, 0, out=slope), dst=maps[k + TURNS // 2])
+    return maps
 
 
 def _ring_samples(
@@ -75,7 +82,9 @@ def _ring_samples(
 ) -> Iterator[Array]:
     """The maps, `pixel` px apart, at each ring position of the cells: (8, *shape)."""
     pad, step = int(np.ceil(radius / pixel)) + 2, CELL // pixel
-    padded = np.pad(maps, ((0, 0), (pad, pad), (pad, pad)), mode="edge")
+    padded = np.empty((len(maps), *np.add(maps.shape[1:], 2 * pad)), maps.dtype)
+    for each, wide in zip(maps, padded, strict=True):
+        cv2.copyMakeBorder(each, pad, pad, pad, pad, cv2.BORDER_REPLICATE, dst=wide)
     for k in range(TURNS if radius else 1):
         x = pad + step // 2 + round(radius * np.cos(2 * np.pi * k / TURNS) / pixel)
         y = pad + step // 2 + round(radius * np.sin(2 * np.pi * k / TURNS) / pixel)
@@ -97,10 +106,12 @@ def describe(grey: Array) -> tuple[Array, Array]:
             blur = np.hypot(blur, 2)  # pyrDown blurs by one of its pixels
         if ring_blur > blur:
             extra = np.sqrt(ring_blur**2 - blur**2) / pixel
-            maps = np.stack([cv2.GaussianBlur(m, (0, 0), extra) for m in maps])
+            for m in maps:
+                cv2.GaussianBlur(m, (0, 0), extra, dst=m)
             blur = ring_blur
         samples += _ring_samples(maps, pixel, radius, shape)
-    raw = np.maximum(samples, 0).reshape(len(samples), TURNS, shape[0] * shape[1])
+    raw = np.stack(samples).reshape(len(samples), TURNS, shape[0] * shape[1])
+    np.maximum(raw, 0, out=raw)
     contrast = np.sqrt(np.einsum("som,som->m", raw, raw))
     raw /= np.maximum(contrast, 1e-6)
     return np.sqrt(raw, out=raw), contrast
@@ -243,7 +254,7 @@ def local_support(moved: Array, radius: int = 2) -> Array:
     edge = ((0, 0), (radius, radius), (radius, radius))
     padded = np.pad(planes, edge, constant_values=np.nan)
     count = np.full((rows, cols), -1)  # a cell agrees with itself
-    for y, x in np.ndindex(2 * radius + 1, 2 * radius + 1):
+    for y, x in product(range(2 * radius + 1), repeat=2):
         near = np.abs(padded[:, y : y + rows, x : x + cols] - planes) < AGREE_PX
         count += near[0] & near[1]
     return np.maximum(count, 0)

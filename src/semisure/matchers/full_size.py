@@ -1,12 +1,12 @@
 """Matches refined on the full-size photos, whatever matcher found them.
 
 Matchers look at reduced images, so an error of 0.2 px there is more than a pixel of a
-large photo. Here each match is followed down a pyramid of both photos: a correlation
-heat map finds it at the coarsest level, Newton steps on grey values sharpen it at every
-level down to the photo's own pixels. Patches of the unrefined image are read through
-the linear map of the neighbouring matches; brightness and contrast do not matter. A
-level whose answer wanders, has not converged or resembles nothing is refused: the
-answer of the level above stays, and at last the matcher's own, with its std.
+large photo. Here Newton steps on grey values sharpen each match, first on halves of
+the photos, then on the photos' own pixels; where the first steps fail, a correlation
+heat map looks around. Patches of the unrefined image are read through the linear map of
+the neighbouring matches; brightness and contrast do not matter. An answer that wanders,
+has not converged or resembles nothing is refused: the one before it stays, and at last
+the matcher's own, with its std.
 """
 
 from __future__ import annotations
@@ -23,21 +23,26 @@ from semisure.matchers.daisy_cells import Array
 from semisure.matchers.local_maps import scattered_linear
 from semisure.matchers.patches import (
     GreyModel,
+    blocks,
     chunks,
     refine,
     sample,
-    square,
     templates,
 )
 from semisure.types import Matches
 
 BLUR = 0.8  # px of the photo, before anything is compared
-RADIUS = 10  # px of a level: templates of the Newton steps
+TEMPLATE = 4.0  # px as the matcher saw them: half a template's side, on the photos
+ROUGH_TEMPLATE = 5.0  # the same, on their halves
+RADII = 12, 20  # px of a level: half a template's side at least and at most
+BLOCKS = 16  # samples a side of a template, at most
+STEPS, ROUGH_STEPS = 2, 4  # Newton steps after others, and the first ones
 SEARCH_RADII = (8, 3)  # px of the coarsest level: template, search
-STEPS = 2  # Newton steps at a level
 MIN_LIKENESS = 0.6  # correlation below which two patches do not show the same
 MAX_LAST_STEP = 0.25  # px of the level: a larger last step has not converged
-INTERPOLATION = 0.03  # px of the level: error of reading between pixels
+SHARED_NOISE = 1.7  # px of the level: samples closer than this err alike
+INTERPOLATION = 0.01  # px of the level: error of reading between pixels
+CHUNK = 256  # matches at a time: templates are larger than the matcher's
 MIN_LEVEL_SIDE = 64  # px: smaller levels show too little
 
 Pyramid = list[Array]
@@ -122,19 +127,22 @@ class FullSize:
         """Targets and their stds (n, 2), refined where that succeeded."""
         source, target = matches.source, matches.target
         linear = scattered_linear(source, target)
-        levels = plan_levels(greys, linear, seen, self.reach)
-        farthest = self.reach * levels.seen
+        plan = plan_levels(greys, linear, seen, self.reach)
+        farthest = self.reach * plan.seen
         best, variance = target.copy(), np.full_like(target, np.inf)
-        for step, level in enumerate(levels):
-            found = level.compare(source, best, linear, search=step == 0)
-            trusted = found.sound & (np.abs(found.target - target).max(1) < farthest)
+        for step, level in enumerate(plan):
+            if step:
+                linear = scattered_linear(source, best)
+            found = level.compare(source, best, linear).within(target, farthest)
+            if not step:
+                lost = np.flatnonzero(~found.sound)
+                there = plan.search(source[lost], target[lost], linear[lost])
+                again = level.compare(source[lost], there, linear[lost])
+                found.put(lost, again.within(target[lost], farthest))
             # A finer level that is less sure, as in a blurred photo, adds nothing.
-            better = trusted & (found.variance.sum(1) < variance.sum(1))
-            best[better], variance[better] = (
-                found.target[better],
-                found.variance[better],
-            )
-            linear = scattered_linear(source, best)
+            better = found.sound & (found.variance.sum(1) < variance.sum(1))
+            best[better] = found.target[better]
+            variance[better] = found.variance[better]
         refined = np.isfinite(variance)
         stds = np.where(refined, self.unit * np.sqrt(variance), matches.fine_std)
         return best, stds
@@ -148,28 +156,46 @@ class Found:
     variance: Array  # (n, 2)
     sound: Array  # (n,) alike, converged and inside both photos
 
+    def within(self, target: Array, farthest: float) -> Found:
+        """The same, sound only where it is not far from `target`."""
+        near = np.abs(self.target - target).max(axis=1) < farthest
+        return replace(self, sound=self.sound & near)
+
+    def put(self, index: Array, other: Found) -> None:
+        """Write over the matches `index` what `other` says of them."""
+        self.target[index], self.variance[index] = other.target, other.variance
+        self.sound[index] = other.sound
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
     """Both photos, reduced so that they show about the same detail."""
 
-    images: list[Array]  # float32
+    images: list[Array]  # uint8
     scales: tuple[int, int]  # px of each photo in one of the level
+    radius: int  # px of the level: half the side of a template
+    steps: int
 
-    def compare(
-        self, source: Array, target: Array, linear: Array, *, search: bool
-    ) -> Found:
-        """Targets after a search, if asked for, and Newton steps on grey values."""
+    def compare(self, source: Array, target: Array, linear: Array) -> Found:
+        """Targets after Newton steps on grey values."""
         scale0, scale1 = self.scales
         source, target = source / scale0, target / scale1
         linear = linear * (scale0 / scale1)
-        if search:
-            target, _ = refine(self.images, source, target, linear, SEARCH_RADII)
         target, likeness, variance, last = self._stepped(source, target, linear)
         sound = (likeness > MIN_LIKENESS) & (last < MAX_LAST_STEP)
         sound &= self._inside(0, source) & self._inside(1, target)
-        variance = (variance + INTERPOLATION**2) * scale1**2
+        variance = (self._alike() * variance + INTERPOLATION**2) * scale1**2
         return Found(target=target * scale1, variance=variance, sound=sound)
+
+    @property
+    def _blocks(self) -> int:
+        """How many samples a side of a template has, two pixels or more apart."""
+        return min(self.radius, BLOCKS)
+
+    def _alike(self) -> float:
+        """How many samples are worth one: the four next to it share its noise."""
+        apart = 2 * self.radius / self._blocks
+        return 1 + 4 * float(np.exp(-((apart / SHARED_NOISE) ** 2)))
 
     def _stepped(
         self, source: Array, target: Array, linear: Array
@@ -177,24 +203,25 @@ class Level:
         """Targets, their likeness, variances (n, 2), and how long the last step was."""
         target, variance = target.copy(), np.empty_like(target)
         likeness, last = np.empty(len(target)), np.empty(len(target))
-        small, large = square(RADIUS), square(RADIUS + 1)
+        centres, pixels = blocks(self.radius, self._blocks)
+        back = _inverse(linear)
 
         def work(k: slice) -> None:
-            read = templates(self.images[0], source[k], linear[k], large)
-            model = GreyModel.of(read)
-            for _ in range(STEPS):
-                scene = sample(self.images[1], target[k], small)
+            read = templates(self.images[0], source[k], back[k], pixels)
+            model = GreyModel.of_blocks(read)
+            for _ in range(self.steps):
+                scene = sample(self.images[1], target[k], centres)
                 shift, likeness[k], variance[k] = model.step(scene)
                 target[k] += shift
             last[k] = np.abs(shift).max(axis=1)
 
-        chunks(work, len(target))
+        chunks(work, len(target), CHUNK)
         return target, likeness, variance, last
 
     def _inside(self, side: int, points: Array) -> Array:
         """Which points have most of a template around them."""
         height, width = self.images[side].shape
-        margin = RADIUS / 2
+        margin = self.radius / 2
         return np.asarray(
             (
                 (points >= margin)
@@ -204,26 +231,58 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
-    """The levels to compare photos at, coarse to fine, made when asked for."""
+class Plan:
+    """The levels to compare photos at, coarse to fine."""
 
     pyramids: tuple[Pyramid, Pyramid]
     extra: tuple[int, int]  # halvings that make the photos equally detailed
-    top: int
+    top: int  # level of the search
     seen: float  # px of photo 1 in one that the matcher saw
 
     def __iter__(self) -> Iterator[Level]:
-        for level in range(self.top, -1, -1):
-            depth = [level + more for more in self.extra]
-            pair = zip(self.pyramids, depth, strict=True)
-            # Bytes would be rounded between pixels: steps stall before 0.02 px.
-            images = [pyramid[k].astype(np.float32) for pyramid, k in pair]
-            yield Level(images=images, scales=(2 ** depth[0], 2 ** depth[1]))
+        """Halves finer than the search's level, the finest last, then the photos."""
+        for level in range(self.top - 1, 0, -1):
+            yield self._level(level, ROUGH_TEMPLATE, ROUGH_STEPS)
+        first = self.top <= 1
+        yield self._level(0, TEMPLATE, ROUGH_STEPS if first else STEPS)
+
+    def _level(self, level: int, template: float, steps: int) -> Level:
+        scale0, scale1 = (2 ** (level + more) for more in self.extra)
+        radius = int(np.clip(round(template * self.seen / scale1), *RADII))
+        return Level(
+            images=self._images(level),
+            scales=(scale0, scale1),
+            radius=radius,
+            steps=steps,
+        )
+
+    def _images(self, level: int) -> list[Array]:
+        pair = zip(self.pyramids, self.extra, strict=True)
+        return [pyramid[level + more] for pyramid, more in pair]
+
+    def search(self, source: Array, target: Array, linear: Array) -> Array:
+        """Targets at the peaks of correlation heat maps on the coarsest level."""
+        scale0, scale1 = (2 ** (self.top + more) for more in self.extra)
+        images = [image.astype(np.float32) for image in self._images(self.top)]
+        moved, _ = refine(
+            images,
+            source / scale0,
+            target / scale1,
+            _inverse(linear * (scale0 / scale1)),
+            SEARCH_RADII,
+        )
+        return moved * scale1
+
+
+def _inverse(maps: Array) -> Array:
+    """Inverses (n, 2, 2): faster than LAPACK, one by one."""
+    adjugate = np.stack([maps[:, 1, 1], -maps[:, 0, 1], -maps[:, 1, 0], maps[:, 0, 0]])
+    return (adjugate / np.linalg.det(maps)).T.reshape(-1, 2, 2)
 
 
 def plan_levels(
     greys: Sequence[Array], linear: Array, seen: tuple[float, float], reach: float
-) -> Levels:
+) -> Plan:
     """Levels from one whose search covers `reach` down to the photos' own pixels.
 
     Where one photo shows the scene larger, it is halved until both show it alike.
@@ -237,12 +296,12 @@ def plan_levels(
     small = min(min(grey.shape) / 2**e for grey, e in zip(greys, extra, strict=True))
     top = min(top, max(int(np.log2(small / MIN_LEVEL_SIDE)), 0))
     pyramids = _pyramid(greys[0], top + extra[0]), _pyramid(greys[1], top + extra[1])
-    return Levels(pyramids=pyramids, extra=extra, top=top, seen=own)
+    return Plan(pyramids=pyramids, extra=extra, top=top, seen=own)
 
 
 def _pyramid(grey: Array, halvings: int) -> Pyramid:
     """The photo, blurred, and its halves: pixel k of each is pixel 2k of the last."""
-    images = [np.asarray(cv2.GaussianBlur(grey, (0, 0), BLUR))]
+    images = [np.asarray(cv2.GaussianBlur(grey, (3, 3), BLUR))]
     for _ in range(halvings):
         images.append(np.asarray(cv2.pyrDown(images[-1])))
     return images

@@ -7,7 +7,8 @@ import numpy as np
 
 from semisure.matchers.daisy_cells import Array
 
-NEIGHBOURS = 3.0  # cells: Gaussian radius of the neighbourhood
+NEIGHBOURS = 2.0  # cells: Gaussian radius of the neighbourhood
+RIDGE = 0.03  # squared cells, times a match: a lonely match has no slope of its own
 AGREE = 2.0  # cells within which a match follows the map of all
 
 
@@ -72,6 +73,5 @@ def _planes(
     sums = (np.bincount(index, term, count).reshape(shape) for term in terms.T)
     smooth = [cv2.GaussianBlur(part, (0, 0), NEIGHBOURS) for part in sums]
     normal = np.stack(smooth, axis=-1).reshape(count, 3, 5)
-    # A ridge of one squared cell leaves lonely matches with no slope.
-    ridge = np.diag([0.0, 1.0, 1.0]) * normal[:, :1, :1] + 1e-9 * np.eye(3)
+    ridge = np.diag([0.0, RIDGE, RIDGE]) + 1e-9 * np.eye(3)
     return np.asarray(np.linalg.solve(normal[:, :, :3] + ridge, normal[:, :, 3:]))

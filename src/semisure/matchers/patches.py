@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import cv2
 import numpy as np
@@ -22,7 +23,7 @@ SHARPNESS = 2.0  # nats of heat map per multiple of the mismatch at its peak
 NOISE_FLOOR = 0.03  # mismatch granted even to a perfect peak
 STRIDE = 2  # px between the samples of a template
 DAMPING = 15.0  # squared grey levels: a flat patch does not move
-CHUNK = 256  # templates correlated at a time
+CHUNK = 512  # matches at a time, whose patches stay in the cache
 
 
 def heat_map(template: Array, window: Array) -> Array:
@@ -33,22 +34,26 @@ def heat_map(template: Array, window: Array) -> Array:
     side, span = len(template), len(window) - STRIDE * (len(template) - 1)
     template = template - template.mean(axis=(0, 1))
     window = window - window.mean(axis=(0, 1))
-    product = np.zeros((span, span, window.shape[2]), np.float32)
-    term = np.empty_like(product)  # fresh memory for each term would cost more than it
-    for i, j in np.ndindex(side, side):
+    common = np.zeros((span, span, window.shape[2]), np.float32)
+    term = np.empty_like(common)  # fresh memory for each term would cost more than it
+    for i, j in product(range(side), repeat=2):
         y, x = STRIDE * i, STRIDE * j
         part = window[y : y + span, x : x + span]
-        product += np.multiply(template[i, j], part, out=term)
+        common += np.multiply(template[i, j], part, out=term)
     spread = _box(window**2, side, span) - _box(window, side, span) ** 2 / side**2
     energy = (template**2).sum(axis=(0, 1))
-    return product / np.sqrt(np.maximum(spread, 1) * np.maximum(energy, 1))
+    return common / np.sqrt(np.maximum(spread, 1) * np.maximum(energy, 1))
 
 
 def _box(values: Array, side: int, span: int) -> Array:
     """Sums under side x side templates at each of span x span places."""
-    starts = range(0, STRIDE * side, STRIDE)
-    rows = np.sum([values[k : k + span] for k in starts], axis=0)
-    return np.asarray(np.sum([rows[:, k : k + span] for k in starts], axis=0))
+    rows = values[:span].copy()
+    for k in range(STRIDE, STRIDE * side, STRIDE):
+        rows += values[k : k + span]
+    both = rows[:, :span].copy()
+    for k in range(STRIDE, STRIDE * side, STRIDE):
+        both += rows[:, k : k + span]
+    return both
 
 
 def heat_covariance(heat: Array) -> Array:
@@ -99,12 +104,27 @@ class GreyModel:
 
     @classmethod
     def of(cls, read: Array) -> GreyModel:
-        """From patches one pixel larger all round."""
-        slopes = read[1:-1, 2:] - read[1:-1, :-2], read[2:, 1:-1] - read[:-2, 1:-1]
-        parts = (read[1:-1, 1:-1], slopes[0] / 2, slopes[1] / 2)
-        grey, gx, gy = (part - part.mean(axis=(0, 1)) for part in parts)
+        """From patches one pixel larger all round, which it may overwrite."""
+        gx, gy = read[1:-1, 2:] - read[1:-1, :-2], read[2:, 1:-1] - read[:-2, 1:-1]
+        gx /= 2
+        gy /= 2
+        return cls._of(read[1:-1, 1:-1], gx, gy)
+
+    @classmethod
+    def of_blocks(cls, read: Array) -> GreyModel:
+        """From patches of twice the side: a sample is the mean of 2 x 2 pixels."""
+        left, right = (read[::2, k::2] + read[1::2, k::2] for k in (0, 1))
+        top, bottom = (read[k::2, ::2] + read[k::2, 1::2] for k in (0, 1))
+        return cls._of((left + right) / 4, (right - left) / 2, (bottom - top) / 2)
+
+    @classmethod
+    def _of(cls, grey: Array, gx: Array, gy: Array) -> GreyModel:
+        """From grey values and their slopes, which become the model's own."""
+        for part in (grey, gx, gy):
+            part -= part.mean(axis=(0, 1))
         energy = _dot(grey, grey) + 1
-        gx, gy = (g - grey * (_dot(g, grey) / energy) for g in (gx, gy))
+        for slope in (gx, gy):
+            slope -= grey * (_dot(slope, grey) / energy)
         normal = _dot(gx, gx) + DAMPING, _dot(gx, gy), _dot(gy, gy) + DAMPING
         return cls(grey, (gx, gy), energy, normal)
 
@@ -141,40 +161,70 @@ def square(radius: int, step: int = 1) -> Square:
     return x[..., None], y[..., None]
 
 
+def blocks(radius: int, count: int) -> tuple[Square, Square]:
+    """Centres (count, count, 1) of blocks that fill a square, and their 2 x 2 pixels.
+
+    Blocks that do not touch leave pixels out, which in a smooth image add little.
+    """
+    axis = (np.arange(count) + 0.5) * (2 * radius / count) - radius
+    pixels = np.stack([axis - 0.5, axis + 0.5], axis=1).ravel()
+    return _grid(axis), _grid(pixels)
+
+
+def _grid(axis: Array) -> Square:
+    y, x = np.meshgrid(axis, axis, indexing="ij")
+    return x[..., None].astype(np.float32), y[..., None].astype(np.float32)
+
+
 def sample(image: Array, centre: Array, offset: Square) -> Array:
     """Pixels (s, s, n) at n centres plus offsets."""
-    at = [c.astype(np.float32) + o for c, o in zip(centre.T, offset, strict=True)]
-    x, y = (part.reshape(-1, len(centre)) for part in at)
-    pixels = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return pixels.reshape(at[0].shape)
+    x, y = (c.astype(np.float32) + o for c, o in zip(centre.T, offset, strict=True))
+    return _read(image, x, y)
 
 
-def templates(image: Array, source: Array, linear: Array, square: Square) -> Array:
-    """Templates (s, s, n): image 0 read where `linear` takes it to the square."""
-    (xx, xy), (yx, yy) = np.linalg.inv(linear).transpose(1, 2, 0).astype(np.float32)
-    x, y = square
-    return sample(image, source, (xx * x + xy * y, yx * x + yy * y))
+def templates(image: Array, source: Array, back: Array, square: Square) -> Array:
+    """Templates (s, s, n): image 0 where `back` (n, 2, 2) takes the square to."""
+    x, y = square[0][:1], square[1][:, :1]  # x of all rows, y of all columns
+    at = []
+    for (of_x, of_y), centre in zip(back.transpose(1, 2, 0), source.T, strict=True):
+        part = of_x.astype(np.float32) * x + of_y.astype(np.float32) * y
+        part += centre.astype(np.float32)
+        at.append(part)
+    return _read(image, *at)
 
 
-def chunks(work: Callable[[slice], None], count: int) -> None:
-    """Call `work` with slices of so many matches, by threads."""
-    for _ in by_threads(work, (slice(a, a + CHUNK) for a in range(0, count, CHUNK))):
+def _read(image: Array, x: Array, y: Array) -> Array:
+    """Values float32 between the pixels of an image."""
+    flat = (-1, x.shape[-1])
+    pixels = cv2.remap(
+        image,
+        x.reshape(flat),
+        y.reshape(flat),
+        cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_REPLICATE,
+    )
+    return np.asarray(pixels, np.float32).reshape(x.shape)
+
+
+def chunks(work: Callable[[slice], None], count: int, size: int = CHUNK) -> None:
+    """Call `work` with slices of `size` matches, by threads."""
+    for _ in by_threads(work, (slice(a, a + size) for a in range(0, count, size))):
         pass
 
 
 def refine(
-    images: list[Array], source: Array, target: Array, linear: Array, radii: Radii
+    images: list[Array], source: Array, target: Array, back: Array, radii: Radii
 ) -> tuple[Array, Array]:
     """Targets moved to the peaks of their heat maps, and the maps' covariances.
 
-    `linear` (n, 2, 2) maps image 0 to 1 around each match; radii of template and
-    search in px.
+    `back` (n, 2, 2) maps image 1 to 0 around each match; radii of template and search
+    in px.
     """
     moved, covariance = np.empty_like(target), np.empty((len(target), 2, 2))
     small, large = square(radii[0], STRIDE), square(sum(radii))
 
     def work(k: slice) -> None:
-        model = templates(images[0], source[k], linear[k], small)
+        model = templates(images[0], source[k], back[k], small)
         heat = heat_map(model, sample(images[1], target[k], large))
         moved[k], covariance[k] = target[k] + peak_offset(heat), heat_covariance(heat)
 
@@ -183,13 +233,13 @@ def refine(
 
 
 def polish(
-    images: list[Array], source: Array, target: Array, linear: Array, radius: int
+    images: list[Array], source: Array, target: Array, back: Array, radius: int
 ) -> Array:
     """Targets after one Newton step on the grey values of templates of this radius."""
     moved, small, large = np.empty_like(target), square(radius), square(radius + 1)
 
     def work(k: slice) -> None:
-        model = templates(images[0], source[k], linear[k], large)
+        model = templates(images[0], source[k], back[k], large)
         scene = sample(images[1], target[k], small)
         moved[k] = target[k] + GreyModel.of(model).step(scene)[0]
 

@@ -13,7 +13,7 @@ from semisure.matchers.full_size import FullSize
 from semisure.types import Matcher, Matches
 
 # What a refined std of 1 px is in each network's own: from shipped laws, else 1.
-UNITS = {"xfeat-star": 0.6}
+UNITS = {"xfeat-star": 0.85}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
