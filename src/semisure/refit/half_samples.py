@@ -6,7 +6,7 @@ that the fit stands on. So the fit is repeated on halves of the blocks of the im
 from where it stands. The offset δ of a half varies as the whole does, and the sandwich
 counts as ν offsets:
 
-    C ← (ν C + Σ δδᵀ) / (ν + number of halves)
+    C ← (ν C + Σ δδᵀ) / (ν + number of halves)    wherever that is larger
 """
 
 from __future__ import annotations
@@ -32,8 +32,18 @@ def widened(C: Matrix, view: View) -> Matrix:
     """The sandwich `C` with what halves of the matches say of the pose."""
     if not 0 < view.weight().sum() <= MANY:
         return C
-    offsets = half_offsets(view)
-    return np.asarray((SANDWICH * C + offsets.T @ offsets) / (SANDWICH + len(offsets)))
+    # Where C is the unit matrix: directions in which halves move farther are widened,
+    # none is narrowed, since the halves are few and their climbs short.
+    try:
+        root = np.linalg.cholesky(C)
+    except np.linalg.LinAlgError:  # a direction that nothing leaves open
+        return C
+    offsets = np.linalg.solve(root, half_offsets(view).T)
+    count = SANDWICH + offsets.shape[1]
+    moment = (SANDWICH * np.eye(len(C)) + offsets @ offsets.T) / count
+    values, vectors = np.linalg.eigh(moment)
+    wide = root @ (vectors * np.sqrt(np.maximum(values, 1.0)))
+    return np.asarray(wide @ wide.T)
 
 
 def half_offsets(view: View) -> FloatArray:
