@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from semisure.matchers._cues import cell_corner, wide
-from semisure.matchers._dual import CellMatches, Cells, top_cells
+from semisure.matchers._dual import CellMatches, Cells, taken, top_cells
 from semisure.matchers._resnet import Stem, basic_stage, conv, doubled
 from semisure.matchers._transformer import Projections, Stack, rotated
 
@@ -190,9 +190,11 @@ class EdmNet(nn.Module):
     ) -> RawMatches:
         """The best `share` of image 0's cells, each moved on the side that is surer."""
         cells, fine0, fine1 = self.features(image0, image1)
-        best = top_cells(cells.f0, cells.f1, int(len(cells.f0) * share))
-        sure = best.confidence > threshold
-        index0, index1 = best.index0[sure], best.index1[sure]
+        best = top_cells(
+            cells.f0, cells.f1, cells.size1, count=int(len(cells.f0) * share)
+        )
+        best = taken(best, best.confidence > threshold)
+        index0, index1 = best.index0, best.index1
         heat1, sigma1 = self.fine_matching(fine0[index0], fine1[index1])
         heat0, sigma0 = self.fine_matching(fine1[index1], fine0[index0])
         moves1 = sigma1.mean(dim=1) < sigma0.mean(dim=1)
@@ -202,7 +204,7 @@ class EdmNet(nn.Module):
         on1 = moves1[order, None]
         heat = torch.where(on1[..., None], heat1[order], heat0[order])
         sigma = torch.where(on1, sigma1[order], sigma0[order])
-        chosen = CellMatches(index0[order], index1[order], best.confidence[sure][order])
+        chosen = taken(best, order)
         moved = (wide(heat) @ wide(offsets(heat)))[:, None] * torch.stack(
             [~on1, on1], dim=1
         )
@@ -219,7 +221,7 @@ def _plausible(raw: RawMatches, image0: Tensor, image1: Tensor) -> RawMatches:
         end = points.new_tensor([image.shape[3], image.shape[2]])
         kept &= ((points >= 0) & (points <= end)).all(dim=1)
     source, target, chosen, *rest, cells = raw
-    chosen = CellMatches(*(t[kept.to(t.device)] for t in chosen))
+    chosen = taken(chosen, kept)
     side, heat, sigma = (t[kept.to(t.device)] for t in rest)
     return RawMatches(source[kept], target[kept], chosen, side, heat, sigma, cells)
 

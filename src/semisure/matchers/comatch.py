@@ -107,12 +107,9 @@ def _match(
 def cues(raw: Any, stages: FineStages = "both") -> dict[str, Any]:
     """Standard deviations (m, 2) in px of image 1 as the network sees it."""
     from semisure.matchers._comatch_net import CELL
-    from semisure.matchers._dual import row_spread
 
-    cells = raw.cells
-    spread = row_spread(cells.f0[raw.chosen.index0], cells.f1, cells.size1)
     fine_std = _fine_std(raw.fine.pixels1, raw.fine.heat1, stages)
-    return {"fine_std": fine_std, "coarse_std": CELL * spread}
+    return {"fine_std": fine_std, "coarse_std": CELL * raw.chosen.spread}
 
 
 def extra_cues(raw: Any, stages: FineStages = "both") -> dict[str, Any]:

@@ -115,10 +115,9 @@ def cues(raw: Any) -> dict[str, Any]:
     cells, on1 = raw.cells, raw.side == 1
     spread = torch.empty_like(wide(raw.sigma))
     there = on1.to(spread.device)
-    rows0 = cells.f0[raw.chosen.index0[on1]]
     # Without a mutual check, several cells of image 0 choose the same one of image 1.
     once, which = raw.chosen.index1[~on1].unique(return_inverse=True)
-    spread[there] = row_spread(rows0, cells.f1, cells.size1)
+    spread[there] = raw.chosen.spread[there]
     of_image1 = row_spread(cells.f1[once], cells.f0, cells.size0)
     spread[~there] = of_image1[which.to(spread.device)]
     fine_std = _axis_std(raw.heat, offsets(raw.heat))

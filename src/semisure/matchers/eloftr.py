@@ -150,12 +150,12 @@ def _heads(
 ) -> dict[str, Any]:
     """Matches and cues from coarse maps (1, 256, h, w), fine ones (1, 64, 8h, 8w)."""
     from semisure.matchers._cues import cell_corner
-    from semisure.matchers._dual import mutual_cells, row_spread
+    from semisure.matchers._dual import mutual_cells
 
     size0, size1 = (tuple(c.shape[2:]) for c in coarse)
     f0, f1 = (c[0].flatten(1).T.contiguous() for c in coarse)
     f0 = f0 / (f0.shape[1] * TEMPERATURE)
-    index0, index1, confidence = mutual_cells(
+    index0, index1, confidence, spread = mutual_cells(
         f0, f1, size0, size1, threshold=threshold, border=BORDER
     )
     moved0, moved1, fine_std = _refine(
@@ -168,7 +168,7 @@ def _heads(
         "cell": cell,
         "confidence": confidence,
         "fine_std": fine_std,
-        "coarse_std": STRIDE * row_spread(f0[index0], f1, size1),
+        "coarse_std": STRIDE * spread,
     }
 
 

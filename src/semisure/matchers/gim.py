@@ -88,10 +88,7 @@ def _match(gim: GimLoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
 def cues(raw: Any) -> dict[str, Any]:
     """Standard deviations (m, 2) in px of image 1 as the network sees it."""
     from semisure.matchers._cues import grid_std
-    from semisure.matchers._dual import row_spread
     from semisure.matchers._gim_net import CELL, offsets
 
-    cells = raw.cells
-    spread = row_spread(cells.f0[raw.chosen.index0], cells.f1, cells.size1)
     fine_std = grid_std(raw.heat, offsets(raw.heat))
-    return {"fine_std": fine_std, "coarse_std": CELL * spread}
+    return {"fine_std": fine_std, "coarse_std": CELL * raw.chosen.spread}

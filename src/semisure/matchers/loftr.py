@@ -86,7 +86,7 @@ class LoFTR(Network):
 def _match(loftr: LoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
     from semisure.matchers._cues import as_arrays, cell_corner, unit_tensor
-    from semisure.matchers._dual import mutual_cells, row_spread
+    from semisure.matchers._dual import mutual_cells
 
     model = loftr.model
     with loftr.running():
@@ -96,7 +96,7 @@ def _match(loftr: LoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
         tokens = [coarse.flatten(2).mT.contiguous() for coarse, _ in maps]
         c0, c1 = model.loftr_coarse(*tokens)
         f0, f1 = c0[0] / (c0.shape[-1] * TEMPERATURE), c1[0]
-        index0, index1, confidence = mutual_cells(
+        index0, index1, confidence, spread = mutual_cells(
             f0, f1, size0, size1, threshold=loftr.threshold, border=BORDER
         )
         fine = [at_half for _, at_half in maps]
@@ -110,7 +110,7 @@ def _match(loftr: LoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
             "cell": cell,
             "confidence": confidence,
             "fine_std": fine_std,
-            "coarse_std": STRIDE_COARSE * row_spread(f0[index0], f1, size1),
+            "coarse_std": STRIDE_COARSE * spread,
         }
         return as_arrays(named)
 
