@@ -28,7 +28,7 @@ from typing import Any
 from clock import medians
 
 SIZES = ("640x480", "1280x960")
-ROUNDS = {"640x480": 5, "1280x960": 3}
+ROUNDS = {"640x480": 5, "1280x960": 2}
 NAMES = ("xfeat-star", "loftr", "eloftr", "gim-loftr", "comatch", "edm")
 
 
@@ -84,7 +84,7 @@ def measure(photos: Path, name: str, what: str, size: str) -> None:
     arms = ARMS[name]()
     if what == "time":
         runs = {arm: partial(match, *images) for arm, match in arms.items()}
-        seconds = medians(runs, ROUNDS[size], warm_up=1)
+        seconds = medians(runs, ROUNDS[size], warm_up=size == SIZES[0])
         print(json.dumps([list(seconds), list(seconds.values()), len(runs["with"]())]))
         return
     for _ in range(2):
@@ -211,7 +211,7 @@ def own_arms(name: str) -> Arms:
     def bare(*images: Any) -> Any:
         tensors = [unit_tensor(channels(view_of(i, None)), "cpu") for i in images]
         with torch.inference_mode():
-            return matcher.model(*tensors, *settings)
+            return matcher.model(tensors[:1], tensors[1:], *settings)
 
     arms = {"without": without_spread(bare), "with": matcher}
     return arms | ({"whole": whole(module, bare)} if name == "gim-loftr" else {})

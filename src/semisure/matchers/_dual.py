@@ -44,13 +44,14 @@ class _Best(NamedTuple):
     """The dual softmax seen from image 0's cells, and the best of image 1's."""
 
     value: Tensor  # (n0,) log confidence of each row's best
-    index: Tensor  # (n0,) its column
+    column: Tensor  # (n0,) where that is
     spread: Tensor  # (n0, 2) of each row's softmax, cells
     column_value: Tensor  # (n1,) log confidence of each column's best
 
     def at(self, index0: Tensor) -> CellMatches:
         spread = self.spread[index0.to(self.spread.device)]
-        return CellMatches(index0, self.index[index0], self.value[index0].exp(), spread)
+        confidence = self.value[index0].exp()
+        return CellMatches(index0, self.column[index0], confidence, spread)
 
 
 @single
@@ -70,10 +71,10 @@ def mutual_cells(
     """
     best = _maxima(f0, f1, size1)
     # The same numbers were compared both ways, so equality is exact.
-    mutual = best.column_value[best.index] == best.value
+    mutual = best.column_value[best.column] == best.value
     sure = best.value.exp() > max(threshold, 0.0)
     inside0, inside1 = (_off_border(s, border, f0.device) for s in (size0, size1))
-    return best.at(torch.where(mutual & sure & inside0 & inside1[best.index])[0])
+    return best.at(torch.where(mutual & sure & inside0 & inside1[best.column])[0])
 
 
 @single
