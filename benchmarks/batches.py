@@ -37,7 +37,7 @@ def main() -> None:
         "apart": list(zip(photos[:n], photos[n:], strict=True)),
     }
     for name in options.matcher:
-        matcher = ARMS[name]()["with"]
+        matcher: Any = ARMS[name]()["with"]
         for case, pairs in cases.items():
             seconds = medians(
                 {

@@ -42,7 +42,7 @@ def peers(study: Study) -> Outcome:
     for kind, roots in by_truth(study.options).items():
         table, found = _of_kind(study.on(roots), posed=kind == "depth", name=kind)
         tables.append(table)
-        rows += [{"data": kind, **row} for row in found]
+        rows += [{**row, "data": kind} for row in found]
     size = matched_at(study.options.size)
     notes = [f"Images {size}; one thread. {PAIRS_TAKEN}"]
     return Outcome(tables=tables, rows=rows, figures={}, notes=notes)
