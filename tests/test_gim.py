@@ -30,7 +30,7 @@ def test_matches_and_confidences_are_the_official_ones(size: str) -> None:
     network = parity.double_network(GimNet(), "gim")
     answer = parity.official("gim")
     with torch.inference_mode():
-        raw = network(*parity.images_of(size, 3), float(answer["threshold"]))
+        (raw,) = network(*parity.images_of(size, 3), float(answer["threshold"]))
         stds = cues(raw)
         logits = parity.check_matches(raw, answer, size, least=15)
     parity.check_coarse_std(raw, stds["coarse_std"], logits)

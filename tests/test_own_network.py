@@ -60,7 +60,7 @@ class OriginalLoFTR(torch.nn.Module):
 
     def match_coarse(self, f0, f1, data, mask_c0, mask_c1) -> None:
         logits = f0[0] / (f0.shape[-1] * eloftr.TEMPERATURE)
-        i, j, confidence = _dual.mutual_cells(
+        i, j, confidence, _ = _dual.mutual_cells(
             logits, f1[0], (8, 10), (8, 10), threshold=0.0, border=eloftr.BORDER
         )
         data.update(i_ids=i, j_ids=j, mconf=confidence)

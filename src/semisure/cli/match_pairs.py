@@ -122,6 +122,14 @@ def match_pairs(
             metavar="N",
         ),
     ] = 64,
+    batch: Annotated[
+        int,
+        typer.Option(
+            help="Pairs that a network sees together: faster where pairs share images "
+            "and on graphics cards, for more memory.",
+            metavar="N",
+        ),
+    ] = 1,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try pairs again that failed before.")
     ] = False,
@@ -154,6 +162,7 @@ def match_pairs(
         threshold_px=threshold_px,
         seed=seed,
         intrinsics=_cameras(intrinsics, fov, focal_from_exif),
+        batch=batch,
     )
     law = None
     if calibration is not None:  # looked at before weights are fetched

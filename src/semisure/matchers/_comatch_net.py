@@ -5,12 +5,14 @@ Module names are the official checkpoint's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, max_pool2d, unfold
 
+from semisure.matchers._batches import first_layers, stacked
 from semisure.matchers._cues import cell_corner, cell_windows, square, wide
 from semisure.matchers._dual import CellMatches, Cells, mutual_cells
 from semisure.matchers._resnet import Stem, conv, doubled, merging
@@ -76,7 +78,7 @@ class Backbone(Stem):
 
 
 class CoarseLayer(Projections):
-    """Attention between maps (1, c, h, w), pooled by 4 and weighed by covisibility."""
+    """Attention between maps (n, c, h, w), pooled by 4 and weighed by covisibility."""
 
     def __init__(self, rotary: bool) -> None:
         super().__init__(WIDTH, 8, full_attention)
@@ -95,7 +97,7 @@ class CoarseLayer(Projections):
         seen: Tensor | None = None,
         source_seen: Tensor | None = None,
     ) -> Tensor:
-        """`seen` and `source_seen` (1, 1, h, w): the covisibilities so far, if any."""
+        """`seen` and `source_seen` (n, 1, h, w): the covisibilities so far, if any."""
         query = self.aggregate(x if seen is None else x * seen)
         if source_seen is None:
             pooled = max_pool2d(source, POOL)
@@ -110,7 +112,7 @@ class CoarseLayer(Projections):
         if source_seen is not None:
             value = value * max_pool2d(source_seen, POOL).permute(0, 2, 3, 1)
         message = self.attend(*(t.flatten(1, 2) for t in (query, key, value)))
-        message = message.transpose(1, 2).reshape(1, WIDTH, rows, columns)
+        message = message.mT.reshape(len(x), WIDTH, rows, columns)
         message = interpolate(message, scale_factor=float(POOL), mode="bilinear")
         message = self.mlp(torch.cat([x, message], dim=1)).permute(0, 2, 3, 1)
         return x + self.norm2(message).permute(0, 3, 1, 2)
@@ -118,10 +120,11 @@ class CoarseLayer(Projections):
 
 def _weighed(source: Tensor, seen: Tensor) -> Tensor:
     """Means over blocks of cells, weighed by a softmax of their covisibility."""
-    weight = torch.softmax(unfold(seen, POOL, stride=POOL), dim=1)  # (1, 16, blocks)
-    blocks = unfold(source, POOL, stride=POOL).view(1, WIDTH, POOL**2, -1)
+    n = len(source)
+    weight = torch.softmax(unfold(seen, POOL, stride=POOL), dim=1)  # (n, 16, blocks)
+    blocks = unfold(source, POOL, stride=POOL).view(n, WIDTH, POOL**2, -1)
     size = source.shape[2] // POOL, source.shape[3] // POOL
-    return (blocks * weight[:, None]).sum(dim=2).view(1, WIDTH, *size)
+    return (blocks * weight[:, None]).sum(dim=2).view(n, WIDTH, *size)
 
 
 class CoarseStack(nn.Module):
@@ -266,22 +269,31 @@ class CoMatchNet(nn.Module):
         self.loftr_fine = FineStack()
         self.fine_matching = FineHead()
 
-    def features(self, image0: Tensor, image1: Tensor) -> Features:
-        """Coarse cells, their covisibilities, and the two fine maps."""
-        (half0, quarter0, x0), (half1, quarter1, x1) = map(
-            self.backbone, (image0, image1)
-        )
-        x0, x1, seen0, seen1 = self.loftr_coarse(x0, x1)
-        size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
-        x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
-        f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
-        cells = Cells(f0 / self.coarse_matching.temperature, f1, size0, size1)
-        fine0 = self.fine_preprocess(x0, quarter0, half0)
-        fine1 = self.fine_preprocess(x1, quarter1, half1)
-        return Features(cells, seen0.flatten(), seen1.flatten(), fine0, fine1)
+    def features(
+        self, images0: Sequence[Tensor], images1: Sequence[Tensor]
+    ) -> Iterator[Features]:
+        """Coarse cells, their covisibilities, and the two fine maps, pair by pair."""
+        both = first_layers(self.backbone, images0, images1)
+        coarse = self.loftr_coarse(*(stacked([m[2] for m in maps]) for maps in both))
+        for k, (maps0, maps1) in enumerate(zip(*both, strict=True)):
+            x0, x1, seen0, seen1 = (t[k : k + 1] for t in coarse)
+            size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
+            x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
+            f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
+            cells = Cells(f0 / self.coarse_matching.temperature, f1, size0, size1)
+            fine0 = self.fine_preprocess(x0, maps0[1], maps0[0])
+            fine1 = self.fine_preprocess(x1, maps1[1], maps1[0])
+            yield Features(cells, seen0.flatten(), seen1.flatten(), fine0, fine1)
 
-    def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> RawMatches:
-        cells, seen0, seen1, fine0, fine1 = self.features(image0, image1)
+    def forward(
+        self, images0: Sequence[Tensor], images1: Sequence[Tensor], threshold: float
+    ) -> list[RawMatches]:
+        """The matches of each pair."""
+        pairs = self.features(images0, images1)
+        return [self._matches(features, threshold) for features in pairs]
+
+    def _matches(self, features: Features, threshold: float) -> RawMatches:
+        cells, seen0, seen1, fine0, fine1 = features
         chosen = mutual_cells(*cells, threshold=threshold, border=BORDER)
         pairs = torch.stack([chosen.index0, chosen.index1])
         parts = [

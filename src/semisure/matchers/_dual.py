@@ -2,7 +2,8 @@
 
 The confidence of cells i and j is softmax over j times softmax over i of their
 similarity s; in logarithms 2 s − rowsum − columnsum. One sweep over tiles of rows
-gathers both sums, a second one the mutual maxima.
+gathers both sums, and on the way how far each row's softmax spreads over image 1, which
+is the coarse cue; a second sweep finds the mutual maxima.
 """
 
 from __future__ import annotations
@@ -26,11 +27,31 @@ class Cells(NamedTuple):
 
 
 class CellMatches(NamedTuple):
-    """Pairs of cells: indices (m,) and dual-softmax confidence (m,)."""
+    """Pairs of cells."""
 
-    index0: Tensor
-    index1: Tensor
-    confidence: Tensor
+    index0: Tensor  # (m,)
+    index1: Tensor  # (m,)
+    confidence: Tensor  # (m,) of the dual softmax
+    spread: Tensor  # (m, 2) std in cells, x and y, of the softmax over image 1
+
+
+def taken(matches: CellMatches, which: Tensor) -> CellMatches:
+    """Some of the pairs, by mask or index; the spread may be on another device."""
+    return CellMatches(*(t[which.to(t.device)] for t in matches))
+
+
+class _Best(NamedTuple):
+    """The dual softmax seen from image 0's cells, and the best of image 1's."""
+
+    value: Tensor  # (n0,) log confidence of each row's best
+    column: Tensor  # (n0,) where that is
+    spread: Tensor  # (n0, 2) of each row's softmax, cells
+    column_value: Tensor  # (n1,) log confidence of each column's best
+
+    def at(self, index0: Tensor) -> CellMatches:
+        spread = self.spread[index0.to(self.spread.device)]
+        confidence = self.value[index0].exp()
+        return CellMatches(index0, self.column[index0], confidence, spread)
 
 
 @single
@@ -48,36 +69,36 @@ def mutual_cells(
     `f0` (n0, c) and `f1` (n1, c) carry the temperature already; sizes are those of the
     grids, (height, width), and `border` is counted in cells.
     """
-    row_best, row_index, column_best = _maxima(f0, f1)
+    best = _maxima(f0, f1, size1)
     # The same numbers were compared both ways, so equality is exact.
-    mutual = column_best[row_index] == row_best
-    sure = row_best.exp() > max(threshold, 0.0)
+    mutual = best.column_value[best.column] == best.value
+    sure = best.value.exp() > max(threshold, 0.0)
     inside0, inside1 = (_off_border(s, border, f0.device) for s in (size0, size1))
-    index0 = torch.where(mutual & sure & inside0 & inside1[row_index])[0]
-    return CellMatches(index0, row_index[index0], row_best[index0].exp())
+    return best.at(torch.where(mutual & sure & inside0 & inside1[best.column])[0])
 
 
 @single
-def top_cells(f0: Tensor, f1: Tensor, count: int) -> CellMatches:
+def top_cells(
+    f0: Tensor, f1: Tensor, size1: tuple[int, int], *, count: int
+) -> CellMatches:
     """The `count` cells of image 0 with the largest maxima, best first, not mutual."""
-    row_best, row_index, _ = _maxima(f0, f1)
-    index0 = row_best.topk(min(count, len(f0))).indices
-    return CellMatches(index0, row_index[index0], row_best[index0].exp())
+    best = _maxima(f0, f1, size1)
+    return best.at(best.value.topk(min(count, len(f0))).indices)
 
 
-def _maxima(f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Log confidence of each row's best (n0,), its column, and each column's best."""
-    row_sum, column_sum = _log_sums(f0, f1)
-    row_best = f0.new_empty(len(f0))
-    row_index = torch.empty(len(f0), dtype=torch.long, device=f0.device)
-    column_best = f0.new_full((len(f1),), -torch.inf)
+def _maxima(f0: Tensor, f1: Tensor, size1: tuple[int, int]) -> _Best:
+    row_sum, column_sum, spread = _log_sums(f0, f1, size1)
+    value = f0.new_empty(len(f0))
+    index = torch.empty(len(f0), dtype=torch.long, device=f0.device)
+    column_value = f0.new_full((len(f1),), -torch.inf)
+    room = _room(f0, f1)
     for k in range(0, len(f0), TILE_ROWS):
         rows = slice(k, k + TILE_ROWS)
-        confidence = _similarity(f0[rows], f1).mul_(2.0)
+        confidence = _similarity(f0[rows], f1, room).mul_(2.0)
         confidence.sub_(row_sum[rows, None]).sub_(column_sum)
-        row_best[rows], row_index[rows] = confidence.max(dim=1)
-        torch.maximum(column_best, confidence.amax(dim=0), out=column_best)
-    return row_best, row_index, column_best
+        value[rows], index[rows] = confidence.max(dim=1)
+        torch.maximum(column_value, confidence.amax(dim=0), out=column_value)
+    return _Best(value, index, spread, column_value)
 
 
 def _off_border(size: tuple[int, int], border: int, device: torch.device) -> Tensor:
@@ -87,23 +108,36 @@ def _off_border(size: tuple[int, int], border: int, device: torch.device) -> Ten
     return inside.flatten()
 
 
-def _similarity(f0: Tensor, f1: Tensor) -> Tensor:
-    return f0 @ f1.T
+def _room(f0: Tensor, f1: Tensor, rows: int = TILE_ROWS) -> Tensor:
+    """Memory for one tile, the same for all: new memory takes longer."""
+    return f0.new_empty(min(rows, len(f0)), len(f1))
 
 
-def _log_sums(f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
-    """Log of the sums of exp s over rows (n0,) and over columns (n1,)."""
+def _similarity(tile: Tensor, f1: Tensor, room: Tensor) -> Tensor:
+    return torch.mm(tile, f1.T, out=room[: len(tile)])
+
+
+def _log_sums(
+    f0: Tensor, f1: Tensor, size1: tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log of the sums of exp s over rows (n0,) and columns (n1,); rows' spread."""
     row_sum = f0.new_empty(len(f0))
+    spread = wide(f0.new_empty(0)).new_empty(len(f0), 2)
     top = f0.new_full((len(f1),), -torch.inf)
     total = f0.new_zeros(len(f1))
+    room, other = _room(f0, f1), _room(f0, f1)
     for k in range(0, len(f0), TILE_ROWS):
         rows = slice(k, k + TILE_ROWS)
-        s = _similarity(f0[rows], f1)
-        row_sum[rows] = torch.logsumexp(s, dim=1)
+        s = _similarity(f0[rows], f1, room)
+        best = s.amax(dim=1, keepdim=True)
+        weight = torch.sub(s, best, out=other[: len(s)]).exp_().view(-1, *size1)
+        down = weight.sum(dim=2)
+        row_sum[rows] = best[:, 0] + down.sum(dim=1).log()
+        spread[rows] = _spread(weight, down)
         higher = torch.maximum(top, s.amax(dim=0))
         total.mul_((top - higher).exp_()).add_(s.sub_(higher).exp_().sum(dim=0))
         top = higher
-    return row_sum, top + total.log()
+    return row_sum, top + total.log(), spread
 
 
 @extraction("coarse")
@@ -114,15 +148,22 @@ def row_spread(f0: Tensor, f1: Tensor, size: tuple[int, int]) -> Tensor:
     `f0` holds the m selected rows only; `size` is (height, width) of image 1's grid.
     """
     stds = [wide(f0.new_zeros(0, 2))]
-    rows = max(1, min(TILE_ROWS, TILE_ENTRIES // max(len(f1), 1), len(f0)))
-    room = f0.new_empty(rows, len(f1))  # one for all tiles: new memory takes longer
+    rows = max(1, min(TILE_ROWS, TILE_ENTRIES // max(len(f1), 1)))
+    room = _room(f0, f1, rows)
     for k in range(0, len(f0), rows):
-        tile = f0[k : k + rows]
-        s = torch.mm(tile, f1.T, out=room[: len(tile)])
+        s = _similarity(f0[k : k + rows], f1, room)
         weight = s.sub_(s.amax(dim=1, keepdim=True)).exp_().view(-1, *size)
-        # Sums along one axis lose no digits, so the moments of what is left are exact.
-        stds.append(torch.stack([_std(weight.sum(1)), _std(weight.sum(2))], dim=1))
+        stds.append(_spread(weight, weight.sum(dim=2)))
     return torch.cat(stds)
+
+
+@extraction("coarse")
+def _spread(weight: Tensor, down: Tensor) -> Tensor:
+    """Std (m, 2) of column and row under weights (m, h, w); `down` is their sum over w.
+
+    Sums along one axis lose no digits, so the moments of what is left are exact.
+    """
+    return torch.stack([_std(weight.sum(dim=1)), _std(down)], dim=1)
 
 
 def _std(marginal: Tensor) -> Tensor:

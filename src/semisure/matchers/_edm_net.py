@@ -7,13 +7,15 @@ density that only the training loss uses, have no counterpart here.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from semisure.matchers._batches import first_layers, stacked
 from semisure.matchers._cues import cell_corner, wide
-from semisure.matchers._dual import CellMatches, Cells, top_cells
+from semisure.matchers._dual import CellMatches, Cells, taken, top_cells
 from semisure.matchers._resnet import Stem, basic_stage, conv, doubled
 from semisure.matchers._transformer import Projections, Stack, rotated
 
@@ -86,7 +88,7 @@ def cosine_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 class NeckLayer(Projections):
-    """Attention between maps (1, h, w, c); rotary positions in self-attention only."""
+    """Attention between maps (n, h, w, c); rotary positions in self-attention only."""
 
     def __init__(self, rotary: bool) -> None:
         super().__init__(WIDTH, 8, cosine_attention)
@@ -174,25 +176,53 @@ class EdmNet(nn.Module):
         self.neck = Neck()
         self.fine_matching = FineHead()
 
-    def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
-        """Coarse cells, and what the fine stage reads of each cell, (n, 256)."""
-        (*maps0, fine0), (*maps1, fine1) = self.backbone(image0), self.backbone(image1)
+    def features(
+        self, images0: Sequence[Tensor], images1: Sequence[Tensor]
+    ) -> list[tuple[Cells, Tensor, Tensor]]:
+        """Coarse cells, and what the fine stage reads of each, (n, 256), by pair."""
+        both = first_layers(self.backbone, images0, images1)
+        maps0, maps1 = ([stacked(m) for m in zip(*maps, strict=True)] for maps in both)
         maps0[2], maps1[2] = self.neck.informed(maps0[2], maps1[2])
-        c0, c1 = self.neck.injected(*maps0), self.neck.injected(*maps1)
+        c0, c1 = self.neck.injected(*maps0[:3]), self.neck.injected(*maps1[:3])
         size0, size1 = ((c.shape[2], c.shape[3]) for c in (c0, c1))
-        flat0, flat1 = (c[0].flatten(1).T for c in (c0, c1))
-        cells = Cells(flat0 / (WIDTH * TEMPERATURE), flat1, size0, size1)
-        fine0, fine1 = (f[0].flatten(1).T for f in (fine0, fine1))
-        return cells, fine0 + flat0, fine1 + flat1
+        flat0, flat1, fine0, fine1 = (
+            m.flatten(2).mT for m in (c0, c1, maps0[3], maps1[3])
+        )
+        sharp = flat0 / (WIDTH * TEMPERATURE)
+        fine0, fine1 = fine0 + flat0, fine1 + flat1
+        return [
+            (Cells(f0, f1, size0, size1), at0, at1)
+            for f0, f1, at0, at1 in zip(sharp, flat1, fine0, fine1, strict=True)
+        ]
 
     def forward(
-        self, image0: Tensor, image1: Tensor, threshold: float, share: float
+        self,
+        images0: Sequence[Tensor],
+        images1: Sequence[Tensor],
+        threshold: float,
+        share: float,
+    ) -> list[RawMatches]:
+        """Of each pair the best `share` of image 0's cells, moved on the surer side."""
+        found = []
+        pairs = zip(images0, images1, self.features(images0, images1), strict=True)
+        for image0, image1, features in pairs:
+            raw = self._matches(*features, threshold, share)
+            found.append(_plausible(raw, image0, image1))
+        return found
+
+    def _matches(
+        self,
+        cells: Cells,
+        fine0: Tensor,
+        fine1: Tensor,
+        threshold: float,
+        share: float,
     ) -> RawMatches:
-        """The best `share` of image 0's cells, each moved on the side that is surer."""
-        cells, fine0, fine1 = self.features(image0, image1)
-        best = top_cells(cells.f0, cells.f1, int(len(cells.f0) * share))
-        sure = best.confidence > threshold
-        index0, index1 = best.index0[sure], best.index1[sure]
+        best = top_cells(
+            cells.f0, cells.f1, cells.size1, count=int(len(cells.f0) * share)
+        )
+        best = taken(best, best.confidence > threshold)
+        index0, index1 = best.index0, best.index1
         heat1, sigma1 = self.fine_matching(fine0[index0], fine1[index1])
         heat0, sigma0 = self.fine_matching(fine1[index1], fine0[index0])
         moves1 = sigma1.mean(dim=1) < sigma0.mean(dim=1)
@@ -202,14 +232,13 @@ class EdmNet(nn.Module):
         on1 = moves1[order, None]
         heat = torch.where(on1[..., None], heat1[order], heat0[order])
         sigma = torch.where(on1, sigma1[order], sigma0[order])
-        chosen = CellMatches(index0[order], index1[order], best.confidence[sure][order])
+        chosen = taken(best, order)
         moved = (wide(heat) @ wide(offsets(heat)))[:, None] * torch.stack(
             [~on1, on1], dim=1
         )
         source = cell_corner(chosen.index0, cells.size0[1], CELL) + moved[:, 0]
         target = cell_corner(chosen.index1, cells.size1[1], CELL) + moved[:, 1]
-        raw = RawMatches(source, target, chosen, side, heat, sigma, cells)
-        return _plausible(raw, image0, image1)
+        return RawMatches(source, target, chosen, side, heat, sigma, cells)
 
 
 def _plausible(raw: RawMatches, image0: Tensor, image1: Tensor) -> RawMatches:
@@ -219,7 +248,7 @@ def _plausible(raw: RawMatches, image0: Tensor, image1: Tensor) -> RawMatches:
         end = points.new_tensor([image.shape[3], image.shape[2]])
         kept &= ((points >= 0) & (points <= end)).all(dim=1)
     source, target, chosen, *rest, cells = raw
-    chosen = CellMatches(*(t[kept.to(t.device)] for t in chosen))
+    chosen = taken(chosen, kept)
     side, heat, sigma = (t[kept.to(t.device)] for t in rest)
     return RawMatches(source[kept], target[kept], chosen, side, heat, sigma, cells)
 

@@ -5,11 +5,13 @@ Module names are the official checkpoint's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from semisure.matchers._batches import first_layers, stacked
 from semisure.matchers._cues import cell_corner, cell_windows, square, wide
 from semisure.matchers._dual import CellMatches, Cells, mutual_cells
 from semisure.matchers._resnet import Bottleneck, conv, doubled, merging
@@ -85,7 +87,7 @@ class Pyramid(nn.Module):
 
 
 def _encoded(x: Tensor) -> Tensor:
-    """`x` (1, c, h, w) plus sines of its columns and rows.
+    """`x` (n, c, h, w) plus sines of its columns and rows.
 
     The frequencies fall by e per step: LoFTR's published weights were trained with this
     slip of operator precedence, and so were these.
@@ -101,7 +103,7 @@ def _encoded(x: Tensor) -> Tensor:
 
 
 class GimNet(nn.Module):
-    """GIM-LoFTR; images are RGB (1, 3, h, w) in [0, 1] with sides in multiples of 8."""
+    """GIM-LoFTR; images are RGB (1, 3, h, w) in [0, 1], sides in multiples of 8."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,17 +115,31 @@ class GimNet(nn.Module):
             EncoderLayer(128, 8, linear_attention) for _ in range(2)
         )
 
-    def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
-        """Coarse cells and the two fine maps (1, 128, h / 2, w / 2)."""
-        (coarse0, fine0), (coarse1, fine1) = map(self.backbone, (image0, image1))
+    def features(
+        self, images0: Sequence[Tensor], images1: Sequence[Tensor]
+    ) -> list[tuple[Cells, Tensor, Tensor]]:
+        """Coarse cells and the two fine maps (1, 128, h / 2, w / 2) of each pair."""
+        both = first_layers(self.backbone, images0, images1)
+        coarse0, coarse1 = (stacked([coarse for coarse, _ in maps]) for maps in both)
         size0, size1 = ((c.shape[2], c.shape[3]) for c in (coarse0, coarse1))
         x0, x1 = (_encoded(c).flatten(2).transpose(1, 2) for c in (coarse0, coarse1))
         x0, x1 = self.loftr_coarse(x0, x1)
-        sharp = x0[0] / (x0.shape[2] * TEMPERATURE)
-        return Cells(sharp, x1[0], size0, size1), fine0, fine1
+        sharp = x0 / (x0.shape[2] * TEMPERATURE)
+        return [
+            (Cells(f0, f1, size0, size1), fine0, fine1)
+            for f0, f1, (_, fine0), (_, fine1) in zip(sharp, x1, *both, strict=True)
+        ]
 
-    def forward(self, image0: Tensor, image1: Tensor, threshold: float) -> RawMatches:
-        cells, fine0, fine1 = self.features(image0, image1)
+    def forward(
+        self, images0: Sequence[Tensor], images1: Sequence[Tensor], threshold: float
+    ) -> list[RawMatches]:
+        """The matches of each pair."""
+        pairs = self.features(images0, images1)
+        return [self._matches(*features, threshold) for features in pairs]
+
+    def _matches(
+        self, cells: Cells, fine0: Tensor, fine1: Tensor, threshold: float
+    ) -> RawMatches:
         chosen = mutual_cells(*cells, threshold=threshold, border=BORDER)
         heats = [fine0.new_zeros(0, WINDOW**2)]
         for k in range(0, len(chosen.index0), FINE_BATCH):

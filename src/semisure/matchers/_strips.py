@@ -22,7 +22,7 @@ def in_strips(
     halo: int,
     strip_rows: int = STRIP_ROWS,
 ) -> Tensor:
-    """The map (1, c, height, w) that `layers` give for some of its rows at a time.
+    """The map (n, c, height, w) that `layers` give for some of its rows at a time.
 
     `layers` reach `halo` rows up and down.
     """
@@ -39,7 +39,7 @@ def in_strips(
 
 
 def doubled_rows(x: Tensor, rows: slice) -> Tensor:
-    """Some rows of the map (1, c, h, w) at twice its size, its corners aligned."""
+    """Some rows of the map (n, c, h, w) at twice its size, its corners aligned."""
     height, width = x.shape[2:]
     pace = (height - 1) / (2 * height - 1)
     place = torch.arange(2.0 * height, device=x.device)[rows] * pace  # as torch does

@@ -8,13 +8,15 @@ the calibration's gain; it is among the extras, as are the covisibilities.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from semisure.io.images import Image
-from semisure.matchers._network import FINE_STAGES, FineStages, Network, imports_of
+from semisure.matchers._batches import PairNetwork, Views
+from semisure.matchers._network import FINE_STAGES, FineStages, imports_of
 from semisure.matchers._stopwatch import extraction
-from semisure.matchers._view import View, assemble, grey, views_of
+from semisure.matchers._view import View, assemble, grey, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Matches, as_choice
 
@@ -32,7 +34,7 @@ FINE_WINDOW_PX = 8.0  # the cell whose pixels the first fine stage compares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoMatch(Network):
+class CoMatch(PairNetwork):
     """CoMatch; `comatch(image0, image1)` gives :class:`Matches` with cues in image 1.
 
     Parameters
@@ -56,9 +58,6 @@ class CoMatch(Network):
             from semisure.matchers._comatch_net import CoMatchNet
         return load_checkpoint(CoMatchNet(), obtain(WEIGHTS, self.weights))
 
-    def __call__(self, image0: Image, image1: Image) -> Matches:
-        return self.with_extras(image0, image1)[0]
-
     def with_extras(
         self, image0: Image, image1: Image
     ) -> tuple[Matches, dict[str, FloatArray]]:
@@ -68,51 +67,51 @@ class CoMatch(Network):
         `covisibility1`, maps of all cells; `source_std` (n, 2) px, the fine std that
         image 0's point has by itself.
         """
-        views = views_of(
-            image0, image1, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE
-        )
-        arrays, extras = _match(self, views)
+        from semisure.matchers._cues import as_arrays
+
+        views = self._view(image0), self._view(image1)
+        with self.running():
+            (raw,) = self.model(*self.pixels([views], grey), self.threshold)
+            arrays = _arrays(raw, self.fine_stages)
+            extras = as_arrays(extra_cues(raw, self.fine_stages))
         extras["source_std"] = extras["source_std"] * views[0].scale
-        matches = assemble(
-            views,
-            **arrays,
-            fine_window=FINE_WINDOW_PX,
-            side=1,
-            half_cell=FINE_WINDOW_PX / 2,
-        )
-        return matches, extras
+        return _assembled(views, arrays), extras
+
+    def _view(self, image: Image) -> View:
+        return view_of(image, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE)
+
+    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
+        with self.running():
+            raws = self.model(*self.pixels(pairs, grey), self.threshold)
+            found = [_arrays(raw, self.fine_stages) for raw in raws]
+        return [_assembled(*answer) for answer in zip(pairs, found, strict=True)]
 
 
-def _match(
-    comatch: CoMatch, views: tuple[View, View]
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Points and cues in the pixels of the views, and extras."""
+def _arrays(raw: Any, stages: FineStages) -> dict[str, FloatArray]:
+    """Points and cues in the pixels of the views."""
     from semisure.matchers._comatch_net import CELL
-    from semisure.matchers._cues import (
-        as_arrays,
-        points_and_confidence,
-        target_cells,
-        unit_tensor,
-    )
+    from semisure.matchers._cues import as_arrays, points_and_confidence, target_cells
 
-    with comatch.running():
-        pixels = (unit_tensor(grey(view), comatch.device) for view in views)
-        raw = comatch.model(*pixels, comatch.threshold)
-        named = points_and_confidence(raw) | cues(raw, comatch.fine_stages)
-        return as_arrays(named | target_cells(raw, CELL)), as_arrays(
-            extra_cues(raw, comatch.fine_stages)
-        )
+    named = points_and_confidence(raw) | cues(raw, stages)
+    return as_arrays(named | target_cells(raw, CELL))
+
+
+def _assembled(views: Views, arrays: dict[str, FloatArray]) -> Matches:
+    return assemble(
+        views,
+        **arrays,
+        fine_window=FINE_WINDOW_PX,
+        side=1,
+        half_cell=FINE_WINDOW_PX / 2,
+    )
 
 
 def cues(raw: Any, stages: FineStages = "both") -> dict[str, Any]:
     """Standard deviations (m, 2) in px of image 1 as the network sees it."""
     from semisure.matchers._comatch_net import CELL
-    from semisure.matchers._dual import row_spread
 
-    cells = raw.cells
-    spread = row_spread(cells.f0[raw.chosen.index0], cells.f1, cells.size1)
     fine_std = _fine_std(raw.fine.pixels1, raw.fine.heat1, stages)
-    return {"fine_std": fine_std, "coarse_std": CELL * spread}
+    return {"fine_std": fine_std, "coarse_std": CELL * raw.chosen.spread}
 
 
 def extra_cues(raw: Any, stages: FineStages = "both") -> dict[str, Any]:

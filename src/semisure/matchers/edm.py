@@ -7,15 +7,17 @@ scale, trained as that of a Laplace law through a flow, is kept as an extra.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from semisure.io.images import Image
-from semisure.matchers._network import Network, imports_of
+from semisure.matchers._batches import PairNetwork, Views
+from semisure.matchers._network import imports_of
 from semisure.matchers._stopwatch import extraction
-from semisure.matchers._view import View, assemble, grey, views_of
+from semisure.matchers._view import View, assemble, grey, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Labels, Matches
 
@@ -33,7 +35,7 @@ FINE_WINDOW_PX = 8.0  # offsets from −4 to 4 px
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edm(Network):
+class Edm(PairNetwork):
     """EDM; `edm(image0, image1)` gives :class:`Matches` refined on either side.
 
     Parameters
@@ -56,38 +58,49 @@ class Edm(Network):
         path = obtain(WEIGHTS, self.weights)
         return load_checkpoint(EdmNet(), path, training_only=TRAINING_ONLY)
 
-    def __call__(self, image0: Image, image1: Image) -> Matches:
-        return self.with_extras(image0, image1)[0]
-
     def with_extras(
         self, image0: Image, image1: Image
     ) -> tuple[Matches, dict[str, FloatArray]]:
         """The matches, and `native_scale` (n, 2): the head's own, px on `side`."""
-        views = views_of(
-            image0, image1, self.max_side, multiple=MULTIPLE, min_side=MULTIPLE
-        )
-        arrays, side = _match(self, views)
-        native = arrays.pop("native_scale")
-        native = native * np.stack([view.scale for view in views])[side]
-        matches = assemble(
-            views,
-            **arrays,
-            fine_window=FINE_WINDOW_PX,
-            side=side,
-            half_cell=FINE_WINDOW_PX / 2,
-        )
+        views = self._view(image0), self._view(image1)
+        ((matches, native),) = self._answers([views])
         return matches, {"native_scale": native}
 
+    def _view(self, image: Image) -> View:
+        return view_of(image, self.max_side, multiple=MULTIPLE, min_side=MULTIPLE)
 
-def _match(edm: Edm, views: tuple[View, View]) -> tuple[dict[str, FloatArray], Labels]:
+    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
+        return [matches for matches, _ in self._answers(pairs)]
+
+    def _answers(self, pairs: Sequence[Views]) -> list[tuple[Matches, FloatArray]]:
+        with self.running():
+            raws = self.model(*self.pixels(pairs, grey), self.threshold, self.share)
+            found = [_arrays(raw) for raw in raws]
+        return [_assembled(v, *answer) for v, answer in zip(pairs, found, strict=True)]
+
+
+def _arrays(raw: Any) -> tuple[dict[str, FloatArray], Labels]:
     """Points and cues in the pixels of the views, and the side of each match."""
-    from semisure.matchers._cues import as_arrays, points_and_confidence, unit_tensor
+    from semisure.matchers._cues import as_arrays, points_and_confidence
 
-    with edm.running():
-        pixels = (unit_tensor(grey(view), edm.device) for view in views)
-        raw = edm.model(*pixels, edm.threshold, edm.share)
-        named = points_and_confidence(raw) | cues(raw) | {"native_scale": raw.sigma}
-        return as_arrays(named | _cells(raw)), raw.side.cpu().numpy()
+    named = points_and_confidence(raw) | cues(raw) | {"native_scale": raw.sigma}
+    return as_arrays(named | _cells(raw)), raw.side.cpu().numpy()
+
+
+def _assembled(
+    views: Views, arrays: dict[str, FloatArray], side: Labels
+) -> tuple[Matches, FloatArray]:
+    """The matches, and the head's own scale."""
+    native = arrays.pop("native_scale")
+    native = native * np.stack([view.scale for view in views])[side]
+    matches = assemble(
+        views,
+        **arrays,
+        fine_window=FINE_WINDOW_PX,
+        side=side,
+        half_cell=FINE_WINDOW_PX / 2,
+    )
+    return matches, native
 
 
 def _cells(raw: Any) -> dict[str, Any]:
@@ -115,10 +128,9 @@ def cues(raw: Any) -> dict[str, Any]:
     cells, on1 = raw.cells, raw.side == 1
     spread = torch.empty_like(wide(raw.sigma))
     there = on1.to(spread.device)
-    rows0 = cells.f0[raw.chosen.index0[on1]]
     # Without a mutual check, several cells of image 0 choose the same one of image 1.
     once, which = raw.chosen.index1[~on1].unique(return_inverse=True)
-    spread[there] = row_spread(rows0, cells.f1, cells.size1)
+    spread[there] = raw.chosen.spread[there]
     of_image1 = row_spread(cells.f1[once], cells.f0, cells.size0)
     spread[~there] = of_image1[which.to(spread.device)]
     fine_std = _axis_std(raw.heat, offsets(raw.heat))

@@ -13,12 +13,19 @@ Half a pixel is taken off, as for LoFTR: the weights were trained with pixel cen
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from semisure.io.images import Image
-from semisure.matchers._network import FINE_STAGES, FineStages, Network, imports_of
-from semisure.matchers._view import View, assemble, grey, views_of
+from semisure.matchers._batches import (
+    PairNetwork,
+    Views,
+    first_layers,
+    stacked,
+)
+from semisure.matchers._network import FINE_STAGES, FineStages, imports_of
+from semisure.matchers._view import View, assemble, grey, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Matches, as_choice
 
@@ -42,7 +49,7 @@ MIN_SIDE = (2 * BORDER + 1) * STRIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EfficientLoFTR(Network):
+class EfficientLoFTR(PairNetwork):
     """EfficientLoFTR; `eloftr(image0, image1)` gives matches refined in image 1.
 
     Images are resized so that both sides are multiples of 32.
@@ -74,14 +81,18 @@ class EfficientLoFTR(Network):
         path = obtain(WEIGHTS, self.weights)
         return load_checkpoint(Matching(Config()), path, rename=_library_name)
 
-    def __call__(self, image0: Image, image1: Image) -> Matches:
-        views = views_of(
-            image0, image1, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE
-        )
-        arrays = _match(self, views)
-        return assemble(
-            views, **arrays, fine_window=float(STRIDE), side=1, half_cell=STRIDE / 2
-        )
+    def _view(self, image: Image) -> View:
+        return view_of(image, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE)
+
+    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
+        with self.running():
+            found = _match(self, *self.pixels(pairs, grey))
+        return [
+            assemble(
+                views, **arrays, fine_window=float(STRIDE), side=1, half_cell=STRIDE / 2
+            )
+            for views, arrays in zip(pairs, found, strict=True)
+        ]
 
 
 # Names of tensors in the original checkpoint, and in the library.
@@ -126,23 +137,29 @@ def _library_name(name: str) -> str:
     )
 
 
-def _match(settings: EfficientLoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
-    """Points and cues in the pixels of the views."""
-    from semisure.matchers._cues import as_arrays, unit_tensor
+def _match(
+    settings: EfficientLoFTR, images0: Sequence[Any], images1: Sequence[Any]
+) -> list[dict[str, FloatArray]]:
+    """Points and cues in the pixels of the views, of each pair."""
+    from semisure.matchers._cues import as_arrays
 
     model = settings.model
-    with settings.running():
-        images = [unit_tensor(grey(v), settings.device) for v in views]
-        maps = [model.efficientloftr.backbone(image) for image in images]
-        coarse = _transform(
-            model, [m[-1] for m in maps], normalise=settings.normalise_positions
-        )
+    both = first_layers(model.efficientloftr.backbone, images0, images1)
+    coarse = _transform(
+        model,
+        [stacked([m[-1] for m in maps]) for maps in both],
+        normalise=settings.normalise_positions,
+    )
+    found = []
+    for k, maps in enumerate(zip(*both, strict=True)):
+        cells = [c[k : k + 1] for c in coarse]
         fine = [
             model.refinement_layer.forward_pyramid(c / c.shape[1] ** 0.5, m[-2::-1])
-            for c, m in zip(coarse, maps, strict=True)
+            for c, m in zip(cells, maps, strict=True)
         ]
-        heads = _heads(coarse, fine, settings.threshold, settings.fine_stages)
-        return as_arrays(heads)
+        heads = _heads(cells, fine, settings.threshold, settings.fine_stages)
+        found.append(as_arrays(heads))
+    return found
 
 
 def _heads(
@@ -150,12 +167,12 @@ def _heads(
 ) -> dict[str, Any]:
     """Matches and cues from coarse maps (1, 256, h, w), fine ones (1, 64, 8h, 8w)."""
     from semisure.matchers._cues import cell_corner
-    from semisure.matchers._dual import mutual_cells, row_spread
+    from semisure.matchers._dual import mutual_cells
 
     size0, size1 = (tuple(c.shape[2:]) for c in coarse)
     f0, f1 = (c[0].flatten(1).T.contiguous() for c in coarse)
     f0 = f0 / (f0.shape[1] * TEMPERATURE)
-    index0, index1, confidence = mutual_cells(
+    index0, index1, confidence, spread = mutual_cells(
         f0, f1, size0, size1, threshold=threshold, border=BORDER
     )
     moved0, moved1, fine_std = _refine(
@@ -168,12 +185,12 @@ def _heads(
         "cell": cell,
         "confidence": confidence,
         "fine_std": fine_std,
-        "coarse_std": STRIDE * row_spread(f0[index0], f1, size1),
+        "coarse_std": STRIDE * spread,
     }
 
 
 def _transform(model: Any, coarse: list[Any], *, normalise: bool) -> list[Any]:
-    """Coarse maps (1, 256, h, w) after self and cross attention."""
+    """Coarse maps (n, 256, h, w) after self and cross attention."""
     f0, f1 = coarse
     frequency = model.efficientloftr.rotary_emb.original_inv_freq
     rotation0, rotation1 = (_rotation(f, frequency, normalise) for f in coarse)
@@ -203,7 +220,7 @@ def _rotation(coarse: Any, frequency: Any, normalise: bool) -> tuple[Any, Any]:
 
 
 def _attend(block: Any, hidden: Any, source: Any, rotation: Any = None) -> Any:
-    """One block of aggregated attention from `hidden` (1, c, h, w) to `source`."""
+    """One block of aggregated attention from `hidden` (n, c, h, w) to `source`."""
     import torch
     from torch.nn.functional import interpolate, scaled_dot_product_attention
 
@@ -217,7 +234,7 @@ def _attend(block: Any, hidden: Any, source: Any, rotation: Any = None) -> Any:
     q, k, v = (t.unflatten(2, (-1, layer.head_dim)).transpose(1, 2) for t in (q, k, v))
     message = scaled_dot_product_attention(q, k, v, scale=layer.scaling)
     message = layer.o_proj(message.transpose(1, 2).flatten(2))
-    message = message.mT.reshape(1, channels, rows, columns)
+    message = message.mT.reshape(len(hidden), channels, rows, columns)
     message = interpolate(message, scale_factor=4, mode="bilinear", align_corners=False)
     both = torch.cat([hidden, message], dim=1).permute(0, 2, 3, 1)
     return hidden + block.mlp(both).permute(0, 3, 1, 2)

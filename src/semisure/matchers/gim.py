@@ -6,12 +6,14 @@ Image 0's points stay on the grid of 8 px cells; image 1's are refined in a wind
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from semisure.io.images import Image
-from semisure.matchers._network import Network, imports_of
-from semisure.matchers._view import View, assemble, rgb, views_of
+from semisure.matchers._batches import PairNetwork, Views
+from semisure.matchers._network import imports_of
+from semisure.matchers._view import View, assemble, rgb, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Matches
 
@@ -34,7 +36,7 @@ FINE_WINDOW_PX = 8.0  # from the first to the last of five steps of 2 px
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GimLoFTR(Network):
+class GimLoFTR(PairNetwork):
     """GIM-LoFTR; `gim(image0, image1)` gives :class:`Matches` refined in image 1.
 
     Parameters
@@ -53,45 +55,37 @@ class GimLoFTR(Network):
             from semisure.matchers._gim_net import GimNet
         return load_checkpoint(GimNet(), obtain(WEIGHTS, self.weights))
 
-    def __call__(self, image0: Image, image1: Image) -> Matches:
-        views = views_of(
-            image0, image1, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE
-        )
-        arrays = _match(self, views)
-        return assemble(
-            views,
-            **arrays,
-            fine_window=FINE_WINDOW_PX,
-            side=1,
-            half_cell=FINE_WINDOW_PX / 2,
-        )
+    def _view(self, image: Image) -> View:
+        return view_of(image, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE)
+
+    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
+        with self.running():
+            raws = self.model(*self.pixels(pairs, rgb), self.threshold)
+            found = [_arrays(raw) for raw in raws]
+        return [
+            assemble(
+                views,
+                **arrays,
+                fine_window=FINE_WINDOW_PX,
+                side=1,
+                half_cell=FINE_WINDOW_PX / 2,
+            )
+            for views, arrays in zip(pairs, found, strict=True)
+        ]
 
 
-def _match(gim: GimLoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
+def _arrays(raw: Any) -> dict[str, FloatArray]:
     """Points and cues in the pixels of the views."""
-    from semisure.matchers._cues import (
-        as_arrays,
-        points_and_confidence,
-        target_cells,
-        unit_tensor,
-    )
+    from semisure.matchers._cues import as_arrays, points_and_confidence, target_cells
     from semisure.matchers._gim_net import CELL
 
-    with gim.running():
-        pixels = (unit_tensor(rgb(view), gim.device) for view in views)
-        raw = gim.model(*pixels, gim.threshold)
-        return as_arrays(
-            points_and_confidence(raw) | cues(raw) | target_cells(raw, CELL)
-        )
+    return as_arrays(points_and_confidence(raw) | cues(raw) | target_cells(raw, CELL))
 
 
 def cues(raw: Any) -> dict[str, Any]:
     """Standard deviations (m, 2) in px of image 1 as the network sees it."""
     from semisure.matchers._cues import grid_std
-    from semisure.matchers._dual import row_spread
     from semisure.matchers._gim_net import CELL, offsets
 
-    cells = raw.cells
-    spread = row_spread(cells.f0[raw.chosen.index0], cells.f1, cells.size1)
     fine_std = grid_std(raw.heat, offsets(raw.heat))
-    return {"fine_std": fine_std, "coarse_std": CELL * spread}
+    return {"fine_std": fine_std, "coarse_std": CELL * raw.chosen.spread}

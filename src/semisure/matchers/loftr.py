@@ -11,12 +11,20 @@ pixel is taken off, since centres are at integers here.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from semisure.io.images import Image
-from semisure.matchers._network import Network, imports_of
-from semisure.matchers._view import View, assemble, grey, views_of
+from semisure.matchers._batches import (
+    PairNetwork,
+    Views,
+    first_layers,
+    stacked,
+)
+from semisure.matchers._network import imports_of
+from semisure.matchers._view import View, assemble, grey, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Matches, as_choice
 
@@ -42,7 +50,7 @@ FINE_BATCH = 1024  # matches; 25 × 256 floats each, several times over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoFTR(Network):
+class LoFTR(PairNetwork):
     """LoFTR; `loftr(image0, image1)` gives :class:`Matches` refined in image 1.
 
     Parameters
@@ -71,55 +79,73 @@ class LoFTR(Network):
         model = KorniaLoFTR(pretrained=None, config=config)
         return load_checkpoint(model, obtain(WEIGHTS[variant], self.weights))
 
-    def __call__(self, image0: Image, image1: Image) -> Matches:
-        views = views_of(image0, image1, self.max_side, min_side=MIN_SIDE)
-        arrays = _match(self, views)
-        return assemble(
-            views,
-            **arrays,
-            fine_window=float(STRIDE_COARSE),
-            side=1,
-            half_cell=STRIDE_COARSE / 2,
-        )
+    def _view(self, image: Image) -> View:
+        return view_of(image, self.max_side, min_side=MIN_SIDE)
+
+    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
+        with self.running():
+            found = _match(self, *self.pixels(pairs, grey))
+        return [
+            assemble(
+                views,
+                **arrays,
+                fine_window=float(STRIDE_COARSE),
+                side=1,
+                half_cell=STRIDE_COARSE / 2,
+            )
+            for views, arrays in zip(pairs, found, strict=True)
+        ]
 
 
-def _match(loftr: LoFTR, views: tuple[View, View]) -> dict[str, FloatArray]:
-    """Points and cues in the pixels of the views."""
-    from semisure.matchers._cues import as_arrays, cell_corner, unit_tensor
-    from semisure.matchers._dual import mutual_cells, row_spread
+def _match(
+    loftr: LoFTR, images0: Sequence[Any], images1: Sequence[Any]
+) -> list[dict[str, FloatArray]]:
+    """Points and cues in the pixels of the views, of each pair."""
+    from semisure.matchers._cues import as_arrays
 
     model = loftr.model
-    with loftr.running():
-        tensors = [unit_tensor(grey(view), loftr.device) for view in views]
-        maps = [_features(model, tensor) for tensor in tensors]
-        size0, size1 = (tuple(coarse.shape[2:]) for coarse, _ in maps)
-        tokens = [coarse.flatten(2).mT.contiguous() for coarse, _ in maps]
-        c0, c1 = model.loftr_coarse(*tokens)
-        f0, f1 = c0[0] / (c0.shape[-1] * TEMPERATURE), c1[0]
-        index0, index1, confidence = mutual_cells(
-            f0, f1, size0, size1, threshold=loftr.threshold, border=BORDER
-        )
-        fine = [at_half for _, at_half in maps]
-        offset, fine_std = _refine(model, fine, (c0, c1), index0, index1)
-        # Cells were numbered by rounding: their corners are the middles of what is
-        # nearest to them.
-        cell = cell_corner(index1, size1[1], STRIDE_COARSE) - 0.5
-        named = {
-            "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
-            "target": cell + offset,
-            "cell": cell,
-            "confidence": confidence,
-            "fine_std": fine_std,
-            "coarse_std": STRIDE_COARSE * row_spread(f0[index0], f1, size1),
-        }
-        return as_arrays(named)
+    both = first_layers(partial(_features, model), images0, images1)
+    tokens = []
+    for maps in both:
+        coarse = stacked([coarse for coarse, _ in maps])
+        tokens.append(coarse.flatten(2).mT.contiguous())
+    c0, c1 = model.loftr_coarse(*tokens)
+    return [
+        as_arrays(_heads(loftr, (c0[k : k + 1], c1[k : k + 1]), maps))
+        for k, maps in enumerate(zip(*both, strict=True))
+    ]
+
+
+def _heads(loftr: LoFTR, cells: tuple[Any, Any], maps: Any) -> dict[str, Any]:
+    """Matches and cues from the cells (1, n, 256) and the maps of one pair."""
+    from semisure.matchers._cues import cell_corner
+    from semisure.matchers._dual import mutual_cells
+
+    size0, size1 = (tuple(coarse.shape[2:]) for coarse, _ in maps)
+    f0, f1 = cells[0][0] / (cells[0].shape[-1] * TEMPERATURE), cells[1][0]
+    index0, index1, confidence, spread = mutual_cells(
+        f0, f1, size0, size1, threshold=loftr.threshold, border=BORDER
+    )
+    fine = [at_half for _, at_half in maps]
+    offset, fine_std = _refine(loftr.model, fine, cells, index0, index1)
+    # Cells were numbered by rounding: their corners are the middles of what is
+    # nearest to them.
+    cell = cell_corner(index1, size1[1], STRIDE_COARSE) - 0.5
+    return {
+        "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
+        "target": cell + offset,
+        "cell": cell,
+        "confidence": confidence,
+        "fine_std": fine_std,
+        "coarse_std": STRIDE_COARSE * spread,
+    }
 
 
 def _features(model: Any, image: Any) -> tuple[Any, Any]:
-    """Coarse and fine map of an image (1, 1, h, w), as `extract_features` gives them.
+    """Coarse and fine map of images (n, 1, h, w), as `extract_features` gives them.
 
-    One image at a time, and the last layers in strips: nothing is larger than maps at
-    half size, of which the library's own way holds six.
+    A pair's images one after the other, and the last layers in strips: nothing is
+    larger than maps at half size, of which the library's own way holds six.
     """
     from semisure.matchers._strips import in_strips
 

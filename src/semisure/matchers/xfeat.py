@@ -15,13 +15,15 @@ cells.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from semisure.io.images import Image
-from semisure.matchers._network import Network, imports_of
+from semisure.matchers._batches import PairNetwork, Views, first_layers
+from semisure.matchers._network import imports_of
 from semisure.matchers._stopwatch import extraction
-from semisure.matchers._view import View, assemble, views_of
+from semisure.matchers._view import View, assemble, view_of
 from semisure.matchers._weights import Weights, obtain
 from semisure.types import FloatArray, Matches
 
@@ -43,7 +45,7 @@ MIN_SIDE = 64  # px; at 0.6 of less the backbone sees less than one cell of 32 p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class XFeatStar(Network):
+class XFeatStar(PairNetwork):
     """XFeat*; `xfeat(image0, image1)` gives :class:`Matches` refined in image 0.
 
     Parameters
@@ -71,9 +73,26 @@ class XFeatStar(Network):
         load_checkpoint(model.net, obtain(WEIGHTS, self.weights))
         return model
 
-    def __call__(self, image0: Image, image1: Image) -> Matches:
-        views = views_of(image0, image1, self.max_side, min_side=MIN_SIDE)
-        return assemble(views, **_match(self, views), side=0)
+    def _view(self, image: Image) -> View:
+        return view_of(image, self.max_side, min_side=MIN_SIDE)
+
+    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
+        def image_of(view: View) -> Image:
+            return view.image
+
+        with self.running():
+            images0, images1 = self.pixels(pairs, image_of)
+            both = first_layers(self._keypoints, images0, images1)
+            found = [_match(self, *pair) for pair in zip(*both, strict=True)]
+        return [
+            assemble(views, **arrays, side=0)
+            for views, arrays in zip(pairs, found, strict=True)
+        ]
+
+    def _keypoints(self, images: Any) -> list[Any]:
+        """Descriptors (n, k, 64), positions (n, k, 2) and scales (n, k) of images."""
+        found = self.model.detectAndComputeDense(images, top_k=self.top_k)
+        return [found[name] for name in ("descriptors", "keypoints", "scales")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,40 +102,33 @@ class CentredXFeatStar(XFeatStar):
     centred: ClassVar[bool] = True
 
 
-def _match(xfeat: XFeatStar, views: tuple[View, View]) -> dict[str, FloatArray]:
-    """Points and cues in the pixels of the views."""
-    from semisure.matchers._cues import as_arrays, single, unit_tensor
+def _match(
+    xfeat: XFeatStar, first: Sequence[Any], second: Sequence[Any]
+) -> dict[str, FloatArray]:
+    """Points and cues in the pixels of the views, from both images' keypoints."""
+    from semisure.matchers._cues import as_arrays, single
 
-    model = xfeat.model
-    with xfeat.running():
-        first, second = (
-            model.detectAndComputeDense(
-                unit_tensor(view.image, xfeat.device), top_k=xfeat.top_k
-            )
-            for view in views
-        )
-        f0, f1 = first["descriptors"][0], second["descriptors"][0]
-        index0, index1 = single(_mutual)(f0, f1)
-        offset, fine_std, sure = _refine(model, f0[index0], f1[index1])
-        index0, index1 = index0[sure], index1[sure]
-        scale = first["scales"][0][index0][:, None]
-        position, other = first["keypoints"][0], second["keypoints"][0]
-        if xfeat.centred:
-            position = _middle(position, first["scales"][0])
-            other = _middle(other, second["scales"][0])
-            offset = offset + 0.5  # of the library's grid
-        cues = single(_coarse_cues)(f0, f1, position, index0, index1, xfeat.temperature)
-        named = {
-            "source": position[index0] + offset[sure] * scale,
-            "target": other[index1],
-            "confidence": cues[0],
-            "fine_std": fine_std[sure] * scale,
-            "coarse_std": cues[1],
-            "fine_window": GRID * scale[:, 0],
-            "cell": position[index0],
-            "half_cell": GRID / 2 * scale[:, 0],
-        }
-        return as_arrays(named)
+    f0, position, scale0 = (t[0] for t in first)
+    f1, other, scale1 = (t[0] for t in second)
+    index0, index1 = single(_mutual)(f0, f1)
+    offset, fine_std, sure = _refine(xfeat.model, f0[index0], f1[index1])
+    index0, index1 = index0[sure], index1[sure]
+    scale = scale0[index0][:, None]
+    if xfeat.centred:
+        position, other = _middle(position, scale0), _middle(other, scale1)
+        offset = offset + 0.5  # of the library's grid
+    cues = single(_coarse_cues)(f0, f1, position, index0, index1, xfeat.temperature)
+    named = {
+        "source": position[index0] + offset[sure] * scale,
+        "target": other[index1],
+        "confidence": cues[0],
+        "fine_std": fine_std[sure] * scale,
+        "coarse_std": cues[1],
+        "fine_window": GRID * scale[:, 0],
+        "cell": position[index0],
+        "half_cell": GRID / 2 * scale[:, 0],
+    }
+    return as_arrays(named)
 
 
 def _middle(keypoint: Any, scale: Any) -> Any:

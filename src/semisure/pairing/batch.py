@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from semisure.engine import in_batches
 from semisure.errors import FileError, InputError, SemisureError, in_short
 from semisure.io.images import Image, read_image
 from semisure.io.places import place_of
@@ -21,7 +22,7 @@ from semisure.pipeline import PairResult, match_pair
 from semisure.types import Calibration, Matcher, Matches
 from semisure.types.pair_records import Names, PairRecord, PairState, Size
 
-IMAGES_KEPT = 4  # decoded, since pairs that follow each other share images
+IMAGES_KEPT = 4  # decoded, at least: pairs that follow each other share images
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,10 @@ class MatchBatch:
 
     def __call__(self, items: Sequence[PairItem]) -> list[PairAnswer]:
         matcher = self._matcher()
-        records = [self._record(item, matcher) for item in items]
+        records: list[PairRecord] = []
+        for some in in_batches(items, self.settings.batch):
+            known = self._together(some, matcher)
+            records += [self._record(i, known.get(i.names, matcher)) for i in some]
         write_shard(Store(place_of(self.store), self.manifest), items, records)
         return [PairAnswer(r.state, _why_failed(r)) for r in records]
 
@@ -80,6 +84,29 @@ class MatchBatch:
             settings.matcher, settings.max_side, settings.device, settings.weights
         ).loaded()
 
+    def _together(
+        self, items: Sequence[PairItem], matcher: Matcher
+    ) -> dict[Names, Matcher]:
+        """Matchers that know the answers of pairs which the network saw together.
+
+        None if one of the pairs cannot be matched: each is tried alone then, and that
+        one says why.
+        """
+        many = getattr(matcher, "match_many", None)
+        if many is None or len(items) < 2:
+            return {}
+        try:
+            found = many([self._images(item) for item in items])
+        except Exception:  # noqa: BLE001, told by the pair alone
+            return {}
+        return {i.names: _knowing(m) for i, m in zip(items, found, strict=True)}
+
+    def _images(self, item: PairItem) -> tuple[Image, Image]:
+        """Both images; pairs that follow each other get the same arrays."""
+        read = _reader(max(IMAGES_KEPT, 2 * self.settings.batch))
+        image0 = read(Path(self.folder, item.image0), item.digest0)
+        return image0, read(Path(self.folder, item.image1), item.digest1)
+
     def _record(self, item: PairItem, matcher: Matcher) -> PairRecord:
         try:
             return self._matched(item, matcher)
@@ -97,7 +124,7 @@ class MatchBatch:
         for file, name in zip(files, item.names, strict=True):
             if not os.path.isfile(file):  # noqa: PTH113, of any name
                 raise FileError(f"There is no image {name}.")
-        image0, image1 = _read(files[0], item.digest0), _read(files[1], item.digest1)
+        image0, image1 = self._images(item)
         settings = self.settings
         if settings.model == "none":
             return record_of_matches(item, matcher(image0, image1))
@@ -121,6 +148,11 @@ class MatchBatch:
             K1=cameras[1],
         )
         return record_of_result(item, result)
+
+
+def _knowing(matches: Matches) -> Matcher:
+    """A matcher of one pair, whose matches are there already."""
+    return lambda image0, image1: matches
 
 
 def write_shard(
@@ -183,7 +215,12 @@ def _size(image: Image) -> Size:
     return image.shape[1], image.shape[0]
 
 
-@lru_cache(maxsize=IMAGES_KEPT)
+@lru_cache(maxsize=1)
+def _reader(kept: int) -> Callable[[Path, str], Image]:
+    """Reads images by path and digest, and keeps the last ones."""
+    return lru_cache(maxsize=kept)(_read)
+
+
 def _read(path: Path, digest: str) -> Image:
     image = read_image(path)
     image.setflags(write=False)

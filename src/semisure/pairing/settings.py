@@ -21,6 +21,7 @@ from semisure.matchers import check_name, fingerprint
 from semisure.pipeline.models import Cameras
 from semisure.refit import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matrix3, as_choice
+from semisure.types.checks import as_integer
 from semisure.types.pair_records import Size
 
 Geometry = Literal["auto", "homography", "fundamental", "essential", "none"]
@@ -88,10 +89,13 @@ class PairSettings:
     threshold_px: float = 3.0
     seed: int = 0
     intrinsics: CameraSettings = field(default_factory=CameraSettings)
+    batch: int = 1  # pairs that a network sees together; answers differ by rounding
 
     def __post_init__(self) -> None:
         check_name(self.matcher)
         as_choice("model", self.model, GEOMETRIES)
+        if as_integer("batch", self.batch) < 1:
+            raise InputError(f"batch must be at least 1 pair, but is {self.batch}.")
         as_choice("method", self.method, REFIT_METHODS)
         if self.model == "essential" and self.intrinsics == CameraSettings():
             raise InputError(

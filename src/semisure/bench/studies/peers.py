@@ -3,7 +3,8 @@
 Planes are judged by the corner error, scenes with cameras by the relative pose. All use
 the same robust estimator with the same settings, on images as they are unless a size is
 given. Ours have two more rows, after either refit. Seconds are medians of matching a
-pair by one thread, memory is the most that a fresh process had for the first pair.
+pair by one thread, by the clock and by the processor, which a busy machine slows down
+less; memory is the most that a fresh process had for the first pair.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def peers(study: Study) -> Outcome:
     for kind, roots in by_truth(study.options).items():
         table, found = _of_kind(study.on(roots), posed=kind == "depth", name=kind)
         tables.append(table)
-        rows += [{"data": kind, **row} for row in found]
+        rows += [{**row, "data": kind} for row in found]
     size = matched_at(study.options.size)
     notes = [f"Images {size}; one thread. {PAIRS_TAKEN}"]
     return Outcome(tables=tables, rows=rows, figures={}, notes=notes)
@@ -78,6 +79,7 @@ def _of_kind(study: Study, *, posed: bool, name: str) -> tuple[Table, Rows]:
             "median",
             "matches",
             "s",
+            "CPU s",
             "MB",
             "pairs",
         ],
@@ -134,13 +136,13 @@ def _lines(
     label = contender if peer else study.label(contender)
     matches = int(np.median([row["matches"] for row in rows]))
     seconds = float(np.median([pair.seconds for pair in exported]))
+    computed = float(np.median([pair.processor_seconds for pair in exported]))
     memory = None if peak is None else round(peak / 2**20)
     lines: Lines = []
     for arm in ("base",) if peer else ("base", *CORE_ARMS):
         errors = [row[arm] for row in rows]
         areas = (100.0 * area for area in auc(errors, THRESHOLDS))
         middle = float(np.median(errors))
-        lines.append(
-            [label, arm, *areas, middle, matches, seconds, memory, len(errors)]
-        )
+        cost = (matches, seconds, computed, memory)
+        lines.append([label, arm, *areas, middle, *cost, len(errors)])
     return lines
