@@ -31,6 +31,7 @@ from semisure.pipeline import refit_matches
 from semisure.pipeline.models import Kind
 from semisure.refit.pair_law import predictive_law
 from semisure.selfcal.found_pairs import FoundPair, find_pair
+from semisure.selfcal.middle import fit_reported
 from semisure.selfcal.scenes import fit_scenes, fit_spread, usable
 from semisure.selfcal.without_truth import fit_without_truth
 from semisure.types import Calibration, PairSpread
@@ -50,6 +51,7 @@ class Lesson:
     location: bool
     planar: Calibration | None = None  # shipped, whose numbers are kept
     neighbours: bool = False  # have a say in which matches fail
+    middle: bool = False  # a third component of what is said of matches
 
 
 def learn(lesson: Lesson) -> Calibration:
@@ -59,11 +61,17 @@ def learn(lesson: Lesson) -> Calibration:
         for name, pairs in lesson.scenes.items()
     }
     if lesson.planar is None:
-        return fit_scenes(
+        law = fit_scenes(
             scenes, location=lesson.location, neighbours=lesson.neighbours
         )[0]
-    spread = fit_spread(usable(scenes), lesson.planar, neighbours=lesson.neighbours)
-    return replace(lesson.planar, pairs=spread)
+    else:
+        spread = fit_spread(usable(scenes), lesson.planar, neighbours=lesson.neighbours)
+        law = replace(lesson.planar, pairs=spread)
+    if not lesson.middle:
+        return law
+    assert law.pairs is not None  # laws of scenes say how pairs differ
+    reported = fit_reported(usable(scenes), law)
+    return replace(law, pairs=replace(law.pairs, reported=reported))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -99,6 +99,7 @@ def _left_out_laws(
         shipped is None or shipped.location is not None,
         ready.get(PLANAR),
         pairs is not None and pairs.neighbours is not None,
+        pairs is not None and pairs.reported is not None,
     )
     # Scenes that nothing is learnt from share one law.
     left = {s.name: s.name if s.name in s.learnt else "" for s in scenes}

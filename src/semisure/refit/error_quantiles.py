@@ -34,9 +34,8 @@ def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
     """
     if law.family is not LAPLACE:
         return _by_halving(law, probability)
-    alpha = mixture.tail_prob(law)
-    half = 0.5 * np.stack([1.0 - alpha, alpha])
-    scale = np.stack([law.fine_scale, law.coarse_scale])
+    chances, scales = zip(*law.parts(), strict=True)
+    half, scale = 0.5 * np.stack(chances), np.stack(scales)
     centre = np.abs(law.location)
     x = centre
     inside = (half * -np.expm1(-2.0 * centre / scale)).sum(axis=0) >= probability
@@ -69,7 +68,8 @@ def _step(
 def _by_halving(law: ErrorLaw, probability: float) -> PerAxis:
     """The same for any family: the interval that holds the root is halved."""
     low = np.zeros_like(law.fine_scale)
-    high = np.abs(law.location) + 1e3 * np.maximum(law.fine_scale, law.coarse_scale)
+    widest = np.maximum.reduce([scale for _, scale in law.parts()])
+    high = np.abs(law.location) + 1e3 * widest
     for _ in range(60):
         middle = 0.5 * (low + high)
         within = mixture.cdf(law, middle) - mixture.cdf(law, -middle)

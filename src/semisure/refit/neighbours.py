@@ -16,6 +16,11 @@ import numpy as np
 from semisure.types import FloatArray, Labels, Matches, PerAxis, PerMatch
 
 NEIGHBOURS = 12
+_FEWEST = 4  # neighbours that say where a match should be
+_ROUNDS = 3
+_LEAST_SCALE_PX = 0.1
+_RIDGE = 1e-2
+_FAR = 1e4  # px: beyond a horizon
 
 
 def agreement(matches: Matches, parallax: PerAxis) -> FloatArray:
@@ -45,6 +50,73 @@ def agreement(matches: Matches, parallax: PerAxis) -> FloatArray:
         logit[rows] = np.log(yes + 0.5) - np.log(no + 0.5)
     usual = logit.mean() if len(logit) else 0.0
     return np.stack([logit, np.full_like(logit, usual)], axis=1)
+
+
+def departure(matches: Matches, parallax: PerAxis, direction: PerAxis) -> PerMatch:
+    """How far each match lies from where its neighbours want it, px.
+
+    It is measured along the unit `direction` of its line. An affine map through the
+    neighbours' `parallax` follows slanted surfaces, and Cauchy's weights leave out
+    those beyond a depth edge. The departure is 0 where there are fewer than four.
+    """
+    away = np.zeros(len(matches))
+    for rows, points, _ in _sides(matches):
+        nearest = _nearest(points)[:, 1:]
+        if nearest.shape[1] < _FEWEST:
+            continue
+        shift = parallax[rows][nearest] - parallax[rows, None]
+        shift = (shift * direction[rows, None]).sum(axis=2)
+        where = points[nearest] - points[:, None]
+        away[rows] = np.abs(_local_value(where, np.nan_to_num(shift, nan=_FAR)))
+    return away
+
+
+def _local_value(where: FloatArray, value: FloatArray) -> PerMatch:
+    """The value at 0 of affine maps through values (n, k) at places (n, k, 2)."""
+    reach = np.sqrt((where**2).sum(axis=2).mean(axis=1)) + 1e-9
+    x, y = where[..., 0] / reach[:, None], where[..., 1] / reach[:, None]
+    constant = _middle(value)
+    off = value - constant[:, None]
+    for _ in range(_ROUNDS):
+        scale = _middle(np.abs(off)) + _LEAST_SCALE_PX
+        weight = 1.0 / (1.0 + (off / scale[:, None]) ** 2)
+        constant, by_x, by_y = _affine(x, y, value, weight)
+        off = value - constant[:, None] - by_x[:, None] * x - by_y[:, None] * y
+    return constant
+
+
+def _affine(
+    x: FloatArray, y: FloatArray, value: FloatArray, weight: FloatArray
+) -> tuple[PerMatch, PerMatch, PerMatch]:
+    """Weighted affine fits along the rows, by Cramer's rule: constant and slopes."""
+    wx, wy = weight * x, weight * y
+    n, nx, ny = weight.sum(axis=1) + 1e-9, wx.sum(axis=1), wy.sum(axis=1)
+    # Slopes stay 0 where points are in a row.
+    xx, yy = _dots(wx, x) + _RIDGE, _dots(wy, y) + _RIDGE
+    xy, v, vx, vy = (
+        _dots(wx, y),
+        _dots(weight, value),
+        _dots(wx, value),
+        _dots(wy, value),
+    )
+    first, second, third = xx * yy - xy**2, nx * yy - xy * ny, nx * xy - xx * ny
+    whole = n * first - nx * second + ny * third
+    constant = v * first - vx * second + vy * third
+    by_x = -v * second + vx * (n * yy - ny**2) - vy * (n * xy - nx * ny)
+    by_y = v * third - vx * (n * xy - nx * ny) + vy * (n * xx - nx**2)
+    return constant / whole, by_x / whole, by_y / whole
+
+
+def _dots(left: FloatArray, right: FloatArray) -> PerMatch:
+    return np.asarray(np.einsum("nk,nk->n", left, right))
+
+
+def _middle(values: FloatArray) -> PerMatch:
+    """The median of each row; sorting a dozen numbers is faster than np.median."""
+    ordered, half = np.sort(values, axis=1), values.shape[1] // 2
+    if values.shape[1] % 2:
+        return np.asarray(ordered[:, half])
+    return np.asarray(0.5 * (ordered[:, half - 1] + ordered[:, half]))
 
 
 def affine_parallax(matches: Matches, weight: PerMatch) -> PerAxis:

@@ -11,7 +11,8 @@ than errors. What its covariance says of each match is added to the scales.
 
 A line says nothing about errors along it. There the scales found across it are carried
 over, larger by what calibration on scenes in depth has found. Which matches fail there
-their neighbours tell (:mod:`semisure.refit.neighbours`).
+their neighbours tell (:mod:`semisure.refit.neighbours`). A law may have a third
+component for errors between fine and coarse (:mod:`semisure.refit.middle_law`).
 
 The distance from a line is the sum of two independent errors, of either component on
 either axis; a sum of Laplace variables with scales a ≥ b has the density
@@ -34,11 +35,13 @@ from semisure.mixture import ErrorLaw, expit
 from semisure.refit.climbing import climb
 from semisure.refit.covariance import of_distances
 from semisure.refit.line_law import two_laplace
-from semisure.refit.neighbours import affine_parallax, agreement
+from semisure.refit.middle_law import Middle, MiddleLaw, middle_of
+from semisure.refit.neighbours import affine_parallax, agreement, departure
 from semisure.types import (
     Calibration,
     Cues,
     FloatArray,
+    Index,
     Matches,
     Matrix,
     PairSpread,
@@ -76,6 +79,12 @@ def predictive_law(matches: Cues, calibration: Calibration) -> ErrorLaw:
     return with_effects(law, np.array(spread.usual or spread.means), spread)
 
 
+def reported_spread(calibration: Calibration) -> PairSpread:
+    """How pairs differ, for what is said of matches once a geometry is known."""
+    spread = _spread_of(calibration)
+    return spread.reported or spread
+
+
 def pair_law_by_lines(
     matches: Matches,
     calibration: Calibration,
@@ -87,13 +96,15 @@ def pair_law_by_lines(
     `lines` are those of the matches less their location, as refits make them;
     `covariance` is that of the parameters in their `jacobian`, if they were estimated.
     """
-    law, spread = error_law(matches, calibration), _spread_of(calibration)
+    law, spread = error_law(matches, calibration), reported_spread(calibration)
     effects = effects_by_lines(law, lines, spread)
     along = lines.normal[:, ::-1] ** 2  # squares of the line's direction
-    alike = None
+    alike = away = None
     if spread.neighbours is not None:
         alike = agreement_by_lines(matches, law, lines)
-    law = with_effects(law, effects, spread, along, alike)
+    if spread.departure is not None:
+        away = departure_by_lines(matches, law, lines)
+    law = with_effects(law, effects, spread, along, alike, away=away)
     if covariance is not None:
         across = of_distances(covariance, lines)[:, None]
         law = _with_model_error(law, across * lines.normal**2)
@@ -112,7 +123,7 @@ def pair_law_by_residuals(
     not count. `variance`, px², is that of where the model puts each match, if the
     model was estimated.
     """
-    law, spread = error_law(matches, calibration), _spread_of(calibration)
+    law, spread = error_law(matches, calibration), reported_spread(calibration)
     effects = effects_by_residuals(law, residual, spread)
     alike = None if spread.neighbours is None else agreement(matches, residual)
     law = with_effects(law, effects, spread, alike=alike)
@@ -126,24 +137,36 @@ def _with_model_error(law: ErrorLaw, variance: PerAxis) -> ErrorLaw:
 
     A Laplace variable of scale s has the variance 2 s².
     """
-    return replace(
-        law,
-        fine_scale=np.sqrt(law.fine_scale**2 + 0.5 * variance),
-        coarse_scale=np.sqrt(law.coarse_scale**2 + 0.5 * variance),
-    )
+    names = ["fine_scale", "coarse_scale"]
+    if isinstance(law, MiddleLaw):
+        names.append("middle_scale")
+    wider = {n: np.sqrt(getattr(law, n) ** 2 + 0.5 * variance) for n in names}
+    return replace(law, **wider)
 
 
 def agreement_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> FloatArray:
     """How far matches agree with their neighbours, whatever the scene's depth."""
+    return agreement(matches, _parallax(matches, law, lines))
+
+
+def departure_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> PerMatch:
+    """How far along their lines matches lie from where neighbours want them, px."""
+    direction = lines.normal[:, ::-1] * np.array([1.0, -1.0])
+    return departure(matches, _parallax(matches, law, lines), direction)
+
+
+def _parallax(matches: Matches, law: ErrorLaw, lines: Lines) -> PerAxis:
+    """What matches have beyond an affine map through those on their lines, px."""
     off = lines.distance / law.fine_scale.mean(axis=1)
-    return agreement(matches, affine_parallax(matches, 1.0 / (1.0 + off**2)))
+    return affine_parallax(matches, 1.0 / (1.0 + off**2))
 
 
 def effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
     """A pair's four effects by the distances of its matches from their lines."""
     rows = _evenly(len(law))
+    some = _Some.of(law, rows, spread)
     density = partial(
-        _across_log_density, law.take(rows), lines.distance[rows], lines.normal[rows]
+        _across_log_density, some, lines.distance[rows], lines.normal[rows]
     )
     return most_likely_effects(density, len(law), spread)
 
@@ -154,7 +177,8 @@ def effects_by_residuals(
     """A pair's four effects by the residuals of its matches to a model."""
     rows = np.flatnonzero(np.isfinite(residual).all(axis=1))
     rows = rows[_evenly(len(rows))]
-    density = partial(_axes_log_density, law.take(rows), residual[rows])
+    some = _Some.of(law, rows, spread)
+    density = partial(_axes_log_density, some, residual[rows])
     return most_likely_effects(density, len(law), spread)
 
 
@@ -182,20 +206,29 @@ def with_effects(
     spread: PairSpread,
     along: PerAxis | None = None,
     alike: FloatArray | None = None,
+    *,
+    away: PerMatch | None = None,
+    blunt: FloatArray | None = None,
 ) -> ErrorLaw:
     """`law` under the effects of a pair.
 
     `along` is the squared cosine, per axis, of the angle to the epipolar line; without
     it no direction is set apart. `alike`, (n, 2), is the matches' agreement with their
-    neighbours; without it these have no say.
+    neighbours, and `away` their departure from them; without, these have no say.
+    `blunt` is :func:`bluntness` where `law` is that of a part of the pair.
     """
-    fine, coarse, failing = _affected(law, effects)
+    more_failing = _more_failing(bluntness(law) if blunt is None else blunt, spread)
+    fine, coarse, failing = _affected(law, effects, more_failing)
     if along is not None:
         means = np.array(spread.means)
         carried = means + spread.carry * (effects - means)
         more = spread.along_fine, spread.along_gate, spread.along_coarse
         carried += [*more, spread.along_gate]
-        fine_along, coarse_along, failing_along = _affected(law, carried)
+        fine_along, coarse_along, failing_along = _affected(law, carried, more_failing)
+        if away is not None and spread.departure is not None:
+            constant, slope = spread.departure
+            beyond = 0.5 * np.log1p((away[:, None] / fine_along) ** 2)
+            fine_along = fine_along * np.exp(constant + slope * beyond)
         fine = np.sqrt((1.0 - along) * fine**2 + along * fine_along**2)
         coarse = coarse + along * (coarse_along - coarse)
         failing = failing + along * (failing_along - failing)
@@ -205,52 +238,89 @@ def with_effects(
     if alike is not None and spread.neighbours is not None:
         constant, *slopes = spread.neighbours
         logit = logit + (constant + alike @ np.array(slopes))[:, None]
-    return replace(
-        law,
-        fine_scale=fine,
-        coarse_scale=np.maximum(coarse, fine),
-        tail_logit=logit,
-    )
+    coarse = np.maximum(coarse, fine)
+    if spread.middle is None:
+        return replace(law, fine_scale=fine, coarse_scale=coarse, tail_logit=logit)
+    scale, share = middle_of(fine, coarse, logit, spread.middle)
+    rest = law.location, law.family
+    return MiddleLaw(fine, coarse, logit, *rest, middle_scale=scale, middle_logit=share)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Some:
+    """The matches that tell a pair's effects."""
+
+    law: ErrorLaw
+    more_failing: FloatArray  # (n, 1), added to the logits of failing
+    middle: Middle | None
+
+    @classmethod
+    def of(cls, law: ErrorLaw, rows: Index, spread: PairSpread) -> _Some:
+        more_failing = _more_failing(bluntness(law), spread)
+        return cls(law.take(rows), more_failing[rows], spread.middle)
+
+    def parts(self, effects: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+        """Chance and scale, (…, n, 2), of each component under effects (…, 4)."""
+        fine, coarse, failing = _affected(self.law, effects, self.more_failing)
+        right = 1.0 - failing
+        if self.middle is None:
+            return [(right, fine), (failing, coarse)]
+        failing = np.clip(failing, _LEAST_DENSITY, 1.0 - _LEAST_DENSITY)
+        logit = np.log(failing) - np.log1p(-failing)
+        scale, share = middle_of(fine, coarse, logit, self.middle)
+        middling = right * expit(share)
+        return [(right - middling, fine), (middling, scale), (failing, coarse)]
+
+
+def bluntness(law: ErrorLaw) -> FloatArray:
+    """Logarithm of each match's fine scale over the mean of its pair, (n, 1)."""
+    if not len(law):
+        return np.zeros((0, 1))
+    scale = np.log(law.fine_scale).mean(axis=1, keepdims=True)
+    return np.asarray(scale - scale.mean())
+
+
+def _more_failing(blunt: FloatArray, spread: PairSpread) -> FloatArray:
+    """What blunt fine peaks add to the logits of failing, (n, 1)."""
+    return np.zeros_like(blunt) if spread.middle is None else spread.middle[0] * blunt
 
 
 def _affected(
-    law: ErrorLaw, effects: FloatArray
+    law: ErrorLaw, effects: FloatArray, more_failing: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Fine scale, coarse scale and chance of failing under effects (…, 4).
 
     Each is (…, n, 2): many effects are tried in one pass.
     """
     fine, gate, coarse, background = np.moveaxis(effects, -1, 0)[..., None, None]
-    failing = expit(law.tail_logit + gate)
-    base = expit(background)
+    failing = expit(law.tail_logit + gate + more_failing)
+    base = expit(background + more_failing)
     fine_scale = law.fine_scale * np.exp(fine)
     coarse_scale = np.maximum(law.coarse_scale * np.exp(coarse), fine_scale)
     return fine_scale, coarse_scale, base + (1.0 - base) * failing
 
 
 def _axes_log_density(
-    law: ErrorLaw, residual: PerAxis, effects: FloatArray
+    some: _Some, residual: PerAxis, effects: FloatArray
 ) -> FloatArray:
     """log p of each match's two residuals under effects (k, 4), (k, n) nats."""
-    fine, coarse, failing = _affected(law, effects)
-    x = np.abs(residual)
-    density = (1.0 - failing) / fine * np.exp(-x / fine)
-    density += failing / coarse * np.exp(-x / coarse)
+    x, density = np.abs(residual), np.zeros(())
+    for chance, scale in some.parts(effects):
+        density = density + chance / scale * np.exp(-x / scale)
     return np.log(0.5 * density + _LEAST_DENSITY).sum(axis=-1)
 
 
 def _across_log_density(
-    law: ErrorLaw, distance: PerMatch, normal: PerAxis, effects: FloatArray
+    some: _Some, distance: PerMatch, normal: PerAxis, effects: FloatArray
 ) -> FloatArray:
     """log p of each match's distance from its line under effects (k, 4), (k, n)."""
-    fine, coarse, failing = _affected(law, effects)
-    n = np.abs(normal)
-    parts = ((n * fine, 1.0 - failing), (n * coarse, failing))
+    n, parts = np.abs(normal), some.parts(effects)
     density: FloatArray = np.full((), _LEAST_DENSITY)
-    for x, chance_x in parts:
-        for y, chance_y in parts:
+    for chance_x, x in parts:
+        for chance_y, y in parts:
             chance = chance_x[..., 0] * chance_y[..., 1]
-            density = density + chance * two_laplace(distance, x[..., 0], y[..., 1])
+            scales = n[:, 0] * x[..., 0], n[:, 1] * y[..., 1]
+            density = density + chance * two_laplace(distance, *scales)
     return np.log(density)
 
 

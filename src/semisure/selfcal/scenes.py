@@ -32,6 +32,8 @@ from semisure.refit import without_bias
 from semisure.refit.neighbours import agreement
 from semisure.refit.pair_law import (
     agreement_by_lines,
+    bluntness,
+    departure_by_lines,
     effects_by_lines,
     effects_by_residuals,
     with_effects,
@@ -45,6 +47,7 @@ from semisure.types import (
     Matrix3,
     PairSpread,
     PerAxis,
+    PerMatch,
     Vector,
 )
 from semisure.types.checks import within_px
@@ -56,7 +59,10 @@ WIDE = PairSpread(
     fine=(0.0, 0.7), gate=(0.0, 1.5), coarse=(0.0, 0.7), background=(-5.0, 1.5)
 )
 _LEAST_DEVIATION = 0.1
-_FIRST_ALONG = np.array([0.3, 0.5, 0.0, 0.5])
+# What errors along lines have more, to begin with: fine, gate, coarse, and the carry.
+FIRST_ALONG = np.array([0.3, 0.5, 0.0, 0.5])
+NO_ALONG = np.array([0.0, 0.0, 0.0, 1.0])  # where there are no lines
+ALONG_BOUNDS = ((-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -153,7 +159,14 @@ def fit_spread(
     With `neighbours`, matches that move otherwise than those around them count as more
     likely to fail: they are told apart better, but intervals hold less well.
     """
-    wide = replace(calibration, pairs=WIDE)
+    spread = spread_over_pairs(scenes, replace(calibration, pairs=WIDE))
+    spread = _with_truth(spread, scenes, calibration, neighbours=neighbours)
+    return replace(spread, usual=_usual(spread, scenes, calibration))
+
+
+def spread_over_pairs(scenes: Scenes, wide: Calibration) -> PairSpread:
+    """Mean and spread of the effects that pairs have by a law that leaves them free."""
+    assert wide.pairs is not None
     by_scene = {
         name: np.array([pair_effects(pair, wide) for pair in pairs])
         for name, pairs in scenes.items()
@@ -165,9 +178,9 @@ def fit_spread(
     deviation = np.sqrt(weight @ (effects - mean) ** 2)
     deviation = np.maximum(deviation, _LEAST_DEVIATION)
     fine, gate, coarse, background = zip(mean.tolist(), deviation.tolist(), strict=True)
-    spread = PairSpread(fine=fine, gate=gate, coarse=coarse, background=background)
-    spread = _with_truth(spread, scenes, calibration, neighbours=neighbours)
-    return replace(spread, usual=_usual(spread, scenes, calibration))
+    return replace(
+        wide.pairs, fine=fine, gate=gate, coarse=coarse, background=background
+    )
 
 
 def _usual(
@@ -233,7 +246,7 @@ def _with_truth(
     from scipy.optimize import minimize
 
     adapting = replace(calibration, pairs=spread)
-    seen = [_seen(pairs, adapting) for pairs in scenes.values()]
+    seen = [seen_pairs(pairs, adapting) for pairs in scenes.values()]
 
     def objective(numbers: Vector) -> float:
         told = _with(spread, numbers)
@@ -241,8 +254,8 @@ def _with_truth(
         return -float(np.mean(by_scene))
 
     posed = any(pair.along is not None for pairs in seen for pair in pairs)
-    along = _FIRST_ALONG if posed else (0.0, 0.0, 0.0, 1.0)
-    bounds = [(-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0)]
+    along = FIRST_ALONG if posed else NO_ALONG
+    bounds = list(ALONG_BOUNDS)
     first = np.array(along)
     if neighbours:
         bounds += [(-5.0, 5.0)] * 3
@@ -263,46 +276,63 @@ def _with(spread: PairSpread, numbers: Vector) -> PairSpread:
     )
 
 
-def _seen(pairs: Sequence[ScenePair], calibration: Calibration) -> list[_Seen]:
-    """A scene's pairs, with no more than its share of matches."""
-    whole = [_Seen.of(pair, calibration) for pair in pairs]
-    every = max(1, -(-sum(len(pair.residual) for pair in whole) // MATCHES_A_SCENE))
+def seen_pairs(
+    pairs: Sequence[ScenePair], calibration: Calibration, most: int = MATCHES_A_SCENE
+) -> list[SeenPair]:
+    """A scene's pairs, with no more than `most` matches, its share."""
+    whole = [SeenPair.of(pair, calibration) for pair in pairs]
+    every = max(1, -(-sum(len(pair.residual) for pair in whole) // most))
     return [pair.take(slice(None, None, every)) for pair in whole]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class SeenPair:
     """A pair's known residuals with its law, effects and neighbours."""
 
     law: mixture.ErrorLaw
     residual: PerAxis
     along: PerAxis | None  # squares of the line's direction; None for a plane
     alike: FloatArray  # agreement with neighbours, (n, 2)
+    away: PerMatch  # departure from them along lines, px
+    blunt: FloatArray  # of fine peaks within the pair, (n, 1)
     effects: Vector
 
     @classmethod
-    def of(cls, pair: ScenePair, calibration: Calibration) -> _Seen:
+    def of(cls, pair: ScenePair, calibration: Calibration) -> SeenPair:
         law, along = error_law(pair.matches, calibration), None
+        away: PerMatch = np.zeros(len(law))
         if pair.F_01 is None:
             alike = agreement(pair.matches, pair.residual - law.location)
         else:
             lines = _lines(pair, calibration)
             along = lines.normal[:, ::-1] ** 2
             alike = agreement_by_lines(pair.matches, law, lines)
+            away = departure_by_lines(pair.matches, law, lines)
         effects = pair_effects(pair, calibration)
-        whole = cls(law, pair.residual, along, alike, effects)
+        rest = along, alike, away, bluntness(law), effects
+        whole = cls(law, pair.residual, *rest)
         return whole.take(within_px(pair.residual))
 
-    def take(self, rows: Index) -> _Seen:
+    def take(self, rows: Index) -> SeenPair:
         return replace(
             self,
             law=self.law.take(rows),
             residual=self.residual[rows],
             along=None if self.along is None else self.along[rows],
             alike=self.alike[rows],
+            away=self.away[rows],
+            blunt=self.blunt[rows],
         )
 
     def score(self, spread: PairSpread) -> float:
         """Mean log density of the residuals."""
-        law = with_effects(self.law, self.effects, spread, self.along, self.alike)
+        law = with_effects(
+            self.law,
+            self.effects,
+            spread,
+            self.along,
+            self.alike,
+            away=self.away,
+            blunt=self.blunt,
+        )
         return float(mixture.log_density(law, self.residual).mean())

@@ -136,6 +136,7 @@ def fit_without_truth(
             "A law without truth needs pairs whose geometry can be trusted, but there "
             "is none. Use images that overlap more."
         )
+    along = replace(along, reported=None)  # its numbers belong to another law
     truths = _with_truth(known or {}, views, len(found), start)
     across = _across_law(found, start, truths)
     if taught_by is not None:

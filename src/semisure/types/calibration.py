@@ -58,6 +58,16 @@ class PairSpread:
     neighbours: tuple[float, float, float] | None = None
     # What describes matches best whose pair is unknown: wider than the means.
     usual: tuple[float, float, float, float] | None = None
+    # Of a third component (semisure.refit.middle_law): how the chance of failing grows
+    # with the fine scale within a pair; where the middle scale lies, 1 the fine and 0
+    # the coarse one; constant and slope of the middle's logit by that of failing.
+    middle: tuple[float, float, float, float] | None = None
+    # By how much fine scales grow along lines with the departure from neighbours: a
+    # constant, and a slope by the departure's logarithm.
+    departure: tuple[float, float] | None = None
+    # With these, instead of all above, for what is said of a pair's matches once its
+    # geometry is known. Laws without truth and before a geometry do without.
+    reported: PairSpread | None = None
 
     def __post_init__(self) -> None:
         for name in ("fine", "gate", "coarse", "background"):
@@ -71,10 +81,13 @@ class PairSpread:
         for name in ("along_fine", "along_gate", "along_coarse", "carry"):
             number = as_numbers(name, getattr(self, name), 1)[0]
             object.__setattr__(self, name, number)
-        for name, count in (("neighbours", 3), ("usual", 4)):
+        counts = {"neighbours": 3, "usual": 4, "middle": 4, "departure": 2}
+        for name, count in counts.items():
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, as_numbers(name, given, count))
+        if isinstance(self.reported, Mapping):  # as files have it
+            object.__setattr__(self, "reported", PairSpread(**self.reported))
 
     @property
     def means(self) -> tuple[float, float, float, float]:
