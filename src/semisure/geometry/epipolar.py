@@ -141,9 +141,9 @@ def tangent(P_01: Pose, other: Pose) -> Vector:
     """The turn and the angle of t, on its two tangents, from a pose to another, (5,).
 
     >>> P_01 = np.column_stack([np.eye(3), [0.0, 0.0, 1.0]])
-    >>> step = np.array([0.1, 0.0, -0.2, 0.003, -0.001])
+    >>> step = np.array([0.1, 0.3, -0.2, 0.003, -0.001])
     >>> tangent(P_01, moved(P_01, step)).round(6).tolist()
-    [0.1, 0.0, -0.2, 0.003, -0.001]
+    [0.1, 0.3, -0.2, 0.003, -0.001]
     """
     turn = rotation_vector(other[:, :3] @ P_01[:, :3].T)
     t = P_01[:, 3]

@@ -171,7 +171,7 @@ class Found:
 class Level:
     """Both photos, reduced so that they show about the same detail."""
 
-    images: list[Array]  # uint8
+    images: list[Array]
     scales: tuple[int, int]  # px of each photo in one of the level
     radius: int  # px of the level: half the side of a template
     steps: int
@@ -257,15 +257,15 @@ class Plan:
         )
 
     def _images(self, level: int) -> list[Array]:
+        """Both photos at a level; values read between bytes would be rounded."""
         pair = zip(self.pyramids, self.extra, strict=True)
-        return [pyramid[level + more] for pyramid, more in pair]
+        return [pyramid[level + more].astype(np.float32) for pyramid, more in pair]
 
     def search(self, source: Array, target: Array, linear: Array) -> Array:
         """Targets at the peaks of correlation heat maps on the coarsest level."""
         scale0, scale1 = (2 ** (self.top + more) for more in self.extra)
-        images = [image.astype(np.float32) for image in self._images(self.top)]
         moved, _ = refine(
-            images,
+            self._images(self.top),
             source / scale0,
             target / scale1,
             _inverse(linear * (scale0 / scale1)),
