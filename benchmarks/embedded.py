@@ -34,6 +34,7 @@ from semisure.refit import RefitMethod, refit_homography
 from semisure.types import FloatArray, Matches, Pair
 
 THRESHOLDS = (1, 3, 5, 10)
+REST_S = 0.2  # before each turn: threads of the one before wait busily for a while
 FAITHFUL = {"daisy": "daisy", "xfeat-star": "xfeat-star-faithful"}
 
 
@@ -99,6 +100,7 @@ def run(
     seconds: dict[str, list[float]] = {name: [] for name in matchers}
     for image0, image1, _ in loaded:
         for name, matcher in matchers.items():
+            time.sleep(REST_S)
             begun = clock()
             found[name].append(matcher(image0, image1))
             seconds[name].append(clock() - begun)

@@ -11,8 +11,9 @@ from semisure.errors import InputError
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import residual
 from semisure.io.images import Image, read_image, reduced
+from semisure.matchers import _threads, load_matcher
 from semisure.matchers import daisy as daisy_module
-from semisure.matchers import load_matcher
+from semisure.matchers._threads import by_threads
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import (
     TURNS,
@@ -306,3 +307,33 @@ def test_guided_cells_of_an_image_without_texture_match_nothing(
     flat = np.full_like(photo, 128)
     assert len(load_matcher("daisy")(flat, flat)) == 0
     assert len(load_matcher("daisy")(photo, flat)) == 0
+
+
+def test_blas_has_its_threads_back_whoever_leaves_last() -> None:
+
+    def threads() -> list[int]:
+        blas = _threads._libraries().select(user_api="blas")
+        return [library["num_threads"] for library in blas.info()]
+
+    before, one = threads(), [1] * len(threads())
+    first, second = by_threads(abs, [1, 2]), by_threads(abs, [3, 4])
+    cv2.setNumThreads(2)
+    try:
+        assert (next(first), next(second)) == (1, 3)
+        assert threads() == one
+        assert list(first) == [2]
+        assert threads() == one  # the second is not done yet
+        second.close()
+        assert threads() == before
+    finally:
+        cv2.setNumThreads(-1)
+
+
+def test_what_a_thread_shares_out_it_does_itself() -> None:
+    """Otherwise all would wait for threads that wait."""
+    cv2.setNumThreads(2)
+    try:
+        rows = by_threads(lambda k: sum(by_threads(abs, [-k] * 5)), range(20))
+        assert list(rows) == [5 * k for k in range(20)]
+    finally:
+        cv2.setNumThreads(-1)

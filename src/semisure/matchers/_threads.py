@@ -6,14 +6,18 @@ depend on it.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import lru_cache
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import cv2
 
 MAX_THREADS = 8  # more gain little here, and each holds a tile of a few MB
+_PREFIX = "semisure-tiles"
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -28,13 +32,57 @@ def by_threads(
     [3, 4]
     """
     threads = min(cv2.getNumThreads(), MAX_THREADS)
-    if threads < 2:
+    # What one of the threads asks for, it does itself: the others may all wait for it.
+    if threads < 2 or threading.current_thread().name.startswith(_PREFIX):
         yield from map(work, items)
         return
-    rest = iter(items)
-    with ThreadPoolExecutor(threads) as pool:
+    rest, pool = iter(items), _pool(threads, os.getpid())
+    with _quiet_blas:
         pending = [pool.submit(work, item) for item in islice(rest, 2 * threads)]
-        while pending:
-            answer = pending.pop(0).result()
-            pending += [pool.submit(work, item) for item in islice(rest, 1)]
-            yield answer
+        try:
+            while pending:
+                answer = pending.pop(0).result()
+                pending += [pool.submit(work, item) for item in islice(rest, 1)]
+                yield answer
+        finally:
+            wait([task for task in pending if not task.cancel()])
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads that stay: starting them costs as much as a tile. A fork has none."""
+    return ThreadPoolExecutor(threads, thread_name_prefix=_PREFIX)
+
+
+class _QuietBlas:
+    """BLAS keeps to one thread as long as anybody is inside.
+
+    Its own threads and ours would fight over the processors: products of tiles then
+    take half as long again.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limits = _libraries().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limits.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+_quiet_blas = _QuietBlas()
