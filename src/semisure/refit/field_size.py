@@ -10,9 +10,11 @@ what is left for the lenses, at most two, is a 2 × 2 matrix at each τ and λ.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
-from semisure.types import Matrix, Vector
+from semisure.types import FloatArray, Matrix, Vector
 
 LENSES = np.geomspace(0.5, 80.0, 6)  # how many times larger or smaller it may be
 # The prior of τ in diagonals: its median, the standard deviation of its logarithm, and
@@ -22,6 +24,13 @@ LEAST, MOST, TRIED = 3e-6, 0.03, 24
 # A lens that is known leaves no chance: a Gaussian error whose mean size is |c| has a
 # standard deviation of √(π/2) |c|.
 KNOWN = np.sqrt(0.5 * np.pi)
+
+
+@lru_cache(maxsize=4)
+def _sizes(most: float) -> tuple[Vector, FloatArray]:
+    """The sizes that are tried, and twice the logarithm of their prior, (k, 1)."""
+    sizes = np.geomspace(LEAST, most, TRIED)
+    return sizes, -((np.log(sizes / USUAL) / SPREAD) ** 2)[:, None]
 
 
 def posterior_moment(
@@ -44,8 +53,7 @@ def posterior_moment(
     joint = V.T @ joint
     own = np.zeros((3, 3))
     own[:lenses, :lenses], own[:lenses, 2] = F[w:, w:], h[w:]
-    sizes = np.geomspace(LEAST, most, TRIED)
-    log_prior = -((np.log(sizes / USUAL) / SPREAD) ** 2)[:, None]  # twice it
+    sizes, log_prior = _sizes(most)
     tau2 = ((sizes * extent_px) ** 2)[:, None]
     # Variances of the waves given τ and the lenses, and what the lenses hear then.
     spread = 1.0 + tau2 * np.maximum(gain2, 0.0)
