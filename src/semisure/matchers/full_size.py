@@ -25,6 +25,7 @@ from semisure.matchers.patches import (
     GreyModel,
     blocks,
     chunks,
+    in_fractions,
     refine,
     sample,
     templates,
@@ -257,9 +258,9 @@ class Plan:
         )
 
     def _images(self, level: int) -> list[Array]:
-        """Both photos at a level; values read between bytes would be rounded."""
+        """Both photos at a level, in fractions of grey levels."""
         pair = zip(self.pyramids, self.extra, strict=True)
-        return [pyramid[level + more].astype(np.float32) for pyramid, more in pair]
+        return [in_fractions(pyramid[level + more]) for pyramid, more in pair]
 
     def search(self, source: Array, target: Array, linear: Array) -> Array:
         """Targets at the peaks of correlation heat maps on the coarsest level."""
