@@ -47,6 +47,12 @@ def test_a_pair_whose_digest_lost_its_name_is_damaged(case: int) -> None:
     assert attack_once("files", case, seed=2028) == ("refused", "")
 
 
+@pytest.mark.parametrize("case", [6843, 18_824])
+def test_places_without_a_local_map_are_no_warning(case: int) -> None:
+    """Found in an hour: a corner, or a match, where the homography has no inverse."""
+    assert attack_once("geometry", case, seed=2028)[1] == ""
+
+
 def test_weights_too_small_to_determine_a_field_determine_no_covariance() -> None:
     """Found in an hour with another seed: a singular matrix."""
     assert attack_once("geometry", 398, seed=2026)[1] == ""
