@@ -53,6 +53,11 @@ def test_places_without_a_local_map_are_no_warning(case: int) -> None:
     assert attack_once("geometry", case, seed=2028)[1] == ""
 
 
+@pytest.mark.parametrize("case", [184, 1309, 36_831])
+def test_a_field_that_takes_all_weight_off_determines_nothing(case: int) -> None:
+    assert attack_once("geometry", case, seed=2030)[1] == ""
+
+
 def test_weights_too_small_to_determine_a_field_determine_no_covariance() -> None:
     """Found in an hour with another seed: a singular matrix."""
     assert attack_once("geometry", 398, seed=2026)[1] == ""

@@ -266,7 +266,10 @@ def second_moment(
     weight, slope = sample.rescored(residual)
     normal = sample.normal(weight)
     # The scores rise by ψ′ where the fit takes ψ/r: its coefficients are less certain.
-    rise = max(MIN_SLOPE, float(slope.sum()) / float(weight.sum()))
+    total = float(weight.sum())
+    if not total > 0.0:
+        raise np.linalg.LinAlgError("no match has weight once the field is taken off")
+    rise = max(MIN_SLOPE, float(slope.sum()) / total)
     pull, by_column = sample.summed(weight * residual), sample.summed(weight)
     if quick:
         normal_ridge = normal + np.diag(ridge)
