@@ -58,6 +58,12 @@ def test_a_field_that_takes_all_weight_off_determines_nothing(case: int) -> None
     assert attack_once("geometry", case, seed=2030)[1] == ""
 
 
+@pytest.mark.parametrize("case", [6573, 18_753])
+def test_rounding_makes_no_negative_variance(case: int) -> None:
+    """Weights of 1e-23: what is left of a covariance are the last digits."""
+    assert attack_once("geometry", case, seed=2031)[1] == ""
+
+
 def test_weights_too_small_to_determine_a_field_determine_no_covariance() -> None:
     """Found in an hour with another seed: a singular matrix."""
     assert attack_once("geometry", 398, seed=2026)[1] == ""

@@ -239,7 +239,9 @@ def sandwich(
             C = _sandwich(J, score, slope, weight, points, good, shared, misfit)
         except np.linalg.LinAlgError:  # weights so small that they are none
             return None
-    return C if C is not None and np.isfinite(C).all() else None
+    if C is None or not np.isfinite(C).all():
+        return None
+    return model_error.positive_part(C)
 
 
 def _sandwich(

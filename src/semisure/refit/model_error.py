@@ -242,6 +242,18 @@ def spread_of(v: FloatArray, moment: Matrix, least_px: Vector | float) -> FloatA
     return v @ (moment + np.eye(len(moment)) * least_px**2) @ v.T
 
 
+def positive_part(C: Matrix) -> Matrix:
+    """`C`, or the nearest matrix to it without negative variances, made by rounding.
+
+    >>> positive_part(np.diag([2.0, -1e-20])).tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
+    """
+    values, vectors = np.linalg.eigh(0.5 * (C + C.T))
+    if values[0] >= 0.0:
+        return C
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
 def second_moment(
     sample: Sample,
     parameters: int,

@@ -101,7 +101,9 @@ def of_homography(
             C = _covariance(H_01, matches, scores, shared_error, least, field)
         except np.linalg.LinAlgError:  # weights so small that they are none
             return None
-    return C if C is not None and np.isfinite(C).all() else None
+    if C is None or not np.isfinite(C).all():
+        return None
+    return model_error.positive_part(C)
 
 
 def _covariance(
