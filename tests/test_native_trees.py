@@ -84,9 +84,13 @@ def test_each_data_set_has_its_protocol(done: dict[str, Any]) -> None:
 
 
 def test_easy_pairs_come_out_right(done: dict[str, Any]) -> None:
-    """Everything moves by 5 px of 320: a homography is off by less than a pixel."""
+    """Everything moves by 5 px of 320: a homography is off by less than a pixel.
+
+    `core` is not asked: it has no guard, and the law of two walls that were matched to
+    a thousandth of a pixel takes everything else for a failure.
+    """
     for row in done["benches"]["homography"]["rows"]:
-        assert row["core"] < 3.0, row  # at 1280 px, matched at 320
+        assert max(row["base"], row["core+"]) < 1.0, row
 
 
 def test_quantity_has_auc_nll_and_both_optimisers(done: dict[str, Any]) -> None:
