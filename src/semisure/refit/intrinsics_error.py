@@ -35,10 +35,10 @@ from semisure.types import (
 )
 
 # Standard deviations: of either coordinate of the principal point in diagonals of the
-# image, and of the focal length as a share of it. Published calibrations of a few cameras
-# (of the TUM RGB-D, EuRoC, KITTI and Strecha sets) have principal points about 1 % of the
-# diagonal from the middle; no script computes that. That a calibration is good to a
-# tenth of it is a guess. Relative poses whose truth is known were in sight.
+# image, and of the focal length as a share of it. Published calibrations of a few
+# cameras (of the TUM RGB-D, EuRoC, KITTI and Strecha sets) have principal points about
+# 1 % of the diagonal from the middle; no script computes that. That a calibration is
+# good to a tenth of it is a guess. Relative poses of known truth were in sight.
 MEASURED, GUESSED = 1e-3, 1e-2
 OF_QUERY = 2e-4  # of a focal length beside those of the map
 MIDDLE_PX = 0.51  # so near to the middle, by either convention of pixels, is no chance
