@@ -315,7 +315,7 @@ def fit_lines(data: Path, name: str, cache: Path, law: Calibration) -> None:
     print("OF_LINES", logistic(np.array(rows), np.array(right)), flush=True)
 
 
-def result_features(result: PairResult) -> FloatArray:
+def result_features(result: PairResult) -> tuple[float, ...]:
     return features(log_alarms_of(result.model_failure), result.support())
 
 

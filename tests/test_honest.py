@@ -14,6 +14,7 @@ from semisure.calibration import observe
 from semisure.cli import app
 from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
+from semisure.geometry.squares import together
 from semisure.geometry.support import spread
 from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
@@ -221,10 +222,10 @@ def test_support_in_one_corner_is_narrow() -> None:
 def test_a_smooth_error_of_the_matcher_is_heard_by_blocks() -> None:
     """Weights 1, 2, 3 that err alike move a sum by 6 px; apart, by √(1 + 4 + 9)."""
     scores = np.array([[1.0, 2.0, 3.0]])
-    together, apart = np.zeros((3, 2)), np.diag([500.0, 900.0, 0.0])[:, :2]
-    for points, square in ((together, 36.0), (apart, 14.0)):
-        block = model_error.block_ids(points, model_error.SMOOTH_PX)
-        assert model_error._matchers_own(scores, block) == square
+    near, apart = np.zeros((2, 3)), np.diag([500.0, 900.0, 0.0])[:2]
+    for points, square in ((near, 36.0), (apart, 14.0)):
+        order, starts = together(points, model_error.SMOOTH_PX)
+        assert model_error._matchers_own(scores[:, None, order], starts) == square
 
 
 def test_what_a_matcher_does_itself_is_not_taken_for_a_lens() -> None:

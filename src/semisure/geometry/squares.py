@@ -52,12 +52,41 @@ def heaps_of(points: Columns, side_px: float, shift: float = 0.0) -> tuple[Label
     return flat.astype(np.int64), int(columns * rows)
 
 
+def together(points: Columns, side_px: float) -> tuple[Labels, Labels]:
+    """An order in which points of one square follow each other, and where each begins.
+
+    >>> order, first = together(np.array([[1.0, 9.0, 2.0], [1.0, 1.0, 3.0]]), 8.0)
+    >>> order.tolist(), first.tolist()
+    ([0, 2, 1], [0, 2])
+    """
+    column, row = np.floor(points * (1.0 / side_px))
+    column *= 2.0**26  # more than there are rows
+    column += row
+    order = column.argsort(kind="stable")
+    square = column[order]
+    begins = np.ones(len(square), dtype=bool)
+    np.not_equal(square[1:], square[:-1], out=begins[1:])
+    return order, np.flatnonzero(begins)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
     """Squares over an image, and which of them holds each of some points."""
 
     number: Labels  # of each point's square
-    middles: FloatArray  # of the squares, (2, squares) px; some may hold no point
+    count: int  # of squares; some may hold no point
+    side_px: float
+    first: FloatArray  # column and row of the first square, (2, 1)
+    rows: int
+    places: Labels | None  # of the squares in the grid; None where all are there
+
+    def middles(self, squares: Labels) -> FloatArray:
+        """Of some squares, (2, n) px."""
+        places = squares if self.places is None else self.places[squares]
+        middles = np.array(np.divmod(places, self.rows), dtype=np.float64)
+        middles += self.first + 0.5
+        middles *= self.side_px
+        return middles
 
 
 def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
@@ -67,24 +96,24 @@ def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
 
     >>> points = np.array([[1.0, 9.0, 99.0], [1.0, 1.0, 7.0]])
     >>> grid = grid_over(points, 8.0, np.array([8, 8]))
-    >>> grid.middles[:, grid.number].T.tolist()
+    >>> grid.middles(grid.number).T.tolist()
     [[4.0, 4.0], [12.0, 4.0], [12.0, 4.0]]
     """
-    low, high = (np.floor(size * (half / side_px))[:, None] for half in (-0.5, 1.5))
-    cells = np.floor(points * (1.0 / side_px))
-    np.maximum(cells, low, out=cells)
-    np.minimum(cells, high, out=cells)
-    first = cells.min(axis=1)
-    columns, rows = (cells.max(axis=1) - first + 1.0).tolist()
-    flat = cells[0] - first[0]
-    flat *= rows
-    flat += cells[1]
-    flat -= first[1]
+    cells = points * (1.0 / side_px)
+    np.floor(cells, out=cells)
+    limits = np.floor(np.multiply.outer((-0.5 / side_px, 1.5 / side_px), size))
+    first, last = cells.min(axis=1), cells.max(axis=1)
+    if (first < limits[0]).any() or (last > limits[1]).any():
+        low, high = limits[:, :, None]
+        np.minimum(np.maximum(cells, low, out=cells), high, out=cells)
+        first, last = cells.min(axis=1), cells.max(axis=1)
+    columns, rows = (int(most) + 1 for most in last - first)
+    first = first[:, None]
+    cells -= first
+    whole = cells.astype(np.int64)
+    flat = whole[0] * rows
+    flat += whole[1]
     if columns * rows <= MOST:
-        number, held = flat.astype(np.int64), np.arange(columns * rows)
-    else:
-        held, number = np.unique(flat, return_inverse=True)
-    middles = np.array(np.divmod(held, rows))
-    middles += first[:, None] + 0.5
-    middles *= side_px
-    return Grid(number, middles)
+        return Grid(flat, columns * rows, side_px, first, rows, None)
+    held, number = np.unique(flat, return_inverse=True)
+    return Grid(number.reshape(-1), len(held), side_px, first, rows, held)

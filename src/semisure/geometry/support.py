@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
 from semisure.geometry import homography as plane
 from semisure.geometry.squares import heaps_of
-from semisure.types import Columns, Labels, Mask, Matches, Matrix3, PerMatch
+from semisure.types import (
+    Columns,
+    FloatArray,
+    Labels,
+    Mask,
+    Matches,
+    Matrix,
+    Matrix3,
+    PerMatch,
+)
 
 RIVAL_PX = 8.0  # side of the cells in which residuals of a competing model meet
 NEAR_PX = 6.0  # a match this close to the model does not speak for another one
@@ -41,11 +51,17 @@ def support_of_homography(
     cells were right.
     """
     with np.errstate(all="ignore"):
-        inside = _inside(H_01, matches)
+        mapped = H_01[:, :2] @ matches.source.T
+        mapped += H_01[:, 2:]
+        inside = _inside(mapped, matches.target_size)
         agree = float(weight @ inside)
+        if matches.side.all():
+            residual = matches.target.T - mapped[:2] / mapped[2]
+        else:
+            residual = plane.residual(H_01, matches).T
         return Support(
             share=_share(agree, float(np.count_nonzero(inside))),
-            rival=_rival(H_01, matches, inside, agree, sure),
+            rival=_rival(residual, inside, agree, sure),
             spread=spread(matches, weight),
         )
 
@@ -63,12 +79,10 @@ def _share(part: float, whole: float) -> float:
     return float(min(part / max(whole, 1e-9), 1.0))
 
 
-def _inside(H_01: Matrix3, matches: Matches) -> Mask:
-    """Matches whose partner should be in view, by the model."""
-    mapped = H_01[:, :2] @ matches.source.T
-    mapped += H_01[:, 2:]
+def _inside(mapped: FloatArray, size: tuple[int, int]) -> Mask:
+    """Which points of an image of that size have homogeneous coordinates `mapped`."""
     x, y, depth = mapped
-    width, height = matches.target_size
+    width, height = size
     # Where depth is positive, 0 ≤ x / depth < width without a division.
     inside = (x >= 0) & (y >= 0)
     inside &= x < width * depth
@@ -77,8 +91,7 @@ def _inside(H_01: Matrix3, matches: Matches) -> Mask:
 
 
 def _rival(
-    H_01: Matrix3,
-    matches: Matches,
+    residual: Columns,
     inside: Mask,
     agree: float,
     sure: Callable[[Labels], PerMatch],
@@ -88,7 +101,6 @@ def _rival(
     Repeated structure leaves the residuals of its other matches in heaps, a period
     apart from each other; failures scatter.
     """
-    residual = plane.residual(H_01, matches).T
     size = np.abs(residual)
     largest = np.maximum(size[0], size[1])
     rows = np.flatnonzero((largest > NEAR_PX) & (largest < np.inf) & inside)
@@ -108,24 +120,25 @@ def spread(matches: Matches, weight: PerMatch) -> float:
     The root of the area that its standard deviations span, against that of points all
     over the image: 1 if even, 0 if all lie on one line.
     """
-    both = []
-    for points, size in (
-        (matches.source, matches.source_size),
-        (matches.target, matches.target_size),
-    ):
-        both.append(_spanned(points.T, size, weight) * 12.0 / (size[0] * size[1]))
-    return float(np.sqrt(min(both)))
-
-
-def _spanned(points: Columns, size: tuple[int, int], weight: PerMatch) -> float:
-    """√ of the determinant of the weighted covariance of points, px²."""
-    lifted = np.ones((3, len(weight)))
-    # From the middle of the image, so that squares keep their digits.
-    np.subtract(points, 0.5 * np.array([size]).T, out=lifted[:2])
+    sizes = (matches.source_size, matches.target_size)
+    lifted = np.ones((5, len(weight)))
+    for k, points in enumerate((matches.source, matches.target)):
+        # From the middle of the image, so that squares keep their digits.
+        middle = 0.5 * np.array([sizes[k]]).T
+        np.subtract(points.T, middle, out=lifted[2 * k : 2 * k + 2])
     moments = (lifted * weight) @ lifted.T
-    total = moments[2, 2]
-    if not total > 0:
+    if not moments[4, 4] > 0:
         return 0.0
-    mean = moments[:2, 2] / total
-    (a, b), (_, c) = moments[:2, :2] / total - np.outer(mean, mean)
-    return float(np.sqrt(max(a * c - b * b, 0.0)))
+    moments /= moments[4, 4]
+    moments -= np.outer(moments[4], moments[4])
+    spans = [
+        _spanned(moments[k : k + 2, k : k + 2]) * 12.0 / (width * height)
+        for k, (width, height) in zip((0, 2), sizes, strict=True)
+    ]
+    return sqrt(min(spans))
+
+
+def _spanned(covariance: Matrix) -> float:
+    """√ of the determinant of a covariance of points, px²."""
+    (a, b), (_, c) = covariance.tolist()
+    return sqrt(max(a * c - b * b, 0.0))

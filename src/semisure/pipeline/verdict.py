@@ -11,14 +11,10 @@ collection of photos (``python benchmarks/honest.py --fit``), and judged on the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log1p
+from math import exp, log1p
 from typing import Literal
 
-import numpy as np
-
 from semisure.geometry.support import Support
-from semisure.mixture import expit
-from semisure.types import FloatArray
 
 Name = Literal["sound", "weak", "unrelated"]
 SOUND = 0.8  # from this probability on
@@ -47,16 +43,14 @@ class Verdict:
         return f"Weak: {'; '.join(self.reasons)}."
 
 
-def features(log_alarms: float, support: Support) -> FloatArray:
+def features(log_alarms: float, support: Support) -> tuple[float, ...]:
     """What the probability is made of."""
-    return np.array(
-        [
-            1.0,
-            log1p(max(0.0, -log_alarms)),
-            support.share,
-            support.rival,
-            min(support.spread, 1.0),
-        ]
+    return (
+        1.0,
+        log1p(max(0.0, -log_alarms)),
+        support.share,
+        support.rival,
+        min(support.spread, 1.0),
     )
 
 
@@ -64,8 +58,9 @@ def probability(log_alarms: float, support: Support, *, lines: bool) -> float:
     """The chance that a model is right; 0 where chance alone explains it."""
     if log_alarms >= 0:
         return 0.0
-    coefficients = np.array(OF_LINES if lines else OF_HOMOGRAPHY)
-    return float(expit(features(log_alarms, support) @ coefficients))
+    coefficients = OF_LINES if lines else OF_HOMOGRAPHY
+    told = zip(coefficients, features(log_alarms, support), strict=True)
+    return 1.0 / (1.0 + exp(-sum(c * feature for c, feature in told)))
 
 
 def judged(

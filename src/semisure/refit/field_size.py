@@ -24,13 +24,15 @@ LEAST, MOST, TRIED = 3e-6, 0.03, 24
 # A lens that is known leaves no chance: a Gaussian error whose mean size is |c| has a
 # standard deviation of √(π/2) |c|.
 KNOWN = np.sqrt(0.5 * np.pi)
+NOTHING = 1e-150  # stands for a standard deviation of 0 where one is divided by
 
 
-@lru_cache(maxsize=4)
-def _sizes(most: float) -> tuple[Vector, FloatArray]:
-    """The sizes that are tried, and twice the logarithm of their prior, (k, 1)."""
-    sizes = np.geomspace(LEAST, most, TRIED)
-    return sizes, -((np.log(sizes / USUAL) / SPREAD) ** 2)[:, None]
+@lru_cache(maxsize=8)
+def _sizes(most: float, extent_px: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """τ² of the sizes that are tried, (k, 1), τ²λ², (k, l), and 2 log prior, (k, 1)."""
+    sizes = np.geomspace(LEAST, most, TRIED)[:, None]
+    tau2 = (sizes * extent_px) ** 2
+    return tau2, tau2 * LENSES**2, -((np.log(sizes / USUAL) / SPREAD) ** 2)
 
 
 def posterior_moment(
@@ -53,39 +55,61 @@ def posterior_moment(
     joint = V.T @ joint
     own = np.zeros((3, 3))
     own[:lenses, :lenses], own[:lenses, 2] = F[w:, w:], h[w:]
-    sizes, log_prior = _sizes(most)
-    tau2 = ((sizes * extent_px) ** 2)[:, None]
+    tau2, s, log_prior = _sizes(most, extent_px)
     # Variances of the waves given τ and the lenses, and what the lenses hear then.
-    spread = 1.0 + tau2 * np.maximum(gain2, 0.0)
+    spread = tau2 * np.maximum(gain2, 0.0)
+    spread += 1.0
     d = tau2 / spread
     heard = own.ravel() - d @ (joint[:, :, None] * joint[:, None]).reshape(w, 9)
-    a, b, p, _, c, q, _, _, rest = heard.T[:, :, None]
-    # Lenses of prior variance s: covariance (I / s + Q)⁻¹ with Q = (a b; b c).
-    s = tau2 * LENSES**2
-    cov = np.array([1.0 + s * c, -s * b, 1.0 + s * a])
-    det = cov[0] * cov[2] - cov[1] * cov[1]
-    cov *= s / det
-    mean = np.array([cov[0] * p + cov[1] * q, cov[1] * p + cov[2] * q])
-    log_density = mean[0] * p + mean[1] * q - np.log(det)
-    log_density += log_prior - rest - np.log(spread).sum(axis=1)[:, None]
-    density = np.exp(0.5 * (log_density - log_density.max()))
-    density /= density.sum()
-    # Means: waves given the lenses.
-    of_lenses = mean.reshape(2, -1)
-    waves = joint[:, 2:] - joint[:, :2] @ of_lenses
-    waves *= np.repeat(d.T, len(LENSES), axis=1)
-    means = np.concatenate([waves, KNOWN * of_lenses])
-    moment = (means * density.ravel()) @ means.T
-    # Covariances: the lenses' at each τ, and waves that follow them by −d · joint.
-    x, xy, y = (density * cov).sum(axis=2)
-    by_x, by_y = d.T * joint[:, :1], d.T * joint[:, 1:2]
-    along_x, along_y = by_x * x + by_y * xy, by_x * xy + by_y * y
-    moment[:w, :w] += along_x @ by_x.T + along_y @ by_y.T
-    across = np.stack([along_x.sum(axis=1), along_y.sum(axis=1)])
-    moment[w:, :w] -= across
-    moment[:w, w:] -= across.T
-    moment[w:, w:] += [[x.sum(), xy.sum()], [xy.sum(), y.sum()]]
-    moment.reshape(-1)[: w * (w + 3) : w + 3] += density.sum(axis=1) @ d
+    log_prior = log_prior - np.log(spread).sum(axis=1, keepdims=True)
+    columns, at_tau = _of_lenses(heard, s, log_prior)
+    # Waves follow the lenses by −d · joint.
+    both = np.empty((w + 2, *columns.shape[1:]))
+    follow = (joint @ columns.reshape(3, -1)).reshape(w, *columns.shape[1:])
+    np.multiply(follow, d.T[:, :, None], out=both[:w])
+    np.multiply(columns[:2], _AS_LENSES, out=both[w:])
+    both = both.reshape(w + 2, -1)
+    moment = both @ both.T
+    moment.reshape(-1)[: w * (w + 3) : w + 3] += at_tau @ d
+    moment /= at_tau.sum()
     turn = np.eye(w + lenses, w + 2)
     turn[:w, :w] = V
     return turn @ moment @ turn.T
+
+
+def _of_lenses(
+    heard: FloatArray, s: FloatArray, log_prior: FloatArray
+) -> tuple[FloatArray, Vector]:
+    """The lenses' E[c cᵀ] as a sum over columns, (3, k, l + 2), and the weights of τ.
+
+    At each τ the columns are the lenses' means, by the root of their weight, and two
+    roots of what the lenses vary by. The third row is −1 by that weight, and 0.
+    """
+    a, b, p, _, c, q, _, _, rest = heard.T[:, :, None]
+    # Lenses of prior variance s: covariance (I / s + Q)⁻¹ with Q = (a b; b c).
+    cov = np.empty((3, *s.shape))
+    for goal, entry in zip(cov, (c, -b, a), strict=True):
+        np.multiply(s, entry, out=goal)
+    cov[::2] += 1.0
+    det = cov[0] * cov[2] - cov[1] * cov[1]
+    cov *= s / det
+    mean = cov[:2] * p + cov[1:] * q
+    log_density = mean[0] * p + mean[1] * q - np.log(det)
+    log_density += log_prior - rest
+    log_density -= log_density.max()
+    density = np.exp(0.5 * log_density)
+    x, xy, y = (density * cov).sum(axis=2)
+    at_tau = density.sum(axis=1)
+    columns = np.zeros((3, len(s), s.shape[1] + 2))
+    chance = np.sqrt(density, out=density)
+    np.multiply(mean, chance, out=columns[:2, :, :-2])
+    np.negative(chance, out=columns[2, :, :-2])
+    root = np.sqrt(x, out=columns[0, :, -2])
+    root += NOTHING
+    across = np.divide(xy, root, out=columns[1, :, -2])
+    np.sqrt(np.maximum(y - across * across, 0.0), out=columns[1, :, -1])
+    return columns, at_tau
+
+
+# Factors of the columns: means, and then what lenses vary by.
+_AS_LENSES = -np.array([KNOWN] * len(LENSES) + [1.0, 1.0])

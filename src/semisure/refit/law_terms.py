@@ -27,6 +27,7 @@ Keep = Callable[[Columns], Columns]  # where to put arrays, such as Shelf.keep
 
 LARGEST_LOGIT = 300.0  # of a likelihood: e^{2 · 300} is finite
 OPEN_GATE = 1e6  # stands for an infinite logit
+NOTHING = 1e-25  # stands for a residual of 0, in px, where one is divided by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +53,11 @@ class Posterior:
         """The residuals less their location."""
         return residual if self.location is None else residual - self.location
 
-    def rise(self, r: Columns) -> Columns:
-        """d log odds / dr at residuals less their location."""
+    def rise(self, sizes: Columns) -> Columns:
+        """d log odds / dr, divided by r, where e(r) is `sizes`."""
         if self.size is np.abs:
-            return np.copysign(self.steepness, r)
-        return 2.0 * self.steepness * r
+            return self.steepness / np.maximum(sizes, NOTHING)
+        return 2.0 * self.steepness
 
     def take(self, index: Index) -> Posterior:
         """The odds of some matches."""
@@ -142,24 +143,27 @@ class Whitening:
         symmetric part is given: it is all that a sum over matches needs.
         """
         r = self.posterior.centred(residual).astype(self.fine2.dtype, copy=False)
-        failure = self.posterior.log_odds_at(self.posterior.size(r))
+        sizes = self.posterior.size(r)
+        failure = self.posterior.log_odds_at(sizes)
         np.exp(failure, out=failure)
         failure += 1.0
         np.divide(1.0, failure, out=failure)  # ω of each axis
         success = failure[0] * failure[1]
         np.subtract(1.0, failure, out=failure)
-        softened2 = self._softened2(r)
+        square = r * r
+        softened2 = square * self.fine2
+        softened2 += self.fine4
         weight = success / np.sqrt(softened2)
         # d log ω_d / dr = −(1 − ω_d) d log odds / dr
-        failure *= self.posterior.rise(r)
-        turn = r * failure
+        failure *= self.posterior.rise(sizes)
         slopes = np.empty((3, r.shape[1]), r.dtype)
         own = np.divide(self.fine4, softened2, out=softened2)
-        own -= turn
+        square *= failure
+        own -= square
         np.multiply(weight, own, out=slopes[::2])
-        pull = weight * r
-        np.multiply(pull[0], failure[1], out=slopes[1])
-        slopes[1] += pull[1] * failure[0]
+        across = weight * failure[::-1]
+        np.add(across[0], across[1], out=slopes[1])
+        slopes[1] *= r[0] * r[1]
         slopes[1] *= -0.5
         return r, weight, slopes
 

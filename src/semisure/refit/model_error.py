@@ -24,10 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from math import hypot
 from typing import TypeAlias
 
 import numpy as np
 
+from semisure.geometry.squares import together
 from semisure.refit.field_size import MOST, posterior_moment
 from semisure.types import (
     FloatArray,
@@ -129,12 +132,24 @@ def radial(points: Points, size: FloatArray) -> FloatArray:
     array([[-3.2, -2.4],
            [ 0. ,  0. ]])
     """
-    diagonal = np.sqrt((size * size).sum(axis=-1, keepdims=True))
-    off = points * (2.0 / diagonal)
-    off += (1.0 - size) / diagonal
-    off = off.T
+    if size.ndim == 1:
+        scale, shift = _from_the_middle(*size.tolist())
+    else:
+        diagonal = np.sqrt((size * size).sum(axis=-1))
+        scale, shift = 2.0 / diagonal, (1.0 - size.T) / diagonal
+    off = points.T * scale
+    off += shift
     square = off * off
-    return np.asarray(off * (LENS * (square[0] + square[1])))
+    off *= LENS * (square[0] + square[1])
+    return off
+
+
+@lru_cache(maxsize=8)
+def _from_the_middle(width: float, height: float) -> tuple[float, FloatArray]:
+    """Scale and shift (2, 1) after which 1 is half a diagonal from the middle."""
+    diagonal = hypot(width, height)
+    off = np.array([[1.0 - width], [1.0 - height]]) / diagonal
+    return 2.0 / diagonal, off
 
 
 def across_lines(points: Points, size: FloatArray, normal: PerAxis) -> FloatArray:
@@ -156,8 +171,9 @@ class Sample:
 
     X: FloatArray  # by parameters and waves, (p + q, columns): all x, then all y
     axes: int
-    block: IntArray | None  # of each column; None where each place is a block
-    smooth: IntArray  # the same of larger blocks, for the columns of one axis
+    count: int  # of places that matches are in
+    block: IntArray | None  # of each place; None where each is a block
+    starts: IntArray  # larger blocks begin at these places, and end at the next
     residual: Vector
     weight: Vector  # of the residuals, ψ/r
     column: IntArray | None  # of each residual; None where each has its own
@@ -170,17 +186,21 @@ class Sample:
         return np.asarray(np.bincount(self.column, values, self.X.shape[1]), float)
 
     def left(self, coefficients: Vector) -> FloatArray:
-        """The residuals, less what parameters and waves make of them."""
-        moved = coefficients @ self.X
+        """The residuals, less what the first rows of X make of them."""
+        moved = coefficients @ self.X[: len(coefficients)]
         return self.residual - (moved if self.column is None else moved[self.column])
 
-    def normal(self, weight: FloatArray) -> Matrix:
-        """Σ x w xᵀ."""
-        total = (self.X * self.summed(weight)) @ self.X.T
-        # Parameters are scaled: this keeps undetermined ones from dividing by 0.
-        diagonal = total.reshape(-1)[:: len(total) + 1]
-        diagonal += 1e-9 * diagonal.sum() / len(total)
-        return total
+    def normal(self, weight: FloatArray, rows: int | None = None) -> Matrix:
+        """Σ x w xᵀ of all or the first rows, given the weights of columns."""
+        X = self.X[:rows]
+        return _steadied((X * weight) @ X.T)
+
+
+def _steadied(matrix: Matrix) -> Matrix:
+    """The same, with a billionth more on its diagonal, lest a solver divide by 0."""
+    diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
+    diagonal += 1e-9 * float(diagonal.sum()) / len(matrix)
+    return matrix
 
 
 def added_covariance(
@@ -198,6 +218,8 @@ def added_covariance(
     """
     rows = np.flatnonzero(good)
     rows = rows[:: stride(len(rows))]
+    order, starts = together(misfit.points[rows].T, SMOOTH_PX)
+    rows = rows[order]
     some = J[:, :, rows]
     scaled = some / np.sqrt((some**2).sum(axis=(0, 2)))[:, None]
     X = np.concatenate([scaled, misfit.waves[:, :, rows].transpose(1, 0, 2)], axis=1)
@@ -210,8 +232,9 @@ def added_covariance(
     sample = Sample(
         X=np.hstack(list(X)),
         axes=len(X),
-        block=np.tile(block_ids(misfit.points[rows], BLOCK_PX), len(X)),
-        smooth=block_ids(misfit.points[rows], SMOOTH_PX),
+        count=len(rows),
+        block=block_ids(misfit.points[rows], BLOCK_PX),
+        starts=starts,
         residual=residual,
         weight=rescored(residual)[0],
         column=None,
@@ -239,7 +262,7 @@ def stride(count: int) -> int:
 
 def spread_of(v: FloatArray, moment: Matrix, least_px: Vector | float) -> FloatArray:
     """V (M + τ₀²) Vᵀ, with a least size of each wave or of all."""
-    return v @ (moment + np.eye(len(moment)) * least_px**2) @ v.T
+    return v @ _ridged(moment, least_px**2) @ v.T
 
 
 def positive_part(C: Matrix) -> Matrix:
@@ -248,10 +271,13 @@ def positive_part(C: Matrix) -> Matrix:
     >>> positive_part(np.diag([2.0, -1e-20])).tolist()
     [[2.0, 0.0], [0.0, 0.0]]
     """
-    values, vectors = np.linalg.eigh(0.5 * (C + C.T))
-    if values[0] >= 0.0:
-        return C
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    try:  # quick, and nearly always enough
+        np.linalg.cholesky(C)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(0.5 * (C + C.T))
+        if values[0] < 0.0:
+            return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    return C
 
 
 def second_moment(
@@ -261,82 +287,94 @@ def second_moment(
     extent_px: float,
     matcher_px2: float,
     *,
+    waves: int | None = None,
     most: float = MOST,
     known: FloatArray | None = None,
-    quick: bool = False,
+    normal: Matrix | None = None,
 ) -> Matrix:
     """E[c cᵀ] of the waves' coefficients c, given the residuals of some matches.
 
     Rows of X are `parameters` and then waves, whose last are `lenses`. To these, errors
-    of `known` size (k, columns) are noise. A `quick` fit is one step, and half a step
-    more from where that ends.
+    of `known` size (k, columns) are noise. Where the sample's `normal` matrix is given,
+    the fit is quick: one step, and half a step more from where that ends.
     """
-    p, size = parameters, len(sample.X)
-    ridge = np.full(size, (most * extent_px) ** -2)
-    ridge[:p] = 0.0
-    fitted, residual = _fitted(sample, ridge, 1 if quick else STEPS)
+    p, size = parameters, len(sample.X) if waves is None else parameters + waves
+    ridge = np.zeros(size)
+    ridge[p:] = (most * extent_px) ** -2
+    fitted, residual = _fitted(sample, ridge, normal)
     weight, slope = sample.rescored(residual)
-    normal = sample.normal(weight)
     # The scores rise by ψ′ where the fit takes ψ/r: its coefficients are less certain.
     total = float(weight.sum())
     if not total > 0.0:
         raise np.linalg.LinAlgError("no match has weight once the field is taken off")
     rise = max(MIN_SLOPE, float(slope.sum()) / total)
     pull, by_column = sample.summed(weight * residual), sample.summed(weight)
+    quick, normal = normal is not None, sample.normal(by_column, size)
+    X = sample.X[:size]
     if quick:
-        normal_ridge = normal + np.diag(ridge)
-        more = np.linalg.solve(normal_ridge, sample.X @ pull) / rise
+        more = np.linalg.solve(_ridged(normal, ridge), X @ pull) / rise
         fitted += more
-        pull -= rise * by_column * (more @ sample.X)
+        pull -= rise * by_column * (more @ X)
     follows = np.linalg.solve(normal[:p, :p], normal[:p, p:])
     G = normal[p:, p:] - normal[p:, :p] @ follows
-    left = sample.X[p:] - follows.T @ sample.X[:p]
-    noise = _noise(left * pull, sample.block, size / sample.axes, sample.axes)
+    left = X[p:] - follows.T @ X[:p]
+    noise = _noise(left * pull, sample, size / sample.axes)
     noise *= BEYOND_BLOCKS / rise**2
     if matcher_px2:
-        noise += matcher_px2 * _matchers_own(left * by_column, sample.smooth)
+        felt = (left * by_column).reshape(len(left), sample.axes, -1)
+        noise += matcher_px2 * _matchers_own(felt, sample.starts)
     if known is not None:
         felt = (left * by_column) @ known.T
         noise += felt @ felt.T
-    noise.reshape(-1)[:: len(noise) + 1] += 1e-9 * np.trace(noise) / len(noise)
     # What s = G c + noise says of c.
-    heard = G.T @ np.linalg.solve(noise, G)
+    heard = G.T @ np.linalg.solve(_steadied(noise), G)
     return posterior_moment(heard, heard @ fitted[p:], lenses, extent_px, most)
 
 
-def _fitted(sample: Sample, ridge: Vector, steps: int) -> tuple[Vector, FloatArray]:
+def _fitted(
+    sample: Sample, ridge: Vector, normal: Matrix | None
+) -> tuple[Vector, FloatArray]:
     """Parameters and coefficients by the matches' law, and the residuals left."""
-    residual, weight = sample.residual, sample.weight
+    rows = len(ridge)
+    residual, weight, steps = sample.residual, sample.weight, STEPS
+    if normal is not None:
+        normal, steps = normal[:rows, :rows], 1
     for step in range(steps):
         if step:
             weight, _ = sample.rescored(residual)
-        pull = sample.X @ sample.summed(weight * sample.residual)
-        fitted = np.linalg.solve(sample.normal(weight) + np.diag(ridge), pull)
+        if normal is None or step:
+            normal = sample.normal(sample.summed(weight), rows)
+        pull = sample.X[:rows] @ sample.summed(weight * sample.residual)
+        fitted = np.linalg.solve(_ridged(normal, ridge), pull)
         residual = sample.left(fitted)
     return fitted, residual
 
 
-def _noise(scores: FloatArray, block: Labels | None, taken: float, axes: int) -> Matrix:
+def _ridged(matrix: Matrix, ridge: Vector | float) -> Matrix:
+    """The matrix with some more on its diagonal."""
+    total = matrix.copy()
+    total.reshape(-1)[:: len(total) + 1] += ridge
+    return total
+
+
+def _noise(scores: FloatArray, sample: Sample, taken: float) -> Matrix:
     """Covariance of Σ scores (q, columns), of which a fit took degrees of freedom."""
-    n = scores.shape[1] // axes if block is None else int(block.max()) + 1
-    if block is not None and n > 2 * taken:
-        scores = np.array([np.bincount(block, row) for row in scores])
-    else:  # Too few blocks say less of their own noise than single matches do.
-        n = scores.shape[1] // axes
-        scores = scores.reshape(len(scores), axes, n).sum(axis=1)
+    scores = scores.reshape(len(scores), sample.axes, -1).sum(axis=1)
+    n, block = sample.count, sample.block
+    blocks = 0 if block is None else int(block.max()) + 1
+    # Too few blocks say less of their own noise than single matches do.
+    if block is not None and blocks > 2 * taken:
+        n, scores = blocks, np.array([np.bincount(block, row) for row in scores])
     return scores @ scores.T * (n / max(n - taken, 0.2 * n))
 
 
-def _matchers_own(scores: FloatArray, block: Labels) -> Matrix:
+def _matchers_own(scores: FloatArray, starts: Labels) -> Matrix:
     """Covariance of Σ scores where all matches of a larger block err alike, by 1 px.
 
     A smooth error of the matcher's own is heard as the model's, and is none. `scores`
-    are those of errors of 1 px, of an axis after the other.
+    (q, axes, n) are those of errors of 1 px; a block begins at each of `starts`.
     """
-    member = np.zeros((len(block), int(block.max()) + 1))
-    member[np.arange(len(block)), block] = 1.0
-    sums = scores.reshape(-1, len(block)) @ member
-    sums = sums.reshape(len(scores), -1)
+    sums = np.add.reduceat(scores, starts, axis=2).reshape(len(scores), -1)
     return sums @ sums.T
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import hypot, sqrt
 
 import numpy as np
 
@@ -24,29 +25,29 @@ from semisure.refit import model_error
 from semisure.refit.core_plus import BLOCK_ROWS
 from semisure.refit.law_terms import Whitening
 from semisure.refit.model_error import Sample, block_ids
-from semisure.refit.plane_field import Places, in_target, least_of_field
+from semisure.refit.plane_field import Direction, Places, least_of_field
 from semisure.refit.plane_moments import (
+    SOME,
     SQUARE_PX,
     Frame,
     Scores,
     Side,
     Sums,
     by_entry,
-    by_steps,
     square_px,
     sums_of,
 )
-from semisure.refit.shared_field import MIN_VIEW_CHANGE, bilinear_field
+from semisure.refit.shared_field import MIN_VIEW_CHANGE
 from semisure.refit.shelf import hold_on
 from semisure.types import (
     Columns,
     FloatArray,
     Index,
+    Labels,
     Matches,
     Matrix,
     Matrix3,
     PerMatch,
-    Points,
     Vector,
 )
 
@@ -118,82 +119,65 @@ def _covariance(
     pair = None if sides is None else _determined(sides)
     if pair is None:
         return None
+    direction = pair.sums[0].side.direction
     corners = plane.corners(matches.source_size)
-    images = plane.project(H_01, corners)
-    main = pair.sums[0]
-    forward = main.side.direction.forward
-    smooth = Smooth.of(pair, (images if forward else corners).T)
-    by_step = _by_step(main, images)
-    # By a root of the meat: a product with its own transpose has no negative variance.
-    root = pair.root * smooth.clustering(pair.root)
-    own = by_step @ np.linalg.solve(pair.bread, root)
-    C = own @ own.T
-    response = by_step @ smooth.response()
-    shared = 0.0
-    if shared_error:
-        shared = shared_error**2 * pair.mean_square() * smooth.usual_change()
-        moved = response[:, -SHARED:]
-        C += shared * (moved @ moved.T)
-    if not field:
-        return C
-    size = main.side.direction.refined_size
-    extent = float(np.sqrt(size @ size))
-    moment = model_error.second_moment(
-        smooth.sample(), PARAMETERS, LENSES, extent, shared, quick=True
+    smooth = Smooth.of(
+        pair, direction.predicted(corners.T) if direction.forward else corners.T
     )
-    # A corner is where the field takes it. Where image 0 was refined the field is in
-    # its pixels, and moves the corner the other way.
-    own_field = smooth.of_corners
-    if not forward:
-        local = plane.jacobian(H_01, corners)
-        own_field = -np.einsum("cab,qbc->qac", local, own_field)
-    v = response[:, :-SHARED] - own_field.transpose(2, 1, 0).reshape(8, -1)
-    floor = model_error.least_px(least, extent, plane=True)
-    return C + model_error.spread_of(v, moment, least_of_field(floor, len(moment)))
+    C = smooth.covariance(pair, shared_error, least, field)
+    if direction.forward:
+        return C
+    # What moves a place of image 0 moves its image by the local map.
+    moved = np.zeros((4, 2, 4, 2))
+    moved[range(4), :, range(4)] = plane.jacobian(H_01, corners)
+    K = moved.reshape(8, 8)
+    return K @ C @ K.T
 
 
 def _sides(H_01: Matrix3, matches: Matches, scores: Scores) -> list[Side] | None:
     """First the matches refined in the image in which most are; None if undefined."""
-    forward = in_target(matches)
-    main = Side.of(H_01, matches, scores, forward=forward)
-    if main is None or main.count == len(matches):
-        return None if main is None or main.count == 0 else [main]
-    other = Side.of(H_01, matches, scores, forward=not forward)
-    return None if other is None else [main, other]
+    directions = Direction.both(H_01, matches)
+    count, ahead = len(matches), int(np.count_nonzero(matches.side))
+    if directions is None or count == 0:
+        return None
+    if ahead in (0, count):
+        return [Side.of(directions[ahead > 0], matches, scores)]
+    order = (1, 0) if 2 * ahead >= count else (0, 1)
+    return [
+        Side.of(directions[k], matches, scores, np.flatnonzero(matches.side == k))
+        for k in order
+    ]
 
 
 def _determined(sides: Sequence[Side]) -> Pair | None:
     """The pair, if its matches determine a homography."""
+    step = -(-sum(side.count for side in sides) // SOME)
     for dtype, bar in PRECISIONS:
         # A slope that falls too often: the Gauss–Newton matrix is always positive.
         for slopes in (True, False):
-            looks = [sums_of(side, dtype, slopes=slopes) for side in sides]
+            looks = [sums_of(side, dtype, step=step, slopes=slopes) for side in sides]
             sums = [one for one in looks if one is not None]
             if not sums:
                 return None
-            bread, meat, carries = _by_parameters(sums)
-            if _root(bread, bar) is None:
-                continue
-            root = _root(meat, bar)
-            if root is not None:
-                return Pair(sums, carries, bread, root)
-            break
+            both, carries = _by_parameters(sums)
+            roots = _roots(both, bar)
+            if roots is not None:
+                spread, white = np.linalg.inv(both)
+                return Pair(sums, carries, spread, white, roots[1])
     return None
 
 
 def _by_parameters(
     sums: Sequence[Sums],
-) -> tuple[Matrix, Matrix, Sequence[Matrix | None]]:
-    """Σ Jᵀψ′J, Σ Jᵀψψᵀ J, and the maps from the parameters to those of each side."""
+) -> tuple[FloatArray, Sequence[Matrix | None]]:
+    """Σ Jᵀψ′J and Σ Jᵀψψᵀ J, and the maps from the parameters to those of each side."""
     carries: list[Matrix | None] = [None]
+    both = sums[0].by_steps()[:, :PARAMETERS, :PARAMETERS]
     for one in sums[1:]:
-        carries.append(_carry(one.frame, one.side.direction.model, sums[0].frame))
-    bread, meat = np.zeros((2, PARAMETERS, PARAMETERS))
-    for one, carry in zip(sums, carries, strict=True):
-        for total, moments in ((bread, one.moments[:6]), (meat, one.moments[6:])):
-            half = _carried(by_steps(moments, one.frame.scale), carry)
-            total += _carried(half.T, carry)
-    return bread, meat, carries
+        carry = _carry(one.frame, one.side.direction.model, sums[0].frame)
+        both = both + carry.T @ one.by_steps() @ carry
+        carries.append(carry)
+    return both, carries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,7 +186,8 @@ class Pair:
 
     sums: Sequence[Sums]  # of the sides, first that of the parameters
     carries: Sequence[Matrix | None]  # from the parameters to those of each side
-    bread: Matrix  # Σ Jᵀψ′J
+    spread: Matrix  # (Σ Jᵀψ′J)⁻¹
+    white: Matrix  # (Σ Jᵀψψᵀ J)⁻¹
     root: Matrix  # R with R Rᵀ = Σ Jᵀψψᵀ J
 
     def mean_square(self) -> float:
@@ -216,9 +201,11 @@ class Smooth:
     """Squares of the image, and how everything smooth moves them."""
 
     sums: Sequence[Sums]
-    places: Sequence[Places]  # of squares, and of the corners
-    X: Sequence[FloatArray]  # (34, 2, squares)
-    of_corners: FloatArray  # what cosines and lenses do there, (18, 2, 4)
+    places: Sequence[Places]  # of squares
+    # By parameters, cosines, lenses, and 1, x, y, xy. After the squares of the first
+    # side there are columns of the corners, which no match is in.
+    X: FloatArray  # (34, 2, columns)
+    of_corners: FloatArray  # the same of corners, (8, 34)
 
     @classmethod
     def of(cls, pair: Pair, corners: Columns) -> Smooth:
@@ -226,82 +213,116 @@ class Smooth:
         places: list[Places] = []
         X: list[FloatArray] = []
         for one, carry in zip(pair.sums, pair.carries, strict=True):
-            count = one.squares.shape[1]
-            at = np.hstack([one.some.places(one.squares), corners])
+            at = one.some.places(one.squares)
+            if not X:
+                at = np.concatenate([at, corners], axis=1)
             seen = one.side.direction.places(at)
             moves = _moves(one, carry, seen)
             if not X:
-                of_corners = moves[PARAMETERS:_FIELD, :, count:].copy()
+                of_corners = moves[:, :, -4:].transpose(2, 1, 0).reshape(8, -1)
             near = seen.in_view()
             if not near.all():  # what matches there say is wrong, and far from linear
                 moves[:, :, ~near] = 0.0
             places.append(seen)
-            X.append(moves[:, :, :count])
-        return cls(pair.sums, places, X, of_corners)
+            X.append(moves)
+        return cls(pair.sums, places, _joined(X), of_corners)
 
-    def clustering(self, root: Matrix) -> float:
+    def covariance(
+        self, pair: Pair, shared_error: float | None, least: float | None, field: bool
+    ) -> Matrix:
+        """8 × 8 px² of the corners, in the image of the main side."""
+        p, by_step = PARAMETERS, self.of_corners[:, :PARAMETERS]
+        # By a root of the meat: a product with its own transpose has no negative
+        # variance.
+        own = by_step @ (pair.spread @ pair.root)
+        own *= self.clustering(pair)
+        C = own @ own.T
+        if not (field or shared_error):
+            return C
+        # How far everything smooth moves the parameters, and these the corners.
+        sample = self.sample()
+        normal = sample.normal(sample.summed(sample.weight))
+        response = by_step @ np.linalg.solve(normal[:p, :p], normal[:p, p:])
+        shared = 0.0
+        if shared_error:
+            shared = shared_error**2 * pair.mean_square() * self.usual_change()
+            moved = response[:, -SHARED:]
+            C += shared * (moved @ moved.T)
+        if not field:
+            return C
+        extent = hypot(*self.sums[0].side.direction.refined_size.tolist())
+        moment = model_error.second_moment(
+            sample, p, LENSES, extent, shared, waves=WAVES + LENSES, normal=normal
+        )
+        # A corner is where the field takes it.
+        v = response[:, :-SHARED] - self.of_corners[:, p:_FIELD]
+        floor = model_error.least_px(least, extent, plane=True)
+        return C + model_error.spread_of(v, moment, least_of_field(floor, len(moment)))
+
+    def clustering(self, pair: Pair) -> float:
         """√ of how many times more block sums vary than independent scores, ≥ 1."""
-        pairs = zip(self.sums, self.X, strict=True)
-        scores = _joined([_of_blocks(one, X) for one, X in pairs])
-        count = int(np.count_nonzero(scores.any(axis=0)))
-        white = np.linalg.solve(root, scores)
-        excess = float(np.vdot(white, white)) / PARAMETERS
+        pairs = zip(self.sums, self._by_side(), strict=True)
+        scores = _joined([_of_blocks(one, J) for one, J in pairs])
+        count = int(np.count_nonzero(scores[0]))
+        excess = float(np.vdot(pair.white, scores @ scores.T)) / PARAMETERS
         # The fit takes as many degrees of freedom off the blocks as it has parameters.
         excess *= count / max(count - PARAMETERS, 1)
-        return float(np.sqrt(max(1.0, excess)))
+        return sqrt(max(1.0, excess))
 
-    def response(self) -> FloatArray:
-        """How far everything smooth moves the parameters, (8, 26)."""
-        total = np.zeros((PARAMETERS, _FIELD + SHARED))
-        for one, X in zip(self.sums, self.X, strict=True):
-            xx, xy, yy = one.of_squares[2:]
-            J = X[:PARAMETERS]
-            turned = np.empty_like(J)
-            np.add(J[:, 0] * xx, J[:, 1] * xy, out=turned[:, 0])
-            np.add(J[:, 0] * xy, J[:, 1] * yy, out=turned[:, 1])
-            total += turned.reshape(PARAMETERS, -1) @ X.reshape(len(X), -1).T
-        return np.linalg.solve(total[:, :PARAMETERS], total[:, PARAMETERS:])
+    def _by_side(self) -> list[FloatArray]:
+        """How squares move by the parameters, (8, 2, squares) of each side."""
+        first = self.sums[0].squares.shape[1]
+        J = self.X[:PARAMETERS]
+        return [J[:, :, :first], J[:, :, first + 4 :]][: len(self.sums)]
 
     def usual_change(self) -> float:
         """The median change of view, each square with the weight of its matches."""
         changes = [
-            places.view_change()[: one.squares.shape[1]]
+            places.view_change2()[: one.squares.shape[1]]
             for one, places in zip(self.sums, self.places, strict=True)
         ]
-        change = _joined(changes)
-        weight = _joined([one.of_squares[2] + one.of_squares[4] for one in self.sums])
-        order = np.argsort(change)
-        part = np.cumsum(np.maximum(weight, 0.0)[order])
-        usual = change[order[np.searchsorted(part, 0.5 * part[-1])]]
-        return max(float(usual), MIN_VIEW_CHANGE)
+        change2 = _joined(changes)
+        order = np.argsort(change2)
+        part = np.cumsum(_joined([one.of_squares[2] for one in self.sums])[order])
+        usual = change2[order[part.searchsorted(0.5 * part[-1])]]
+        return max(sqrt(usual), MIN_VIEW_CHANGE)
 
     def sample(self) -> Sample:
         """What the field is fitted to."""
         some = [one.some for one in self.sums]
-        squares = _joined([one.squares for one in self.sums])
-        count, number = squares.shape[1], some[0].square
-        for more in some[1:]:
-            number = np.append(number, more.square + self.sums[0].squares.shape[1])
-        fine = any(square_px(one.frame) < SQUARE_PX for one in self.sums)
-        ends = np.cumsum([len(one.square) for one in some])[:-1]
+        number, starts = some[0].square, self.sums[0].starts
+        ahead, taken = self.places[0].refined.shape[1], len(number)
+        for more in self.sums[1:]:
+            number = np.append(number, more.some.square + ahead)
+            starts = np.append(starts, more.starts + ahead)
 
         def rescored(residual: Vector) -> tuple[Vector, Vector]:
             r = residual.reshape(2, -1)
-            parts = [r] if len(some) == 1 else np.split(r, ends, axis=1)
+            parts = (r[:, :taken], r[:, taken:])[: len(some)]
             both = [s.scores.scored(r) for s, r in zip(some, parts, strict=True)]
             weight, slope = (_joined([one[k] for one in both]) for k in (1, 2))
             return weight.ravel(), slope[::2].ravel()
 
         return Sample(
-            X=_joined([X[:_FIELD] for X in self.X]).reshape(_FIELD, -1),
+            X=self.X.reshape(len(self.X), -1),
             axes=2,
-            block=np.tile(block_ids(squares.T, SQUARE_PX), 2) if fine else None,
-            smooth=block_ids(squares.T, model_error.SMOOTH_PX),
+            count=sum(one.squares.shape[1] for one in self.sums),
+            block=self._blocks(),
+            starts=starts,
             residual=_joined([one.residual for one in some]).ravel(),
             weight=_joined([one.weight for one in some]).ravel(),
-            column=np.concatenate([number, number + count]),
+            column=np.concatenate([number, number + self.X.shape[2]]),
             rescored=rescored,
         )
+
+    def _blocks(self) -> Labels | None:
+        """Of each column, where squares are smaller than blocks."""
+        if all(square_px(one.frame) == SQUARE_PX for one in self.sums):
+            return None
+        at = np.hstack([places.refined for places in self.places])
+        first = self.sums[0].squares.shape[1]
+        at[:, first : first + 4] = at[:, :1]  # corners, where there are no matches
+        return block_ids(at.T, SQUARE_PX)
 
 
 def _joined(arrays: list[FloatArray]) -> FloatArray:
@@ -309,56 +330,45 @@ def _joined(arrays: list[FloatArray]) -> FloatArray:
 
 
 def _carry(to: Frame, model: Matrix3, frame: Frame) -> Matrix:
-    """From steps in a frame to steps of the inverse model in the other, 9 × 9."""
+    """From steps in a frame to steps of the inverse model in the other, 9 × 8."""
     P = to.matrix @ model @ np.linalg.inv(frame.matrix)
-    return -np.kron(P, np.linalg.inv(P).T)
-
-
-def _carried(sums: FloatArray, carry: Matrix | None) -> FloatArray:
-    """Sums of Jᵀ (9, k) by the parameters (8, k)."""
-    return (sums if carry is None else carry.T @ sums)[:PARAMETERS]
+    return -np.kron(P, np.linalg.inv(P).T)[:, :PARAMETERS]
 
 
 def _moves(sums: Sums, carry: Matrix | None, places: Places) -> FloatArray:
     """How places move by parameters, cosines, lenses, and 1, x, y, xy, (34, 2, b)."""
     at = places.refined
     J = by_entry(sums.frame(at))
-    J /= sums.frame.scale
     X = np.zeros((_FIELD + SHARED, 2, at.shape[1]))
-    X[:PARAMETERS] = _carried(J.reshape(9, -1), carry).reshape(PARAMETERS, 2, -1)
+    if carry is None:
+        J = J[:PARAMETERS]
+    else:
+        J = (carry.T @ J.reshape(9, -1)).reshape(PARAMETERS, 2, -1)
+    np.divide(J, sums.frame.scale, out=X[:PARAMETERS])
     X[8:16, 0] = X[16:24, 1] = places.cosines()
-    X[24:26] = places.lenses()
-    X[26:30, 0] = X[30:, 1] = bilinear_field(at.T, places.direction.refined_size)
+    places.lenses(X[24:26])
+    places.bilinear(X[26:30, 0])
+    X[30:, 1] = X[26:30, 0]
     return X
 
 
-def _of_blocks(sums: Sums, X: FloatArray) -> FloatArray:
+def _of_blocks(sums: Sums, J: FloatArray) -> FloatArray:
     """Σ Jᵀψ of each block, as if its matches were all in one place."""
-    along_x, along_y = sums.of_squares[:2]
-    scores = X[:PARAMETERS, 0] * along_x + X[:PARAMETERS, 1] * along_y
+    along_x, along_y, _ = sums.of_squares
+    scores = J[:, 0] * along_x
+    scores += J[:, 1] * along_y
     if square_px(sums.frame) == SQUARE_PX:
-        return np.asarray(scores)
+        return scores
     block = block_ids(sums.squares.T, SQUARE_PX)
     return np.array([np.bincount(block, row) for row in scores])
 
 
-def _by_step(main: Sums, images: Points) -> Matrix:
-    """∂ images of image 0's corners, px / ∂ parameters, 8 × 8."""
-    direction = main.side.direction
-    frame = main.frame if direction.forward else Frame.of(images.T, np.ones(4))
-    if frame is None:
-        raise np.linalg.LinAlgError("all corners are in one place")
-    J = by_entry(frame(images.T)).transpose(2, 1, 0).reshape(8, 9) / frame.scale
-    if not direction.forward:
-        J = J @ _carry(frame, direction.back, main.frame)
-    return J[:, :PARAMETERS]
-
-
-def _root(matrix: Matrix, bar: float) -> Matrix | None:
-    """R with R Rᵀ the matrix, None unless positive definite, whatever the units."""
+def _roots(matrices: FloatArray, bar: float) -> FloatArray | None:
+    """R with R Rᵀ each matrix, None unless positive definite, whatever the units."""
     try:
-        root = np.linalg.cholesky(matrix)
+        roots = np.linalg.cholesky(matrices)
     except np.linalg.LinAlgError:
         return None
-    certain = root.diagonal() ** 2 > bar * matrix.diagonal()
-    return root if certain.all() else None
+    pivots = roots.diagonal(axis1=1, axis2=2) ** 2
+    certain = pivots > bar * matrices.diagonal(axis1=1, axis2=2)
+    return roots if certain.all() else None

@@ -8,6 +8,7 @@ the image of the refined one. There its error is, and there the smooth field of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -34,8 +35,10 @@ class Direction:
     forward: bool  # image 1 was refined
 
     @classmethod
-    def of(cls, H_01: Matrix3, matches: Matches, *, forward: bool) -> Direction | None:
-        """None where the model has no inverse."""
+    def both(
+        cls, H_01: Matrix3, matches: Matches
+    ) -> tuple[Direction, Direction] | None:
+        """To image 0 and to image 1; None where the model has no inverse."""
         try:
             H_10 = np.linalg.inv(H_01)
         except np.linalg.LinAlgError:
@@ -43,9 +46,10 @@ class Direction:
         if not np.isfinite(H_10).all():
             return None
         sizes = np.array([matches.source_size, matches.target_size], dtype=np.float64)
-        if forward:
-            return cls(H_01, H_10, sizes[0], sizes[1], True)
-        return cls(H_10, H_01, sizes[1], sizes[0], False)
+        return (
+            cls(H_10, H_01, sizes[1], sizes[0], False),
+            cls(H_01, H_10, sizes[0], sizes[1], True),
+        )
 
     def predicted(self, anchors: Columns) -> Columns:
         """Where the model puts anchors, px."""
@@ -55,10 +59,7 @@ class Direction:
     def places(self, refined: Columns) -> Places:
         """Places of the refined image, and their anchors."""
         mapped = _mapped(self.back, refined)
-        anchor = mapped[:2] / mapped[2]
-        depth = self.model[2, :2] @ anchor
-        depth += self.model[2, 2]
-        return Places(self, anchor, refined, depth)
+        return Places(self, mapped[:2] / mapped[2], refined, mapped[2])
 
 
 def _mapped(model: Matrix3, points: Columns) -> FloatArray:
@@ -75,7 +76,7 @@ class Places:
     direction: Direction
     anchor: Columns
     refined: Columns
-    depth: PerMatch
+    per_depth: PerMatch  # 1 / third homogeneous coordinate of the mapped anchor
 
     def in_view(self) -> Mask:
         """Which anchors lie in their image, or not farther from it than half of it."""
@@ -83,15 +84,15 @@ class Places:
         off -= 1.0
         return np.asarray((np.abs(off) < 2.0).all(axis=0))
 
-    def view_change(self) -> PerMatch:
-        """‖A − I‖ of the local map A onto the refined side."""
+    def view_change2(self) -> PerMatch:
+        """‖A − I‖² of the local map A onto the refined side."""
         M = self.direction.model
         A = M[:2, :2, None] - M[2, :2, None] * self.refined[:, None]
-        A /= self.depth
+        A *= self.per_depth
         A[0, 0] -= 1.0
         A[1, 1] -= 1.0
         A *= A
-        return np.sqrt(A.sum(axis=(0, 1)))
+        return A.reshape(4, -1).sum(axis=0)
 
     def cosines(self) -> FloatArray:
         """Cosines over image 0 as large as usual, (8, n), each for either axis."""
@@ -100,18 +101,30 @@ class Places:
             return cosines(self.anchor.T, direction.anchor_size)
         return cosines(self.refined.T, direction.refined_size)
 
-    def lenses(self) -> FloatArray:
-        """What a lens does by which the images differ, and one that both have."""
+    def lenses(self, out: FloatArray) -> None:
+        """What a lens does by which the images differ, and one that both have.
+
+        `out` is their place, (2, 2, n).
+        """
         direction = self.direction
         off = radial(self.anchor.T, direction.anchor_size)
         # ∂Π/∂x times the distortion: what the anchor's lens does on the other side.
         moved = direction.model[:, :2] @ off
         moved[:2] -= self.refined * moved[2]
-        both = np.empty((2, *off.shape))
-        first = 0 if direction.forward else 1
-        np.divide(moved[:2], self.depth, out=both[first])
-        both[1 - first] = radial(self.refined.T, direction.refined_size)
-        return np.stack([APART * (both[0] + both[1]), both[1] - both[0]])
+        moved[:2] *= self.per_depth
+        own = radial(self.refined.T, direction.refined_size)
+        np.add(own, moved[:2], out=out[0])
+        out[0] *= APART
+        np.subtract(own, moved[:2], out=out[1])
+
+    def bilinear(self, out: FloatArray) -> None:
+        """The functions 1, x, y, xy, with x and y from −1 to 1, put in `out` (4, n)."""
+        out[0] = 1.0
+        np.multiply(
+            self.refined, (2.0 / self.direction.refined_size)[:, None], out[1:3]
+        )
+        out[1:3] -= 1.0
+        np.multiply(out[1], out[2], out=out[3])
 
 
 def least_of_field(least_px: float, count: int) -> Vector:
@@ -121,10 +134,6 @@ def least_of_field(least_px: float, count: int) -> Vector:
     (c₀ + c₁) times l₀ + l₁, and half of (c₁ − c₀) times l₁ − l₀.
     """
     least = np.full(count, least_px)
-    least[-2:] *= np.sqrt(0.5) / np.array([APART, 1.0])
+    least[-2] *= sqrt(0.5) / APART
+    least[-1] *= sqrt(0.5)
     return least
-
-
-def in_target(matches: Matches) -> bool:
-    """True where most matches were refined in image 1."""
-    return 2 * np.count_nonzero(matches.side) >= len(matches)

@@ -5,22 +5,25 @@ In a frame T of the refined image, a step H ← T⁻¹ (I + D) T H moves the pre
 
     J = (ũᵀ 0 −u ũᵀ; 0 ũᵀ −v ũᵀ),   ũ = (u, v, 1),
 
-times the nine entries of D. Σ JᵀSJ, for any symmetric 2 × 2 matrices S, is therefore
-made of moments of six numbers a match with the products of ũ: one product of two thin
-matrices. What a smooth field makes of the matches needs no more than sums of S over
-squares of the image, so small that the field is the same all over them.
+times the nine entries of D, in units of the frame. For any symmetric 2 × 2 matrices S,
+Σ JᵀSJ is therefore made of moments of their three numbers with 1, u, v, …, v⁴: one
+product of two thin matrices. What a smooth field makes of the matches needs no more
+than sums over squares of the image, so small that the field is the same all over them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
+from math import ceil, inf, log2, sqrt
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from semisure.geometry.squares import Grid, grid_over
+from semisure.geometry.squares import grid_over, together
 from semisure.refit.core_plus import equal_parts
+from semisure.refit.model_error import SMOOTH_PX
 from semisure.refit.plane_field import Direction
 from semisure.types import (
     Columns,
@@ -36,11 +39,9 @@ from semisure.types import (
 SQUARE_PX = 32.0  # matches this close err together
 FINENESS = 4  # squares, at least, over the root mean square distance of the matches
 SOME = 1000  # matches that a field is fitted to, taken evenly
-# Places of the moments of xx, xy, xc, yy, yc, cc (c: the third row of a step) with
-# 1, u, v, u², uv, v² in Σ JᵀSJ, 9 × 9.
-_FACTORS = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
-_PRODUCTS = np.array([[3, 4, 1], [4, 5, 2], [1, 2, 0]])
-_PLACES = 6 * np.kron(_FACTORS, np.ones((3, 3), int)) + np.tile(_PRODUCTS, (3, 3))
+FAR_PX = 1e6  # sums cannot hold what is predicted farther off
+DEGREE = 4
+MONOMIALS = (DEGREE + 1) * (DEGREE + 2) // 2
 
 
 class Scores(Protocol):
@@ -69,13 +70,13 @@ class Frame:
         total = float(weight.sum())
         if not total > 0:
             return None
-        mean = (points @ weight / total)[:, None]
+        mean = (points @ weight)[:, None] / total
         off = points - mean
         off *= off
-        rms = float(np.sqrt((off @ weight).sum() / total))
-        if not rms > 1e-9 * (1.0 + float(np.abs(mean).max())):
+        rms = sqrt(sum((off @ weight).tolist()) / total)
+        if not 1e-9 * (1.0 + float(np.abs(mean).max())) < rms < inf:
             return None
-        scale = float(np.sqrt(2.0)) / rms
+        scale = sqrt(2.0) / rms
         return cls(scale, -scale * mean)
 
     def __call__(self, points: Columns) -> Columns:
@@ -88,6 +89,80 @@ class Frame:
         """T."""
         (x,), (y,) = self.shift
         return np.array([[self.scale, 0.0, x], [0.0, self.scale, y], [0.0, 0.0, 1.0]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """The matches refined in one image."""
+
+    direction: Direction
+    anchors: Columns
+    refined: Columns
+    scores: Scores
+
+    @classmethod
+    def of(
+        cls,
+        direction: Direction,
+        matches: Matches,
+        scores: Scores,
+        rows: Labels | None = None,
+    ) -> Side:
+        """Those of some `rows`, or all."""
+        anchors, refined = matches.source.T, matches.target.T
+        if not direction.forward:
+            anchors, refined = refined, anchors
+        every = cls(direction, anchors, refined, scores)
+        return every if rows is None else every.take(rows)
+
+    @property
+    def count(self) -> int:
+        """How many matches there are."""
+        return self.anchors.shape[1]
+
+    def take(self, rows: Index) -> Side:
+        """Some of the matches."""
+        return replace(
+            self,
+            anchors=self.anchors[:, rows],
+            refined=self.refined[:, rows],
+            scores=self.scores.take(rows),
+        )
+
+    def near(self) -> Side | None:
+        """Without matches predicted far off; None where there are none of these."""
+        off = np.abs(self.direction.predicted(self.anchors))
+        near = (off < FAR_PX).all(axis=0)
+        return None if near.all() else self.take(np.flatnonzero(near))
+
+    def look(self) -> Look:
+        """The matches under the model."""
+        predicted = self.direction.predicted(self.anchors)
+        r, weight, slope = self.scores.scored(self.refined - predicted)
+        return Look(predicted, r, weight, slope)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """Matches under one model."""
+
+    predicted: Columns
+    residual: Columns
+    weight: Columns  # ψ/r
+    slope: FloatArray  # ψ′: xx, xy, yy
+
+    def take(self, index: Index) -> Look:
+        """Some of the matches."""
+        return Look(
+            self.predicted[:, index],
+            self.residual[:, index],
+            self.weight[:, index],
+            self.slope[:, index],
+        )
+
+    def strength(self) -> PerMatch:
+        """ψ/r of both axes together."""
+        return np.asarray(self.weight[0] + self.weight[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,79 +179,9 @@ class Some:
         """Where the matches of each square are: their mean, by weight."""
         count = squares.shape[1]
         weight = self.weight[0] + self.weight[1]
-        weight += 1e-6 * weight.max()
         total = np.bincount(self.square, weight, count)
         sums = [np.bincount(self.square, weight * row, count) for row in self.refined]
         return np.where(total > 0, np.array(sums) / total, squares)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Side:
-    """The matches refined in one image."""
-
-    direction: Direction
-    anchors: Columns
-    refined: Columns
-    scores: Scores
-
-    @classmethod
-    def of(
-        cls, H_01: Matrix3, matches: Matches, scores: Scores, *, forward: bool
-    ) -> Side | None:
-        """None where the model has no inverse."""
-        direction = Direction.of(H_01, matches, forward=forward)
-        if direction is None:
-            return None
-        anchors, refined = matches.source.T, matches.target.T
-        if not forward:
-            anchors, refined = refined, anchors
-        here = matches.side == forward
-        if not here.all():
-            rows = np.flatnonzero(here)
-            anchors, refined = anchors[:, rows], refined[:, rows]
-            scores = scores.take(rows)
-        return cls(direction, anchors, refined, scores)
-
-    @property
-    def count(self) -> int:
-        """How many matches there are."""
-        return self.anchors.shape[1]
-
-    def look(self, rows: Index) -> Look:
-        """Some matches that have a residual, and their scores."""
-        predicted = self.direction.predicted(self.anchors[:, rows])
-        residual = self.refined[:, rows] - predicted
-        scores = self.scores.take(rows)
-        if not np.isfinite(residual.sum()):
-            good = np.flatnonzero(np.isfinite(residual).all(axis=0))
-            predicted, residual = predicted[:, good], residual[:, good]
-            rows, scores = np.arange(self.count)[rows][good], scores.take(good)
-        r, weight, slope = scores.scored(residual)
-        return Look(rows, predicted, r, weight, slope)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """Matches under one model."""
-
-    rows: Index
-    predicted: Columns
-    residual: Columns
-    weight: Columns  # ψ/r
-    slope: FloatArray  # ψ′: xx, xy, yy
-
-    def every(self, step: int, side: Side, grid: Grid, held: Labels) -> Some:
-        """Every so-manieth of them, in squares by their place among those `held`."""
-        taken = slice(None, None, step)
-        place = np.zeros(grid.middles.shape[1], np.int64)
-        place[held] = np.arange(len(held))
-        return Some(
-            side.refined[:, self.rows][:, taken],
-            self.residual[:, taken],
-            self.weight[:, taken],
-            place[grid.number[self.rows][taken]],
-            side.scores.take(self.rows).take(taken),
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,48 +190,84 @@ class Sums:
 
     side: Side
     frame: Frame  # of the refined image
-    squares: Columns  # middles of squares, px
-    of_squares: FloatArray  # Σ ψ along x and y, Σ ψ′: xx, xy, yy, (5, squares)
-    moments: FloatArray  # of ψ′ and of ψψᵀ, (12, 6)
+    squares: Columns  # their middles, px, those of one larger block after each other
+    starts: Labels  # of the larger blocks
+    of_squares: FloatArray  # Σ ψ along x and y, Σ ψ/r of both, (3, squares)
+    moments: FloatArray  # of ψ′ and of ψψᵀ, (2, 45)
     weight: float  # Σ ψ/r
     energy: float  # Σ ψ r
     some: Some
 
+    def by_steps(self) -> FloatArray:
+        """Σ Jᵀψ′J and Σ Jᵀψψᵀ J, (2, 9, 9)."""
+        return (self.moments @ _OF_MOMENTS).reshape(2, 9, 9) / self.frame.scale**2
 
-def sums_of(side: Side, dtype: DTypeLike, *, slopes: bool = True) -> Sums | None:
-    """The sums of a side, None without weight; without `slopes`, ψ/r stands for ψ′."""
+
+def sums_of(
+    side: Side, dtype: DTypeLike, *, step: int = 1, slopes: bool = True
+) -> Sums | None:
+    """The sums of a side, None without weight; without `slopes`, ψ/r stands for ψ′.
+
+    Every `step`-th match is among those that a field is fitted to.
+    """
+    taken = slice(None, None, step)
+    sums = _sums_of(side, dtype, taken, slopes)
+    if sums is not None and np.isfinite(sums.moments).all():
+        return sums
+    near = side.near()
+    return sums if near is None else _sums_of(near, dtype, taken, slopes)
+
+
+def _sums_of(side: Side, dtype: DTypeLike, taken: slice, slopes: bool) -> Sums | None:
+    if side.count == 0:
+        return None
     parts = equal_parts(side.count)
-    # The first look says where the matches are: at all of them, or at some.
-    step = -(-side.count // SOME)
-    first = side.look(parts[0] if len(parts) == 1 else slice(None, None, step))
-    frame = Frame.of(first.predicted, first.weight[0] + first.weight[1])
+    if len(parts) == 1:
+        first = side.look()
+        some = first.take(taken)
+    else:
+        first = some = side.take(taken).look()
+    frame = Frame.of(some.predicted, some.strength())
+    if frame is None:
+        frame = Frame.of(first.predicted, first.strength())
     if frame is None:
         return None
     grid = grid_over(side.refined, square_px(frame), side.direction.refined_size)
-    count = grid.middles.shape[1]
-    of_squares, moments = np.zeros((5, count)), np.zeros((12, 6))
+    of_squares, moments = np.zeros((3, grid.count)), np.zeros((6, MONOMIALS))
     weight = energy = 0.0
     for rows in parts:
-        look = first if len(parts) == 1 else side.look(rows)
-        slope = look.slope if slopes else _flat(look.weight)
-        pull = look.weight * look.residual
-        weight += float(look.weight.sum())
+        look = first if len(parts) == 1 else side.take(rows).look()
+        pull, strength = look.weight * look.residual, look.strength()
+        weight += float(strength.sum())
         energy += float(np.vdot(pull, look.residual))
-        number = grid.number[look.rows]
-        for total, row in zip(of_squares, (*pull, *slope), strict=True):
-            total += np.bincount(number, row, count)
-        lifted = _lifted(frame(look.predicted), dtype)
-        moments += _factors(lifted, pull, slope) @ _products(lifted).T
-    held = np.flatnonzero(of_squares[2] + of_squares[4])
+        number = grid.number[rows]
+        for total, row in zip(of_squares, (*pull, strength), strict=True):
+            total += np.bincount(number, row, grid.count)
+        slope = look.slope if slopes else _flat(look.weight)
+        powers = _monomials(frame(look.predicted), dtype)
+        moments += _factors(pull, slope, dtype) @ powers.T
+    held = np.flatnonzero(of_squares[2])
+    middles = grid.middles(held)
+    order, starts = together(middles, SMOOTH_PX)
+    held = held[order]
+    place = np.zeros(grid.count, np.int64)
+    place[held] = np.arange(len(held))
     return Sums(
         side,
         frame,
-        grid.middles[:, held],
+        middles[:, order],
+        starts,
         of_squares[:, held],
-        moments,
+        moments.reshape(2, -1),
         weight,
         energy,
-        first.every(step if len(parts) == 1 else 1, side, grid, held),
+        Some(
+            side.refined[:, taken],
+            some.residual,
+            some.weight,
+            place[grid.number[taken]],
+            side.scores.take(taken),
+        ),
     )
 
 
@@ -237,59 +278,55 @@ def _flat(weight: Columns) -> FloatArray:
 
 def square_px(frame: Frame) -> float:
     """Sides of squares that are small, seen from all matches."""
-    spread = float(np.sqrt(2.0)) / frame.scale
-    halvings = max(0.0, np.ceil(np.log2(FINENESS * SQUARE_PX / spread)))
+    spread = sqrt(2.0) / frame.scale
+    halvings = max(0, ceil(log2(FINENESS * SQUARE_PX / spread)))
     return float(SQUARE_PX / 2.0**halvings)
 
 
 def by_entry(uv: Columns) -> FloatArray:
     """J at points of the frame, (9, 2, n)."""
-    lifted = _lifted(uv, uv.dtype)
     J = np.zeros((3, 3, 2, uv.shape[1]))
-    J[0, :, 0] = J[1, :, 1] = lifted
-    np.multiply(lifted[:, None], -uv, out=J[2])
+    J[0, :2, 0] = J[1, :2, 1] = uv
+    J[0, 2, 0] = J[1, 2, 1] = 1.0
+    np.multiply(J[0, :, :1], -uv, out=J[2])
     return J.reshape(9, 2, -1)
 
 
-def _lifted(uv: Columns, dtype: DTypeLike) -> FloatArray:
-    """ũ, (3, n)."""
-    lifted = np.ones((3, uv.shape[1]), dtype)
-    lifted[:2] = uv
-    return lifted
-
-
-def _third(lifted: FloatArray, x: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    """−(u x + v y), the part of a step's last row."""
-    np.multiply(lifted[0], x, out=out)
-    out += lifted[1] * y
-    np.negative(out, out=out)
-
-
-def _factors(lifted: FloatArray, pull: Columns, slope: FloatArray) -> FloatArray:
-    """xx, xy, xc, yy, yc, cc of ψ′ and then of ψψᵀ, (12, n)."""
-    factors = np.empty((12, lifted.shape[1]), lifted.dtype)
-    factors[:2], factors[3] = slope[:2], slope[2]
-    _third(lifted, slope[0], slope[1], factors[2])
-    _third(lifted, slope[1], slope[2], factors[4])
-    _third(lifted, factors[2], factors[4], factors[5])
-    three = np.empty_like(lifted)
-    three[:2] = pull
-    _third(lifted, pull[0], pull[1], three[2])
-    np.multiply(three[0], three, out=factors[6:9])
-    np.multiply(three[1], three[1:], out=factors[9:11])
-    np.multiply(three[2], three[2], out=factors[11])
+def _factors(pull: Columns, slope: FloatArray, dtype: DTypeLike) -> FloatArray:
+    """xx, xy, yy of ψ′ and then of ψψᵀ, (6, n)."""
+    factors = np.empty((6, pull.shape[1]), dtype)
+    factors[:3] = slope
+    np.multiply(pull[0], pull, out=factors[3:5])
+    np.multiply(pull[1], pull[1], out=factors[5])
     return factors
 
 
-def _products(lifted: FloatArray) -> FloatArray:
-    """1, u, v, u², uv, v², (6, n)."""
-    products = np.empty((6, lifted.shape[1]), lifted.dtype)
-    products[0], products[1:3] = 1.0, lifted[:2]
-    np.multiply(lifted[0], lifted[:2], out=products[3:5])
-    np.multiply(lifted[1], lifted[1], out=products[5])
-    return products
+def _monomials(uv: Columns, dtype: DTypeLike) -> FloatArray:
+    """1, u, v, u², uv, v², and so on, (15, n)."""
+    powers = np.empty((MONOMIALS, uv.shape[1]), dtype)
+    powers[0], powers[1:3] = 1.0, uv
+    u, v = powers[1:3]
+    first = 1
+    for degree in range(2, DEGREE + 1):
+        end = first + degree
+        np.multiply(u, powers[first:end], out=powers[end : end + degree])
+        np.multiply(v, powers[end - 1], out=powers[end + degree])
+        first = end
+    return powers
 
 
-def by_steps(moments: FloatArray, scale: float) -> Matrix:
-    """Σ JᵀSJ, 9 × 9, of its moments (6, 6) in a frame of that scale."""
-    return moments.ravel()[_PLACES] / scale**2
+def _of_moments() -> Matrix:
+    """What each moment is in Σ JᵀSJ, (45, 81): xx, xy, yy of S, each by monomials."""
+    lifted = ((1, 0), (0, 1), (0, 0))  # exponents of ũ
+    # J is B ⊗ ũᵀ with B = (1 0 −u; 0 1 −v): rows, columns, signs, exponents.
+    B = ((0, 0, 1, (0, 0)), (0, 2, -1, (1, 0)), (1, 1, 1, (0, 0)), (1, 2, -1, (0, 1)))
+    places = np.zeros((3, MONOMIALS, 3, 3, 3, 3))
+    for (a, i, sign, p), (b, j, other, q) in product(B, B):
+        for (k, r), (m, s) in product(enumerate(lifted), enumerate(lifted)):
+            u, v = (sum(powers) for powers in zip(p, q, r, s, strict=True))
+            degree = u + v
+            places[a + b, degree * (degree + 1) // 2 + v, i, k, j, m] += sign * other
+    return places.reshape(3 * MONOMIALS, 81)
+
+
+_OF_MOMENTS = _of_moments()
