@@ -36,7 +36,7 @@ from semisure.refit.plane_moments import (
     square_px,
     sums_of,
 )
-from semisure.refit.shared_field import MIN_VIEW_CHANGE, bilinear_field
+from semisure.refit.shared_field import MIN_VIEW_CHANGE, UNDER_PLANE, bilinear_field
 from semisure.refit.shelf import hold_on
 from semisure.types import (
     Columns,
@@ -53,7 +53,7 @@ from semisure.types import (
 # Least pivots, of a unit diagonal, in single and in double precision.
 PRECISIONS = ((np.float32, 1e-4), (np.float64, 1e-12))
 NUMBERS = 100  # that are made of each match, most of them for a moment
-PARAMETERS, WAVES, LENSES, SHARED = 8, 16, 2, 8  # how many there are
+PARAMETERS, WAVES, LENSES, SHARED = 8, 16, 2, 10  # how many there are
 _FIELD = PARAMETERS + WAVES + LENSES
 
 
@@ -132,7 +132,7 @@ def _covariance(
     shared = 0.0
     if shared_error:
         shared = shared_error**2 * pair.mean_square() * smooth.usual_change()
-        moved = response[:, -SHARED:]
+        moved = response[:, -SHARED:] * UNDER_PLANE
         C += shared * (moved @ moved.T)
     if not field:
         return C
@@ -217,7 +217,7 @@ class Smooth:
 
     sums: Sequence[Sums]
     places: Sequence[Places]  # of squares, and of the corners
-    X: Sequence[FloatArray]  # (34, 2, squares)
+    X: Sequence[FloatArray]  # (36, 2, squares)
     of_corners: FloatArray  # what cosines and lenses do there, (18, 2, 4)
 
     @classmethod
@@ -251,7 +251,7 @@ class Smooth:
         return float(np.sqrt(max(1.0, excess)))
 
     def response(self) -> FloatArray:
-        """How far everything smooth moves the parameters, (8, 26)."""
+        """How far everything smooth moves the parameters, (8, 28)."""
         total = np.zeros((PARAMETERS, _FIELD + SHARED))
         for one, X in zip(self.sums, self.X, strict=True):
             xx, xy, yy = one.of_squares[2:]
@@ -320,7 +320,7 @@ def _carried(sums: FloatArray, carry: Matrix | None) -> FloatArray:
 
 
 def _moves(sums: Sums, carry: Matrix | None, places: Places) -> FloatArray:
-    """How places move by parameters, cosines, lenses, and 1, x, y, xy, (34, 2, b)."""
+    """How places move by parameters, waves and what all matches share, (36, 2, b)."""
     at = places.refined
     J = by_entry(sums.frame(at))
     J /= sums.frame.scale
@@ -328,7 +328,8 @@ def _moves(sums: Sums, carry: Matrix | None, places: Places) -> FloatArray:
     X[:PARAMETERS] = _carried(J.reshape(9, -1), carry).reshape(PARAMETERS, 2, -1)
     X[8:16, 0] = X[16:24, 1] = places.cosines()
     X[24:26] = places.lenses()
-    X[26:30, 0] = X[30:, 1] = bilinear_field(at.T, places.direction.refined_size)
+    X[26:30, 0] = X[30:34, 1] = bilinear_field(at.T, places.direction.refined_size)
+    X[34:] = places.local_change().swapaxes(0, 1)
     return X
 
 

@@ -83,13 +83,18 @@ class Places:
         off -= 1.0
         return np.asarray((np.abs(off) < 2.0).all(axis=0))
 
-    def view_change(self) -> PerMatch:
-        """‖A − I‖ of the local map A onto the refined side."""
+    def local_change(self) -> FloatArray:
+        """A − I of the local map A onto the refined side, (2, 2, n)."""
         M = self.direction.model
         A = M[:2, :2, None] - M[2, :2, None] * self.refined[:, None]
         A /= self.depth
         A[0, 0] -= 1.0
         A[1, 1] -= 1.0
+        return np.asarray(A)
+
+    def view_change(self) -> PerMatch:
+        """‖A − I‖."""
+        A = self.local_change()
         A *= A
         return np.sqrt(A.sum(axis=(0, 1)))
 
