@@ -14,6 +14,7 @@ there are: matches of one pair are good to a pixel, those of another only to fiv
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from math import exp, lgamma, log, pi
 
@@ -130,11 +131,11 @@ def _thinned(matches: Matches, limits_met: Labels) -> tuple[int, list[int]]:
         number, most = heaps_of(points.T, BLOCK_PX)
         number *= kinds
         number += limits_met
-        held = np.bincount(number, minlength=kinds * most).reshape(-1, kinds)
-        met = np.cumsum(held[:, ::-1], axis=1)[:, ::-1]  # so many limits or more
-        counts.append(np.count_nonzero(met, axis=0))
-    blocks, *hits = np.min(counts, axis=0).tolist()
-    return blocks, hits
+        held = np.bincount(number, minlength=kinds * most).reshape(-1, kinds).T
+        met = itertools.accumulate(held[::-1], np.add)  # all limits, all but one, ...
+        counts.append([int(np.count_nonzero(count)) for count in met])
+    *hits, blocks = (min(both) for both in zip(*counts, strict=True))
+    return blocks, hits[::-1]
 
 
 def _surest(matches: Matches) -> Labels:
