@@ -26,8 +26,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -74,9 +75,11 @@ FLOOR_DEG, FLOOR_M = 0.02, 0.0008
 ON_LINES_PX = 3.0  # from true lines: lines through such matches are right
 MAPPED = 5  # images matched to each query
 RIGHT = 0.015  # in diagonals
-# Pairs of each matcher that the verdict is fitted on: related, strangers, self-similar.
-# Chance explains nearly all strangers, so that they would say nothing.
-FITTED_ON = {"daisy": (60, 0, 100), "xfeat-star": (60, 0, 100)}
+# Pairs of each matcher that the verdict is fitted on: related and self-similar, in the
+# proportion that is judged. Chance explains nearly all strangers: they say nothing.
+MATCHERS = "daisy", "xfeat-star"
+FITTED_ON, WEIGHTS = (240, 0, 240), {"related": 1.0, "self-similar": 0.4}
+FLAT = 30  # views of photos among the pairs that lines are fitted on
 PARTS = ("ratios", "relative", "poses", "verdicts", "lines", "time")
 
 
@@ -94,7 +97,7 @@ def main() -> None:
     law = load_calibration(name)
     if options.fit:
         fit(data, cache)
-        fit_lines(data, name, cache, law)
+        fit_lines(data, cache)
         return
     if "ratios" in options.parts:
         cases = chain(published(data), views(data, "second", options.views))
@@ -289,46 +292,83 @@ def fit(data: Path, cache: Path) -> None:
 
     One set for all matchers: what they say of a match differs, the law of it does not.
     """
-    rows, right = [], []
-    for name, counts in FITTED_ON.items():
+    rows, right, weight = [], [], []
+    for name in MATCHERS:
         law = load_calibration(name)
-        for pair in verdict_pairs(data, "first", counts, name, cache):
+        for pair in verdict_pairs(data, "first", FITTED_ON, name, cache):
             result = refit_matches(pair.matches, law, model="homography")
             if result.related:
                 rows.append(result_features(result))
                 right.append(is_right(pair, result))
-    print("OF_HOMOGRAPHY", logistic(np.array(rows), np.array(right)), flush=True)
+                weight.append(WEIGHTS[pair.case.kind])
+    used = (1, 2)  # alarms, repeated
+    X, y, w = np.array(rows), np.array(right), np.array(weight)
+    print("OF_HOMOGRAPHY", logistic(X, y, w, used))
 
 
-def fit_lines(data: Path, name: str, cache: Path, law: Calibration) -> None:
-    """Coefficients for lines: scenes in depth against pairs that show nothing alike."""
+def fit_lines(data: Path, cache: Path) -> None:
+    """Coefficients for lines: scenes in depth and views against what looks alike."""
     rows, right = [], []
-    strangers = chain(unrelated(data, "first", 300), self_similar(data, "first", 200))
-    scenes = (case for case, _ in posed(data, "depth", 12))
-    for pair in matched(name, chain(strangers, scenes), cache):
-        if pair.corners is not None:  # views of one wall
-            continue
-        result = refit_matches(pair.matches, law, model="fundamental")
-        if result.related:
-            rows.append(result_features(result))
-            right.append(pair.case.kind.startswith("depth"))
-    print("OF_LINES", logistic(np.array(rows), np.array(right)), flush=True)
+    for name in MATCHERS:
+        law = load_calibration(name)
+        for pair, ok in line_pairs(data, name, cache):
+            result = refit_matches(pair.matches, law, model="fundamental")
+            if result.related:
+                rows.append(result_features(result))
+                right.append(ok(result))
+    weight, used = np.ones(len(rows)), (1, 3, 4)  # alarms, together, excess
+    print("OF_LINES", logistic(np.array(rows), np.array(right), weight, used))
+
+
+def line_pairs(
+    data: Path, name: str, cache: Path
+) -> Iterator[tuple[Matched, Callable[[PairResult], bool]]]:
+    """Pairs to fit the verdict on lines to, and what tells if lines are right."""
+    for pair in matched(name, self_similar(data, "first", FITTED_ON[2]), cache):
+        if pair.corners is None:  # not two views of one wall
+            yield pair, lambda _: False
+    scenes = list(posed(data, "depth", 17))
+    found = matched(name, (case for case, _ in scenes), cache)
+    for pair, (_, truth) in zip(found, scenes, strict=True):
+        yield pair, partial(lines_right, pair, truth)
+    for pair in matched(name, related(data, "first", FLAT), cache):
+        yield pair, partial(matches_right, pair)
+
+
+def matches_right(pair: Matched, result: PairResult) -> bool:
+    """True where the matches that a model rests on are right."""
+    weight, limit = result.refit.weight, RIGHT * np.hypot(*pair.matches.target_size)
+    if pair.corners is None:
+        return False
+    frame = plane.corners(pair.matches.source_size)
+    truth = plane.weighted_dlt(frame, pair.corners, np.ones(4))
+    if truth is None:
+        return False
+    unbiased, _ = without_bias(pair.matches, result.calibration)
+    off = np.linalg.norm(plane.residual(truth, unbiased), axis=1)
+    used = (weight > 0.5) & np.isfinite(off)
+    return bool(used.any() and np.median(off[used]) < limit)
 
 
 def result_features(result: PairResult) -> tuple[float, ...]:
     return features(log_alarms_of(result.model_failure), result.support())
 
 
-def logistic(X: FloatArray, y: FloatArray) -> tuple[float, ...]:
+def logistic(
+    X: FloatArray, y: FloatArray, weight: FloatArray, used: tuple[int, ...]
+) -> tuple[float, ...]:
     """Coefficients by likelihood; signs are those that each feature must have."""
-    bounds = [(None, None), (0, None), (0, None), (None, 0), (0, None)]
+    signs = [(0, None), (None, 0), (0, None), (None, 0)]
+    bounds: list[tuple[int | None, int | None]] = [(None, None)]
+    bounds += [s if i in used else (0, 0) for i, s in enumerate(signs, start=1)]
 
     def loss(b: FloatArray) -> float:
         z = X @ b
-        return float((np.logaddexp(0, z) - y * z).sum() + 0.01 * b[1:] @ b[1:])
+        return float(weight @ (np.logaddexp(0, z) - y * z) + 0.05 * b[1:] @ b[1:])
 
     fitted = minimize(loss, np.zeros(X.shape[1]), bounds=bounds, method="L-BFGS-B")
-    print(f"{int(y.sum())} right of {len(y)}, mean loss {fitted.fun / len(y):.4f}")
+    mean = fitted.fun / weight.sum()
+    print(f"{int(y.sum())} right of {len(y)}, mean loss {mean:.4f}")
     return tuple(float(f"{v:.3g}") for v in fitted.x)
 
 

@@ -32,10 +32,8 @@ from clock import medians, wanted
 from semisure.geometry.homography import project
 from semisure.geometry.significance import log_false_alarms
 from semisure.geometry.support import support_of_homography
-from semisure.mixture import expit
-from semisure.refit.pair_law import predictive_law
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
-from semisure.types import Calibration, FloatArray, Labels, Matches, Refit
+from semisure.types import Calibration, FloatArray, Matches, Refit
 
 SIZES = (1_000, 8_500, 100_000, 1_000_000)
 PAIRS = 5  # RANSAC takes more or less time, as chance has it
@@ -113,12 +111,7 @@ def verdict(refit: Refit, matches: Matches) -> None:
     """What a verdict is made of: the test for chance and the signs of support."""
     assert refit.model is not None
     log_false_alarms(refit.model, matches)
-
-    def sure(rows: Labels) -> FloatArray:
-        law = predictive_law(matches.take(rows), CALIBRATION)
-        return expit(-law.tail_logit).prod(axis=1)
-
-    support_of_homography(refit.model, matches, refit.weight, sure)
+    support_of_homography(refit.model, matches, refit.weight)
 
 
 def compare_algorithm_2(count: int = 8_500) -> None:

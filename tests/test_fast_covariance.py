@@ -124,8 +124,11 @@ def test_the_sandwich_is_that_of_the_equations(side: str, shared: float | None) 
             A = np.where(matches.side[:, None, None] == 1, A, np.linalg.inv(A))
         change = np.median(np.linalg.norm(A - np.eye(2), axis=(1, 2))[inliers])
         field = bilinear_field(matches.refined, matches.refined_size)
+        # Bilinear fields of either axis, and one offset of both images, (A − I) δ.
+        field = np.array([[1.0], [0.5], [0.5], [0.5]]) * field
         moved = np.einsum("bkn,fn->kbf", turned, field).reshape(8, -1)
-        meat = meat + variance * change * moved @ moved.T
+        offset = np.einsum("bkn,nbd->kd", turned, 3.0 * (A - np.eye(2)))
+        meat = meat + variance * change * (moved @ moved.T + offset @ offset.T)
     C = np.linalg.solve(bread, np.linalg.solve(bread, meat).T)
     quick = of_homography(H, matches, law=law, shared_error=shared, field=False)
     assert quick is not None

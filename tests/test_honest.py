@@ -15,7 +15,7 @@ from semisure.cli import app
 from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
 from semisure.geometry.squares import together
-from semisure.geometry.support import spread
+from semisure.geometry.support import spread, support_of_homography, support_of_lines
 from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.pipeline import refit_matches
@@ -180,8 +180,10 @@ def test_a_model_that_few_matches_share_with_a_rival_is_weak() -> None:
     assert result.verdict.probability < 0.5
     few, rival = result.verdict.reasons
     assert "of the matches in view of both images agree" in few
-    assert rival == "another shift of the image has support too"
+    assert rival == "other shifts of the image have support too"
     assert result.summary().endswith(f"Weak: {few}; {rival}.")
+    condition = f"if it is right (probability {result.verdict.probability:.2f})."
+    assert condition in result.summary()  # what is said of its error holds only then
 
 
 def test_a_sound_pair_says_nothing_and_an_unrelated_one_is_not_weak() -> None:
@@ -190,6 +192,7 @@ def test_a_sound_pair_says_nothing_and_an_unrelated_one_is_not_weak() -> None:
     assert sound.verdict.name == "sound"
     assert sound.verdict.probability > 0.95
     assert "Weak" not in sound.summary()
+    assert "if it is right" not in sound.summary()
     rng = np.random.default_rng(0)
     strangers = replace(matches, target=rng.uniform(0, [640, 480], (600, 2)))
     verdict = refit_matches(strangers, EXAMPLE_CALIBRATION, model="homography").verdict
@@ -217,6 +220,61 @@ def test_support_in_one_corner_is_narrow() -> None:
     everywhere = spread(matches, np.ones(2000))
     assert everywhere == pytest.approx(1.0, abs=0.05)
     assert spread(matches, corner.astype(float)) == pytest.approx(0.1, abs=0.03)
+
+
+def test_matches_that_share_another_shift_are_counted_in_pairs() -> None:
+    # Ten matches agree, two groups of three are 40 px to either side, one is astray:
+    # 2 · 3 · 2 ordered pairs against 10².
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=17)
+    source = np.column_stack([np.linspace(100, 500, 17), np.full(17, 200.0)])
+    shift = np.repeat([0.0, 40.0, -40.0, 90.0], [10, 3, 3, 1])
+    target = source + np.column_stack([shift, np.zeros(17)])
+    matches = replace(matches, source=source, target=target)
+    support = support_of_homography(np.eye(3), matches, (shift == 0).astype(float))
+    assert support.repeated == pytest.approx(12 / 100)
+    assert support.share == pytest.approx(10 / 17)
+
+
+def _in_twos(apart: int) -> Matches:
+    """Forty pairs of neighbours; of some, one has its match 64 px above or below."""
+    places = 128.0 * np.array([[x, y] for x in range(8) for y in range(5)]) + 40.0
+    source = np.concatenate([places, places + np.array([8.0, 0.0])])
+    target = source.copy()
+    target[40 : 40 + apart : 2, 1] += 64.0
+    target[41 : 40 + apart : 2, 1] -= 64.0
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=80)
+    sizes = {"source_size": (1064, 680), "target_size": (1064, 680)}
+    return replace(matches, source=source, target=target, **sizes)
+
+
+def test_neighbours_that_move_together_are_counted_by_hand() -> None:
+    # One more pair, half of which is alike; twice as many agree as the law expects.
+    for apart, expected in ((0, 40.5 / 41), (10, 30.5 / 41)):
+        support = support_of_lines(_in_twos(apart), np.ones(80), np.full(80, 0.5))
+        assert support.together == pytest.approx(expected)
+        assert support.excess == pytest.approx(2.0)
+
+
+def test_lines_through_a_row_of_like_tiles_are_not_sound() -> None:
+    """Each match is taken to some tile of its row: all are on their lines."""
+    rng = np.random.default_rng(0)
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=800)
+    jumps = 60.0 * rng.integers(-4, 5, 800)
+    target = matches.source + rng.laplace(0, 0.3, (800, 2))
+    target[:, 0] += jumps
+    kept = (target[:, 0] > 0) & (target[:, 0] < 640)
+    tiles = replace(matches, target=target).take(np.flatnonzero(kept))
+    result = refit_matches(tiles, EXAMPLE_CALIBRATION, model="fundamental")
+    assert result.model_failure < 1e-20  # no accident, and yet
+    assert result.verdict.name == "weak"
+    assert result.verdict.probability < 0.1
+    apart = "neighbours that agree with the lines do not move together"
+    assert apart in result.verdict.reasons
+    K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
+    P_01 = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])
+    depth, _ = SyntheticMatcher().match_views(P_01, K, depths=(8.0, 10.0), count=800)
+    sound = refit_matches(depth, EXAMPLE_CALIBRATION, model="fundamental")
+    assert sound.verdict.name == "sound"
 
 
 def test_a_smooth_error_of_the_matcher_is_heard_by_blocks() -> None:

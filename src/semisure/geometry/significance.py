@@ -7,12 +7,16 @@ this well supported, over all that minimal samples can propose, is the number of
 alarms. Far below one, the model is no accident. Neighbouring matches err together, so
 only one per block counts: for a homography any that agrees, since hardly one does by
 chance; for lines, which many meet by chance, the one of highest confidence.
+
+Some thresholds τ are tried, the best counts, and its number is multiplied by how many
+there are: matches of one pair are good to a pixel, those of another only to five.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from math import exp, lgamma, pi
+from math import exp, lgamma, log, pi
 
 import numpy as np
 
@@ -20,10 +24,10 @@ from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry.homography import residual
 from semisure.geometry.squares import heaps_of, square_of
-from semisure.types import Labels, Mask, Matches, Matrix3
+from semisure.types import Labels, Matches, Matrix3
 
 BLOCK_PX = 32.0
-THRESHOLD_PX = 3.0
+THRESHOLDS_PX = (5.0, 3.0)  # a match that meets one meets those before it
 LINE_THRESHOLDS_PX = (1.0, 2.0, 3.0)
 
 
@@ -40,25 +44,26 @@ SEVEN_POINTS = Proposals(fm.MINIMAL_SAMPLE, 3)  # fundamental matrices
 FIVE_POINTS = Proposals(epipolar.MINIMAL_SAMPLE, 10)  # essential matrices
 
 
-def log_false_alarms(
-    H_01: Matrix3, matches: Matches, threshold_px: float = THRESHOLD_PX
-) -> float:
+def log_false_alarms(H_01: Matrix3, matches: Matches) -> float:
     """Logarithm of the number of homographies this good to be expected by chance."""
     with np.errstate(invalid="ignore", over="ignore"):  # beyond the horizon
         square = residual(H_01, matches).T ** 2
-        near = square[0] + square[1] <= threshold_px**2
-    chance = pi * threshold_px**2 / _area(matches)
-    return _log_expected(*_thinned(matches, near), chance, FOUR_POINTS)
+        off = square[0] + square[1]
+        limits_met = np.zeros(len(off), np.int64)
+        for limit in THRESHOLDS_PX:
+            limits_met += off <= limit**2
+    blocks, hits = _thinned(matches, limits_met)
+    alarms = [
+        _log_expected(blocks, hit, pi * limit**2 / _area(matches), FOUR_POINTS)
+        for hit, limit in zip(hits, THRESHOLDS_PX, strict=True)
+    ]
+    return min(alarms) + log(len(alarms))
 
 
 def log_false_alarms_of_lines(
     F_01: Matrix3, matches: Matches, proposals: Proposals = SEVEN_POINTS
 ) -> float:
-    """The same for epipolar lines; `proposals` tells E from F.
-
-    The best of some thresholds is taken, and its number multiplied by how many were
-    tried: few matches come within 1 px of a line by chance, and precise ones do.
-    """
+    """The same for epipolar lines; `proposals` tells E from F."""
     surest = _surest(matches)
     distance = np.abs(epipolar.lines_of(F_01[None], matches).distance[surest])
     diagonal = float(np.max(np.linalg.norm(matches.refined_size, axis=1)))
@@ -71,7 +76,7 @@ def log_false_alarms_of_lines(
         )
         for limit in LINE_THRESHOLDS_PX
     ]
-    return min(alarms) + float(np.log(len(alarms)))
+    return min(alarms) + log(len(alarms))
 
 
 def model_failure(H_01: Matrix3, matches: Matches) -> float:
@@ -113,24 +118,24 @@ def _log_expected(blocks: int, hits: int, chance: float, proposals: Proposals) -
     return float(tries + choices + (hits - least) * np.log(min(1.0, chance)))
 
 
-def _thinned(matches: Matches, near: Mask) -> tuple[int, int]:
-    """Blocks of either image that hold a match, and those that hold an inlier.
+def _thinned(matches: Matches, limits_met: Labels) -> tuple[int, list[int]]:
+    """Blocks of either image that hold a match, and those with one that meets a limit.
 
     A block counts once in each image, whichever has fewer: matches that crowd into a
     corner of one image are few, however widely they came from the other.
     """
-    counts = []
+    kinds, counts = len(THRESHOLDS_PX) + 1, []
     for points in (matches.source, matches.target):
         if not len(points):
-            return 0, 0
+            return 0, [0] * len(THRESHOLDS_PX)
         number, most = heaps_of(points.T, BLOCK_PX)
-        number *= 2
-        number += near  # even: those that are not
-        every, hits = np.bincount(number, minlength=2 * most).reshape(-1, 2).T
-        counts.append(
-            (int(np.count_nonzero(every + hits)), int(np.count_nonzero(hits)))
-        )
-    return min(c[0] for c in counts), min(c[1] for c in counts)
+        number *= kinds
+        number += limits_met
+        held = np.bincount(number, minlength=kinds * most).reshape(-1, kinds).T
+        met = itertools.accumulate(held[::-1], np.add)  # all limits, all but one, ...
+        counts.append([int(np.count_nonzero(count)) for count in met])
+    *hits, blocks = (min(both) for both in zip(*counts, strict=True))
+    return blocks, hits[::-1]
 
 
 def _surest(matches: Matches) -> Labels:

@@ -1,13 +1,12 @@
 """Signs of a model that agrees with many matches and is wrong all the same.
 
 Chance does not produce it, but images that look alike do: rows of windows, tiles, text.
-Three numbers, and the test for chance, are what the probability that a model is right
+These numbers, and the test for chance, are what the probability that a model is right
 (:mod:`semisure.pipeline.verdict`) is made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 
@@ -24,10 +23,13 @@ from semisure.types import (
     Matrix,
     Matrix3,
     PerMatch,
+    Points,
 )
 
-RIVAL_PX = 8.0  # side of the cells in which residuals of a competing model meet
-NEAR_PX = 6.0  # a match this close to the model does not speak for another one
+SHIFT_PX = 16.0  # a match this close to the model does not speak for another shift
+HEAP_PX = 12.0  # side of the cells in which matches of one other shift meet
+BLOCK_PX = 32.0  # neighbours are in one block
+TOGETHER_PX = 8.0  # neighbours move together within this and their own distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,21 +37,18 @@ class Support:
     """What the matches say for and against one model."""
 
     share: float  # matches that agree, of all that have their partner in view
-    rival: float  # support of the best competing shift against the model's own
     spread: float  # of the support over the images, 1 if even over the smaller one
+    # Of a homography: pairs of matches that share another shift, against those that
+    # agree with the model.
+    repeated: float = 0.0
+    # Of lines: neighbours that move together, of those that agree, and how many agree
+    # for one that the law expects to be right.
+    together: float = 1.0
+    excess: float = 1.0
 
 
-def support_of_homography(
-    H_01: Matrix3,
-    matches: Matches,
-    weight: PerMatch,
-    sure: Callable[[Labels], PerMatch],
-) -> Support:
-    """The support of a homography whose refit gave the matches their `weight`.
-
-    `sure` is the chance of some matches, by their rows and before any model, that their
-    cells were right.
-    """
+def support_of_homography(H_01: Matrix3, matches: Matches, weight: PerMatch) -> Support:
+    """The support of a homography whose refit gave the matches their `weight`."""
     with np.errstate(all="ignore"):
         mapped = H_01[:, :2] @ matches.source.T
         mapped += H_01[:, 2:]
@@ -61,17 +60,21 @@ def support_of_homography(
             residual = plane.residual(H_01, matches).T
         return Support(
             share=_share(agree, float(np.count_nonzero(inside))),
-            rival=_rival(residual, inside, agree, sure),
             spread=spread(matches, weight),
+            repeated=_repeated(residual, inside, agree),
         )
 
 
-def support_of_lines(matches: Matches, weight: PerMatch) -> Support:
-    """The same of an epipolar geometry, which knows no rival shift."""
+def support_of_lines(matches: Matches, weight: PerMatch, sure: PerMatch) -> Support:
+    """The same of an epipolar geometry, which knows no other shift.
+
+    `sure` is the chance of each match, before any model, that its cells were right.
+    """
     return Support(
         share=_share(weight.sum(), len(weight)),
-        rival=0.0,
         spread=spread(matches, weight),
+        together=_together(matches, np.flatnonzero(weight > 0.5)),
+        excess=float(weight.sum() / max(sure.sum(), 1e-9)),
     )
 
 
@@ -90,28 +93,52 @@ def _inside(mapped: FloatArray, size: tuple[int, int]) -> Mask:
     return np.asarray(inside & (depth > 0))
 
 
-def _rival(
-    residual: Columns,
-    inside: Mask,
-    agree: float,
-    sure: Callable[[Labels], PerMatch],
-) -> float:
-    """Matches that share another shift from the model, against those that agree.
+def _repeated(residual: Columns, inside: Mask, agree: float) -> float:
+    """Pairs of matches that share another shift from the model, against its own.
 
     Repeated structure leaves the residuals of its other matches in heaps, a period
-    apart from each other; failures scatter.
+    apart from each other; failures scatter, so that hardly two of them meet.
     """
     size = np.abs(residual)
     largest = np.maximum(size[0], size[1])
-    rows = np.flatnonzero((largest > NEAR_PX) & (largest < np.inf) & inside)
+    rows = np.flatnonzero((largest > SHIFT_PX) & (largest < np.inf) & inside)
     if not len(rows):
         return 0.0
-    far, chance = np.take(residual, rows, axis=1), sure(rows)
-    heaps = []
+    far, pairs = np.take(residual, rows, axis=1), 0.0
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
-        number, _ = heaps_of(far, RIVAL_PX, shift)
-        heaps.append(float(np.bincount(number, chance).max()))
-    return _share(max(heaps), agree)
+        heap = np.bincount(heaps_of(far, HEAP_PX, shift)[0]).astype(np.float64)
+        pairs = max(pairs, float(heap @ (heap - 1.0)))
+    return pairs / max(agree, 1.0) ** 2
+
+
+def _together(matches: Matches, rows: Labels) -> float:
+    """The share of neighbours, among some matches, that move together.
+
+    A wrong cell that is on its line agrees with the lines all the same. But surfaces
+    are continuous nearly everywhere, and like tiles are taken for each other at random.
+    """
+    if len(rows) < 2:
+        return 0.5
+    source, target = matches.source[rows], matches.target[rows]
+    return min(_alike(source, target), _alike(target, source))
+
+
+def _alike(points: Points, partners: Points) -> float:
+    """Of pairs of points in one block, the share whose partners are as near.
+
+    An affine map through all takes off what rotation and zoom do to them. One more
+    pair, half of which is alike, keeps the share from 0 and 1.
+    """
+    design = np.column_stack([points - points.mean(axis=0), np.ones(len(points))])
+    beyond = partners - design @ np.linalg.lstsq(design, partners, rcond=None)[0]
+    number, _ = heaps_of(points.T, BLOCK_PX)
+    order = np.argsort(number, kind="stable")
+    near = np.flatnonzero(np.diff(number[order]) == 0)
+    one, other = order[near], order[near + 1]
+    apart = np.linalg.norm(points[one] - points[other], axis=1)
+    moved = np.linalg.norm(beyond[one] - beyond[other], axis=1)
+    alike = np.count_nonzero(moved <= TOGETHER_PX + apart)
+    return float((alike + 0.5) / (len(near) + 1.0))
 
 
 def spread(matches: Matches, weight: PerMatch) -> float:

@@ -44,7 +44,6 @@ from semisure.types import (
     Calibration,
     Estimate,
     FloatArray,
-    Labels,
     Matches,
     Matrix3,
     PerMatch,
@@ -159,14 +158,11 @@ class PairResult:
         """What the matches say for and against the model."""
         weight = self.refit.weight
         if self.H_01 is None:
-            return support_of_lines(self.matches, weight)
+            law = predictive_law(self.matches, self.calibration)
+            sure = mixture.expit(-law.tail_logit.T).prod(axis=0)
+            return support_of_lines(self.matches, weight, sure)
         unbiased, _ = without_bias(self.matches, self.calibration)
-        return support_of_homography(self.H_01, unbiased, weight, self._sure)
-
-    def _sure(self, rows: Labels) -> PerMatch:
-        """The chance of some matches, before any model, that their cells were right."""
-        law = predictive_law(self.matches.take(rows), self.calibration)
-        return mixture.expit(-law.tail_logit).prod(axis=1)
+        return support_of_homography(self.H_01, unbiased, weight)
 
     @property
     def finding(self) -> str | None:
@@ -277,7 +273,7 @@ class PairResult:
         sentence = (
             f"{n}: half of their errors within {half:.2f} px, 90 % within {most:.1f} px"
             f"{self._shown()}. {name.capitalize()} from {self.refit.weight.sum():,.0f} "
-            f"effective inliers (sum of weights){self._certainty()}."
+            f"effective inliers (sum of weights){self._certainty()}{self._if_right()}."
         )
         if self.refit.reason is not None:
             sentence += f" The initial model was kept: {self.refit.reason}."
@@ -285,6 +281,12 @@ class PairResult:
 
     def _shown(self) -> str:
         return "" if self.finding is None else f"; they show {self.finding}"
+
+    def _if_right(self) -> str:
+        """The condition of a weak model's errors: a wrong one is off by any amount."""
+        if self.verdict.name != "weak" or self.refit.covariance is None:
+            return ""
+        return f" if it is right (probability {self.verdict.probability:.2f})"
 
     def _certainty(self) -> str:
         """How far off the model is expected to be, as part of a sentence."""

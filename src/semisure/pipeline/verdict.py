@@ -11,21 +11,23 @@ collection of photos (``python benchmarks/honest.py --fit``), and judged on the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, log1p
+from math import exp, log, log1p
 from typing import Literal
 
 from semisure.geometry.support import Support
 
 Name = Literal["sound", "weak", "unrelated"]
-SOUND = 0.8  # from this probability on
+SOUND = 0.9  # from this probability on
 # What is told as a reason where the probability is lower.
-FEW, NARROW, RIVAL = 0.35, 0.35, 0.1
+FEW, NARROW, REPEATED, APART = 0.35, 0.35, 0.05, 0.85
 
-# Of 1, log(1 − log false alarms), share, rival and spread. How many matches should
-# agree by the law, what it says of those that do, and how far the model stretches the
-# image, told no more.
-OF_HOMOGRAPHY = (-2.15, 0.145, 6.25, -9.88, 0.0)
-OF_LINES = (-11.6, 2.93, 0.0, 0.0, 0.0)
+# Of 1, log(1 − log false alarms), log repeated, logit together and log excess. How many
+# agree, how sure the law is of them and how widely they lie tell no more of a plane.
+OF_HOMOGRAPHY = (-4.07, 0.402, -1.21, 0.0, 0.0)
+OF_LINES = (-16.1, 2.18, 0.0, 4.4, -4.3)
+LEAST_REPEATED = 1e-3  # fewer pairs of matches than this say nothing
+LEAST_APART = 0.02  # the same of neighbours that move apart
+LEAST_EXCESS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +47,13 @@ class Verdict:
 
 def features(log_alarms: float, support: Support) -> tuple[float, ...]:
     """What the probability is made of."""
+    together = (support.together + LEAST_APART) / (1 - support.together + LEAST_APART)
     return (
         1.0,
         log1p(max(0.0, -log_alarms)),
-        support.share,
-        support.rival,
-        min(support.spread, 1.0),
+        log(support.repeated + LEAST_REPEATED),
+        log(together),
+        log(max(support.excess, LEAST_EXCESS)),
     )
 
 
@@ -68,7 +71,7 @@ def judged(
 ) -> Verdict:
     """The verdict on a model that chance does not explain.
 
-    >>> few = Support(share=0.08, rival=0.7, spread=0.6)
+    >>> few = Support(share=0.08, repeated=0.7, spread=0.6)
     >>> verdict = judged(-57.0, few, lines=False)  # 43 of 532 matches, say
     >>> print(verdict.name, verdict.reasons[0], sep=": ")
     weak: only 8 % of the matches in view of both images agree
@@ -88,8 +91,10 @@ def _doubts(support: Support, chance: float) -> list[str]:
     if support.share < FEW:
         few = f"only {100 * support.share:.0f} % of the matches"
         doubts.append(f"{few} in view of both images agree")
-    if support.rival > RIVAL:
-        doubts.append("another shift of the image has support too")
+    if support.repeated > REPEATED:
+        doubts.append("other shifts of the image have support too")
+    if support.together < APART:
+        doubts.append("neighbours that agree with the lines do not move together")
     if support.spread < NARROW:
         doubts.append("the matches that agree lie in one part of an image")
     return doubts or [f"the model is right with a chance of only {100 * chance:.0f} %"]

@@ -37,7 +37,7 @@ from semisure.refit.plane_moments import (
     square_px,
     sums_of,
 )
-from semisure.refit.shared_field import MIN_VIEW_CHANGE
+from semisure.refit.shared_field import MIN_VIEW_CHANGE, UNDER_PLANE
 from semisure.refit.shelf import hold_on
 from semisure.types import (
     Columns,
@@ -54,7 +54,7 @@ from semisure.types import (
 # Least pivots, of a unit diagonal, in single and in double precision.
 PRECISIONS = ((np.float32, 1e-4), (np.float64, 1e-12))
 NUMBERS = 100  # that are made of each match, most of them for a moment
-PARAMETERS, WAVES, LENSES, SHARED = 8, 16, 2, 8  # how many there are
+PARAMETERS, WAVES, LENSES, SHARED = 8, 16, 2, 10  # how many there are
 _FIELD = PARAMETERS + WAVES + LENSES
 
 
@@ -202,10 +202,10 @@ class Smooth:
 
     sums: Sequence[Sums]
     places: Sequence[Places]  # of squares
-    # By parameters, cosines, lenses, and 1, x, y, xy. After the squares of the first
-    # side there are columns of the corners, which no match is in.
-    X: FloatArray  # (34, 2, columns)
-    of_corners: FloatArray  # the same of corners, (8, 34)
+    # By parameters, cosines, lenses, and what all matches share. After the squares of
+    # the first side there are columns of the corners, which no match is in.
+    X: FloatArray  # (36, 2, columns)
+    of_corners: FloatArray  # the same of corners, (8, 36)
 
     @classmethod
     def of(cls, pair: Pair, corners: Columns) -> Smooth:
@@ -246,7 +246,7 @@ class Smooth:
         shared = 0.0
         if shared_error:
             shared = shared_error**2 * pair.mean_square() * self.usual_change()
-            moved = response[:, -SHARED:]
+            moved = response[:, -SHARED:] * UNDER_PLANE
             C += shared * (moved @ moved.T)
         if not field:
             return C
@@ -336,7 +336,7 @@ def _carry(to: Frame, model: Matrix3, frame: Frame) -> Matrix:
 
 
 def _moves(sums: Sums, carry: Matrix | None, places: Places) -> FloatArray:
-    """How places move by parameters, cosines, lenses, and 1, x, y, xy, (34, 2, b)."""
+    """How places move by parameters, waves and what all matches share, (36, 2, b)."""
     at = places.refined
     J = by_entry(sums.frame(at))
     X = np.zeros((_FIELD + SHARED, 2, at.shape[1]))
@@ -348,7 +348,8 @@ def _moves(sums: Sums, carry: Matrix | None, places: Places) -> FloatArray:
     X[8:16, 0] = X[16:24, 1] = places.cosines()
     places.lenses(X[24:26])
     places.bilinear(X[26:30, 0])
-    X[30:, 1] = X[26:30, 0]
+    X[30:34, 1] = X[26:30, 0]
+    X[34:] = places.local_change().swapaxes(0, 1)
     return X
 
 

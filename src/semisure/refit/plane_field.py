@@ -84,13 +84,18 @@ class Places:
         off -= 1.0
         return np.asarray((np.abs(off) < 2.0).all(axis=0))
 
-    def view_change2(self) -> PerMatch:
-        """‖A − I‖² of the local map A onto the refined side."""
+    def local_change(self) -> FloatArray:
+        """A − I of the local map A onto the refined side, (2, 2, n)."""
         M = self.direction.model
         A = M[:2, :2, None] - M[2, :2, None] * self.refined[:, None]
         A *= self.per_depth
         A[0, 0] -= 1.0
         A[1, 1] -= 1.0
+        return np.asarray(A)
+
+    def view_change2(self) -> PerMatch:
+        """‖A − I‖²."""
+        A = self.local_change()
         A *= A
         return A.reshape(4, -1).sum(axis=0)
 

@@ -17,8 +17,8 @@ _CERTAINTY = {
             "expected corner error",
             "expected_corner_error_px",
             " px",
-            "How far the homography probably misplaces the corners of the first image, "
-            "on average over the four.",
+            "How far the homography, if it is right, probably misplaces the corners of "
+            "the first image, on average over the four.",
         ),
     ),
     "fundamental": (
@@ -26,7 +26,8 @@ _CERTAINTY = {
             "standard error of the epipolar lines",
             "median_line_std_px",
             " px",
-            "How far a line is off next to its match, in the median.",
+            "How far a line is off next to its match, in the median, if the lines "
+            "are right.",
         ),
     ),
     "essential": (
@@ -34,7 +35,8 @@ _CERTAINTY = {
             "standard error of the epipolar lines",
             "median_line_std_px",
             " px",
-            "How far a line is off next to its match, in the median.",
+            "How far a line is off next to its match, in the median, if the lines "
+            "are right.",
         ),
     ),
 }
