@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import semisure
+from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.estimators import FUNDAMENTAL_ESTIMATORS, RansacSettings
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import pose as se3
 from semisure.refit import FUNDAMENTAL_METHODS
+from semisure.refit.across_lines import AcrossLines
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Matches, Matrix3
 
@@ -69,6 +71,32 @@ def test_derivatives_are_those_of_differences(views: Matches) -> None:
         behind = seven.moved(-move).lines(matches).distance
         slope = (ahead - behind) / (2 * step)
         assert np.allclose(J[:, k], slope, rtol=1e-6, atol=1e-4 * np.abs(J).max())
+
+
+def test_a_rectified_pair_has_seven_directions_too() -> None:
+    """F = [e₁]ₓ has two equal singular values, cos 45°: there c₂ and c₃ still differ.
+
+    In the frames of the images the tangents of the epipoles have norm cos 45°, those
+    of the block have norm 1, and all are orthogonal.
+    """
+    T = fm.frame(SIZE)
+    rectified = T.T @ np.array([[0.0, 0, 0], [0, 0, -1], [0, 1, 0]]) @ T
+    seven = fm.Seven.of(rectified, SIZE, SIZE)
+    back = np.linalg.inv(T)
+    tangent = [back.T @ D @ back for D in seven.with_derivatives()[1:]]
+    values = np.linalg.svd(np.reshape(tangent, (7, 9)), compute_uv=False)
+    np.testing.assert_allclose(values, [1, 1, 1, *4 * [0.5**0.5]])
+
+
+def test_an_exactly_rectified_pair_has_a_covariance() -> None:
+    """Turning U and V in place of c₂ and c₃, it had none: rows tell only of rows."""
+    sideways = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])
+    matches, _ = SyntheticMatcher().match_views(sideways, K, count=500)
+    F = fm.Seven.of(fm.checked(epipolar.fundamental(sideways, K, K)), SIZE, SIZE)
+    view = AcrossLines.at(F, matches, error_law(matches, EXAMPLE_CALIBRATION))
+    C = view.covariance(EXAMPLE_CALIBRATION)
+    assert C is not None
+    assert np.linalg.matrix_rank(C) == 7
 
 
 @pytest.mark.parametrize("name", FUNDAMENTAL_ESTIMATORS)
@@ -175,7 +203,7 @@ def test_the_covariance_covers_the_truth(kind: str) -> None:
     """Of 60 independent draws about half lie in the half region; matches are free."""
     inside = []
     for seed in range(60):
-        views, _ = SyntheticMatcher().match_views(P_01, K, count=400, seed=seed)
+        views, _ = SyntheticMatcher().match_views(P_01, K, count=600, seed=seed)
         if kind == "relative":
             refit = semisure.refit_relative(views, EXAMPLE_CALIBRATION, P_01, K, K)
             size, step = 5, _five(refit.model)

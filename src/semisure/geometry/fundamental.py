@@ -1,11 +1,16 @@
 """Fundamental matrices on their seven degrees of freedom.
 
 F = T₁ᵀ U diag(cos φ, sin φ, 0) Vᵀ T₀ with rotations U and V and the frames T that bring
-image coordinates to about ±1 (Bartoli and Sturm, 2004). Its tangent is seven numbers:
+image coordinates to about ±1. Its tangent is seven numbers, four that move the epipoles
+and three for the 2 × 2 block that maps lines to lines, across the block itself, whose
+scale F does not have:
 
-    U ← U exp([a]ₓ),   V ← V exp([b]ₓ),   φ ← φ + c,
+    U ← U exp([a₁, a₂, 0]ₓ),   V ← V exp([b₁, b₂, 0]ₓ)
+    diag(cos φ, sin φ) ← diag(cos φ, sin φ) + c₁ diag(−sin φ, cos φ) + [0 c₂; c₃ 0]
 
-so a step never leaves the matrices of rank 2.
+so a step never leaves the matrices of rank 2. Bartoli and Sturm (2004) turn U and V
+about their third axes in place of c₂ and c₃. Where φ = 45° both turns are the same, and
+a direction is lost: that is every rectified stereo pair.
 """
 
 from __future__ import annotations
@@ -23,6 +28,8 @@ from semisure.types.checks import as_reals, in_line
 
 SIZE = 7  # parameters
 MINIMAL_SAMPLE = 7
+_ASIDE = np.zeros((2, 3, 3))  # the two entries beside the diagonal of the block
+_ASIDE[0, 0, 1] = _ASIDE[1, 1, 0] = 1.0
 
 
 def checked(values: ArrayLike, name: str = "initial") -> Matrix3:
@@ -86,12 +93,13 @@ class Seven:
         """F and its derivatives by the seven parameters, (8, 3, 3), at one scale."""
         S = np.diag([np.cos(self.angle), np.sin(self.angle), 0.0])
         slope = np.diag([-np.sin(self.angle), np.cos(self.angle), 0.0])
-        axes = [skew(axis) for axis in np.eye(3)]
+        axes = [skew(axis) for axis in np.eye(3)[:2]]
         inner = [
             S,
             *(W @ S for W in axes),
             *(S @ W.T for W in axes),
             slope,
+            *_ASIDE,
         ]
         return np.stack([self._outer(self.U @ M @ self.V.T) for M in inner])
 
@@ -101,11 +109,24 @@ class Seven:
 
     def moved(self, step: Vector) -> Seven:
         """The form after a step of seven."""
-        U, V = self.U @ rotation(step[:3]), self.V @ rotation(step[3:6])
-        return Seven(U, V, self.angle + float(step[6]), self.T0, self.T1)
+        cos, sin = np.cos(self.angle), np.sin(self.angle)
+        c = step[4:]
+        block = np.array([[cos - c[0] * sin, c[1]], [c[2], sin + c[0] * cos]])
+        u, values, vt = np.linalg.svd(block)
+        U = self.U @ rotation(np.append(step[:2], 0.0)) @ _turn(u)
+        V = self.V @ rotation(np.append(step[2:4], 0.0)) @ _turn(vt.T)
+        angle = float(np.arctan2(values[1], values[0]))
+        return Seven(U, V, angle, self.T0, self.T1)
 
     def _inner(self, angle: float) -> Matrix3:
         return self.U @ np.diag([np.cos(angle), np.sin(angle), 0.0]) @ self.V.T
 
     def _outer(self, inner: Matrix3) -> Matrix3:
         return self.T1.T @ inner @ self.T0
+
+
+def _turn(block: FloatArray) -> Matrix3:
+    """A rotation with this orthogonal 2 × 2 block; F has no use for the third axis."""
+    R = np.zeros((3, 3))
+    R[:2, :2], R[2, 2] = block, np.linalg.det(block)
+    return R

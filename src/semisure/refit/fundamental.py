@@ -2,8 +2,9 @@
 
 ``core+`` is ours: the likelihood of all matches by the law of their error across the
 epipolar lines (:mod:`semisure.refit.line_law`), climbed on the seven degrees of freedom
-of a matrix of rank 2. ``core`` is the paper's epipolar CoRe without intrinsics: ω from
-each point's foot on its line, then one weighted eight-point fit.
+of a matrix of rank 2; where few matches agree, other peaks are looked for
+(:mod:`semisure.refit.other_peaks`). ``core`` is the paper's epipolar CoRe without
+intrinsics: ω from each point's foot on its line, then one weighted eight-point fit.
 
 Where the matches lie on a plane, or the camera only turned, many fundamental matrices
 fit equally well. The start is then kept, and `reason` says so.
@@ -29,6 +30,7 @@ from semisure.refit.climbing import climb
 from semisure.refit.homography import refit_homography
 from semisure.refit.initial import kept, made, no_start, start_of, without_bias
 from semisure.refit.model_choice import weigh_depth
+from semisure.refit.other_peaks import highest
 from semisure.types import (
     Calibration,
     Estimate,
@@ -91,6 +93,8 @@ def refit_fundamental(
         reason = f"only {few}, a fundamental matrix needs 8"
     else:
         last, iterations = climb(first)
+        last, more = highest(last)
+        iterations += more
         if not shows_depth(last, calibration):
             reason = (
                 "the matches lie on one plane or the camera only turned, so that the "

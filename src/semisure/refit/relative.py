@@ -12,7 +12,8 @@ length give each point its place, and one weighted fit of the reprojection follo
 of the error *across* it, the error along it integrated out
 (:mod:`semisure.refit.line_law`).
 The likelihood of all matches is climbed on R and the unit sphere of t, five numbers,
-by damped Gauss–Newton steps; a step that would lower the likelihood is not taken.
+by damped Gauss–Newton steps; a step that would lower the likelihood is not taken. Where
+few matches agree, other peaks are looked for (:mod:`semisure.refit.other_peaks`).
 
 Every method takes raw matches: a calibrated location is taken off first.
 """
@@ -43,6 +44,7 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
+from semisure.refit.other_peaks import highest
 from semisure.types import (
     Calibration,
     Estimate,
@@ -205,14 +207,14 @@ def _climbed(first: _View) -> tuple[_View, int]:
     """
     last, iterations = climb(first)
     uncertain = _direction_std_deg(last) > UNCERTAIN_DEG
-    if not uncertain and len(first.matches) > FEW:
-        return last, iterations
-    held, more = climb(_Held(first))
-    if held.score > last.score:
-        last, iterations = climb(held.view)
-    if uncertain and last.score - held.score < TELLING_NATS:
-        return held.view, more
-    return last, iterations
+    if uncertain or len(first.matches) <= FEW:
+        held, more = climb(_Held(first))
+        if held.score > last.score:
+            last, iterations = climb(held.view)
+        if uncertain and last.score - held.score < TELLING_NATS:
+            return held.view, more
+    last, more = highest(last)
+    return last, iterations + more
 
 
 class _Held:

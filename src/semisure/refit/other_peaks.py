@@ -1,0 +1,71 @@
+"""Other peaks of the likelihood of lines, looked for where the matches tell least.
+
+A climb ends on the peak that its start stands under. Where few matches agree, or nearly
+lie on a plane, the likelihood of lines has others, and a robust estimator does not know
+which of them is the highest. They lie along the directions that the matches determine
+least, since there a large move changes few distances. So from the peak the geometry is
+moved both ways along its two least determined axes, by 5, 15 and 50 of the law's own
+standard deviations, and climbs again: ten steps by some hundred matches for each of the
+twelve, more for the best three, and all the way by all matches for one that is higher.
+It is taken where it is clearly more likely. Where many matches agree there was never a
+second peak in the pairs that this was made with, and nothing is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from semisure.refit.across_lines import AcrossLines, G
+from semisure.refit.climbing import climb
+from semisure.types import Vector
+
+MANY = 400.0  # so many matches that agree leave no second peak
+AXES, AWAY = 2, (5.0, 15.0, 50.0)  # least determined ones; standard deviations
+FARTHEST = 0.5  # radians, or half-diagonals
+LOOKED_AT = 600  # matches
+FIRST_STEPS, MORE_STEPS, FOLLOWED = 10, 10, 3
+CLEAR_NATS = 5.0  # by which another peak must be higher: e⁵ times as likely
+
+
+def highest(peak: AcrossLines[G]) -> tuple[AcrossLines[G], int]:
+    """The peak itself, or another that is clearly higher, and the steps to it."""
+    if not 0 < peak.weight().sum() <= MANY:
+        return peak, 0
+    here = _thinned(peak)
+    tried = [climb(here.moved(step), FIRST_STEPS)[0] for step in _moves(peak)]
+    tried = sorted(tried, key=_score)[-FOLLOWED:]
+    best = max((climb(view, MORE_STEPS)[0] for view in tried), key=_score, default=here)
+    if not best.score > here.score:
+        return peak, 0
+    other, steps = climb(AcrossLines.at(best.geometry, peak.matches, peak.match_law))
+    return (other, steps) if other.score > peak.score + CLEAR_NATS else (peak, 0)
+
+
+def _score(view: AcrossLines[G]) -> float:
+    return view.score if np.isfinite(view.score) else -np.inf
+
+
+def _thinned(view: AcrossLines[G]) -> AcrossLines[G]:
+    """The same view of some of the matches, evenly taken."""
+    count = len(view.matches)
+    if count <= LOOKED_AT:
+        return view
+    rows = np.linspace(0, count - 1, LOOKED_AT).astype(np.int64)
+    some, law = view.matches.take(rows), view.match_law.take(rows)
+    return AcrossLines.at(view.geometry, some, law)
+
+
+def _moves(peak: AcrossLines[G]) -> Iterator[Vector]:
+    """Both ways along the least determined axes."""
+    information = peak.information()
+    if not np.isfinite(information).all():
+        return
+    values, vectors = np.linalg.eigh(information)
+    for value, axis in zip(values[:AXES], vectors.T[:AXES], strict=True):
+        unit = FARTHEST / np.abs(axis).max()
+        for away in AWAY:
+            length = min(away / np.sqrt(value), unit) if value > 0 else unit
+            yield length * axis
+            yield -length * axis

@@ -1,0 +1,89 @@
+"""Other peaks of the likelihood of lines: where they are looked for, when taken."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from semisure.error_laws import error_law
+from semisure.geometry import epipolar
+from semisure.geometry.epipolar import CalibratedViews
+from semisure.geometry.rotations import rotation
+from semisure.io.files import load_calibration
+from semisure.metrics import pose_error_deg
+from semisure.refit import other_peaks
+from semisure.refit.across_lines import AcrossLines
+from semisure.refit.climbing import climb
+from semisure.synthetic import SyntheticMatcher
+from semisure.types import Pose
+
+K = np.array([[520.0, 0, 320], [0, 520, 240], [0, 0, 1]])
+LAW = load_calibration("daisy")
+TRUTH = epipolar.checked_pose(
+    np.column_stack([rotation(np.array([0.02, -0.15, 0.03])), [0.9, 0.1, 0.2]])
+)
+
+
+def view(start: Pose, count: int, seed: int) -> AcrossLines[CalibratedViews]:
+    matches, _ = SyntheticMatcher(LAW).match_views(TRUTH, K, count=count, seed=seed)
+    cameras = CalibratedViews(start, K, K)
+    return AcrossLines.at(cameras, matches, error_law(matches, LAW))
+
+
+def wrong_peak(seed: int) -> AcrossLines[CalibratedViews]:
+    """Where a climb from some degrees beside the truth ends."""
+    rng = np.random.default_rng(seed)
+    aside = rng.normal(0.0, [0.05, 0.05, 0.05, 0.3, 0.3])
+    return climb(view(epipolar.moved(TRUTH, aside), 200, seed))[0]
+
+
+def test_moves_go_both_ways_along_the_least_determined_axes() -> None:
+    """Standard deviations of 0.1, 0.02 and 0.001: the last axis is left alone.
+
+    50 deviations of the first would be 5 units; 0.5 are the most.
+    """
+    peak = SimpleNamespace(information=lambda: np.diag([1e6, 100.0, 2500.0]))
+    moves = np.array(list(other_peaks._moves(peak)))
+    lengths = [[0.5, 0], [0.5, 0], [0.5, 0], [0, 0.1], [0, 0.3], [0, 0.5]]
+    np.testing.assert_allclose(np.abs(moves[::2, 1:]), lengths)
+    np.testing.assert_allclose(moves[::2], -moves[1::2])
+    assert (moves[:, 0] == 0).all()
+
+
+def test_a_direction_without_information_is_moved_by_the_most() -> None:
+    peak = SimpleNamespace(information=lambda: np.diag([0.0, 1e8, 1e8]))
+    moves = list(other_peaks._moves(peak))
+    assert [float(np.abs(move).max()) for move in moves[:6]] == [0.5] * 6
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7, 10])
+def test_from_a_wrong_peak_the_truth_is_found(seed: int) -> None:
+    """17° to 42° off, and 1,500 nats below."""
+    peak = wrong_peak(seed)
+    found, steps = other_peaks.highest(peak)
+    assert pose_error_deg(peak.geometry.P_01, TRUTH) > 5.0
+    assert pose_error_deg(found.geometry.P_01, TRUTH) < 1.0
+    assert steps > 0
+    assert found.score > peak.score + other_peaks.CLEAR_NATS
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_answer_is_never_less_likely_and_always_the_same(seed: int) -> None:
+    peak = wrong_peak(seed)
+    first, again = other_peaks.highest(peak)[0], other_peaks.highest(peak)[0]
+    assert first.score >= peak.score
+    np.testing.assert_array_equal(first.geometry.P_01, again.geometry.P_01)
+
+
+def test_the_highest_peak_stays() -> None:
+    peak, _ = climb(view(TRUTH, 200, 0))
+    assert other_peaks.highest(peak) == (peak, 0)
+
+
+def test_where_many_matches_agree_nothing_is_looked_for() -> None:
+    peak, _ = climb(view(TRUTH, 2000, 0))
+    assert peak.weight().sum() > other_peaks.MANY
+    peak_only = SimpleNamespace(weight=peak.weight)  # anything else would raise
+    assert other_peaks.highest(peak_only) == (peak_only, 0)
