@@ -368,7 +368,7 @@ def _noise(scores: FloatArray, sample: Sample, taken: float) -> Matrix:
     return scores @ scores.T * (n / max(n - taken, 0.2 * n))
 
 
-def _matchers_own(scores: FloatArray, starts: Labels) -> Matrix:
+def _matchers_own(scores: FloatArray, starts: IntArray) -> Matrix:
     """Covariance of Σ scores where all matches of a larger block err alike, by 1 px.
 
     A smooth error of the matcher's own is heard as the model's, and is none. `scores`
