@@ -115,8 +115,8 @@ def verdict(refit: Refit, matches: Matches) -> None:
     log_false_alarms(refit.model, matches)
 
     def sure(rows: Labels) -> FloatArray:
-        law = predictive_law(matches.take(rows), CALIBRATION)
-        return expit(-law.tail_logit).prod(axis=1)
+        law = predictive_law(matches, CALIBRATION)
+        return expit(-law.tail_logit.T[:, rows]).prod(axis=0)
 
     support_of_homography(refit.model, matches, refit.weight, sure)
 

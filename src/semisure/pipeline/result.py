@@ -165,8 +165,8 @@ class PairResult:
 
     def _sure(self, rows: Labels) -> PerMatch:
         """The chance of some matches, before any model, that their cells were right."""
-        law = predictive_law(self.matches.take(rows), self.calibration)
-        return mixture.expit(-law.tail_logit).prod(axis=1)
+        law = predictive_law(self.matches, self.calibration)
+        return mixture.expit(-law.tail_logit.T[:, rows]).prod(axis=0)
 
     @property
     def finding(self) -> str | None:

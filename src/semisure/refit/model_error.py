@@ -290,7 +290,7 @@ def second_moment(
     waves: int | None = None,
     most: float = MOST,
     known: FloatArray | None = None,
-    normal: Matrix | None = None,
+    normal: FloatArray | None = None,
 ) -> Matrix:
     """E[c cᵀ] of the waves' coefficients c, given the residuals of some matches.
 
@@ -332,7 +332,7 @@ def second_moment(
 
 
 def _fitted(
-    sample: Sample, ridge: Vector, normal: Matrix | None
+    sample: Sample, ridge: Vector, normal: FloatArray | None
 ) -> tuple[Vector, FloatArray]:
     """Parameters and coefficients by the matches' law, and the residuals left."""
     rows = len(ridge)
