@@ -190,6 +190,29 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
+    """No fit, no bar where nobody watches, no other command; SciPy comes with none."""
+    code = (
+        "import sys\nfrom semisure.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('loaded:', *sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "match", *map(str, photos)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.rpartition("loaded:")[2].split())
+    assert {"cv2", "semisure.cli.match", "semisure.refit.homography"} <= loaded
+    spared = {
+        *("scipy", "rich.console", "matplotlib", "torch"),
+        *("semisure.calibration", "semisure.selfcal.first_use", "semisure.engine"),
+        *("semisure.cli.bench", "semisure.cli.serve", "semisure.bench"),
+    }
+    assert loaded & spared == set()
+
+
 def test_quiet_prints_nothing_but_what_json_asks_for(
     pair_files: list[Path], tmp_path: Path, photos: list[Path]
 ) -> None:
@@ -349,7 +372,7 @@ def test_what_the_system_refuses_is_told_not_traced(monkeypatch, capsys) -> None
     def full() -> None:
         raise OSError(28, "No space left on device", "/somewhere/parts")
 
-    monkeypatch.setattr(cli, "app", full)
+    monkeypatch.setattr(cli, "_app_with", lambda commands: full)
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert left.value.code == 1

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from semisure.cli.app import app
+from semisure.cli import app
 from semisure.errors import FileError
 from semisure.io.exif import focal_px
 from semisure.io.files import save_calibration, save_matches

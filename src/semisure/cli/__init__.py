@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
-from semisure.cli import (
-    bench,
-    calibrate,
-    demo,
-    export,
-    fetch,
-    fit_law,
-    localize,
-    match,
-    match_pairs,
-    matchers,
-    reconstruct,
-    refit,
-    serve,
-)
-from semisure.cli.app import app
 from semisure.errors import SemisureError
 
-__all__ = [
-    "app",
-    "bench",
-    "calibrate",
-    "demo",
-    "export",
-    "fetch",
-    "fit_law",
-    "localize",
-    "main",
-    "match",
-    "match_pairs",
-    "matchers",
-    "reconstruct",
-    "refit",
-    "serve",
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from semisure.cli.root import App
+
+    app: App
+
+# The module of each command, in the order of the help. A command loads its own alone.
+_HOME = {
+    "bench": "bench",
+    "calibrate": "calibrate",
+    "demo": "demo",
+    "export": "export",
+    "fetch": "fetch",
+    "fit": "fit_law",
+    "localize": "localize",
+    "match": "match",
+    "match-pairs": "match_pairs",
+    "matchers": "matchers",
+    "reconstruct": "reconstruct",
+    "refit": "refit",
+    "serve": "serve",
+}
+
+__all__ = ["app", "main"]
+
+
+def __getattr__(name: str) -> App:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _app_with(_HOME)
+
+
+def _app_with(commands: Iterable[str]) -> App:
+    """The app, to which some commands have added themselves."""
+    for command in commands:
+        import_module(f"{__name__}.{_HOME[command]}")
+    return import_module(f"{__name__}.root").app
 
 
 INTERRUPTED = 130  # exit code, the shells' own for Ctrl-C
@@ -46,6 +53,9 @@ INTERRUPTED = 130  # exit code, the shells' own for Ctrl-C
 
 def main() -> None:
     """Run the command; a user's mistake is one sentence and exit code 1."""
+    # Words before the command are flags; all commands are there for help and mistakes.
+    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    app = _app_with([wanted] if wanted in _HOME else _HOME)
     try:
         app()
     except SystemExit as leaving:

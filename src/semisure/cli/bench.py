@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semisure.cli import choices, engine_options
-from semisure.cli.app import app
 from semisure.cli.options import (
     AsJson,
     CalibrationName,
@@ -23,6 +22,7 @@ from semisure.cli.options import (
     parse_size,
 )
 from semisure.cli.progress import stages
+from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.bench.options import Options

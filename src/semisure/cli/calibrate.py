@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semisure.cli import engine_options, options
-from semisure.cli.app import app
 from semisure.cli.fit_law import print_fit
 from semisure.cli.intrinsics import FieldOfView, parse
 from semisure.cli.progress import stages
+from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.selfcal import SelfCalibration

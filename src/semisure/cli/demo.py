@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from semisure.cli.app import app
 from semisure.cli.options import AsJson, Quiet, Seed, check_pages
 from semisure.cli.progress import progress
+from semisure.cli.root import app
 
 
 @app.command(epilog="Example: `semisure demo -o demo.html`")

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from semisure.cli import choices
-from semisure.cli.app import app
 from semisure.cli.options import Quiet
+from semisure.cli.root import app
 
 
 @app.command(

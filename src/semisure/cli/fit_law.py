@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semisure.cli import choices, options
-from semisure.cli.app import app
 from semisure.cli.progress import stages
+from semisure.cli.root import app
 from semisure.errors import FileError
 
 if TYPE_CHECKING:

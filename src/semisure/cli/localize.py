@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semisure.cli import engine_options, options
-from semisure.cli.app import app
 from semisure.cli.progress import stages
+from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.localize import Localized, Source

@@ -9,9 +9,9 @@ import typer
 
 from semisure.cli import intrinsics as given
 from semisure.cli import options
-from semisure.cli.app import app
 from semisure.cli.pair_output import Outputs, Strict, check_outputs, print_result
 from semisure.cli.progress import stages
+from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.io.images import Image

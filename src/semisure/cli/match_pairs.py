@@ -12,8 +12,8 @@ import typer
 
 from semisure.cli import choices, engine_options, options
 from semisure.cli import intrinsics as given
-from semisure.cli.app import app
 from semisure.cli.progress import stages
+from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.pairing import PairsOutcome

@@ -6,8 +6,8 @@ import json
 
 import typer
 
-from semisure.cli.app import app
 from semisure.cli.options import AsJson
+from semisure.cli.root import app
 
 
 @app.command(

@@ -241,15 +241,18 @@ def own_calibration(
     matcher: Matcher, photos: Path | None, allowed: bool, quiet: bool, begin: Begin
 ) -> Calibration:
     """The matcher's own calibration: shipped, kept from before, or made now."""
-    from semisure.selfcal.choice import calibration_for
-    from semisure.selfcal.first_use import FirstUse
+    from semisure.selfcal.choice import calibration_for, shipped_for
 
     def tell(sentence: str) -> None:
         if not quiet:
             typer.echo(sentence, err=True)
 
-    first_use = FirstUse(allowed=allowed, photos=photos, tell=tell, begin=begin)
-    calibration = calibration_for(matcher, first_use=first_use)
+    calibration = shipped_for(matcher)
+    if calibration is None:
+        from semisure.selfcal.first_use import FirstUse
+
+        first_use = FirstUse(allowed=allowed, photos=photos, tell=tell, begin=begin)
+        calibration = calibration_for(matcher, first_use=first_use)
     if not quiet:
         warn(calibration.caution)
         if photos is not None and not calibration.on_first_use:

@@ -24,6 +24,12 @@ def stages(quiet: bool = False, *, lines: bool = False) -> Iterator[Begin]:
     with (done, total). A stage that never ticks shows a clock until the next begins.
     With `lines`, a JSON line a minute takes the bar's place where there is no terminal.
     """
+    from semisure.types.progress import quietly
+
+    terminal = sys.stderr.isatty()
+    if quiet or not terminal:
+        yield ProgressLines if lines and not terminal else quietly
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -34,10 +40,6 @@ def stages(quiet: bool = False, *, lines: bool = False) -> Iterator[Begin]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
-    if lines and not console.is_terminal:
-        yield ProgressLines
-        return
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -47,9 +49,8 @@ def stages(quiet: bool = False, *, lines: bool = False) -> Iterator[Begin]:
         TextColumn("left,"),
         TimeElapsedColumn(),
         TextColumn("so far"),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=quiet or not console.is_terminal,
     ) as bar:
 
         def begin(name: str) -> Tick:

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from semisure.cli import choices, options, sfm_options
-from semisure.cli.app import app
 from semisure.cli.progress import stages
+from semisure.cli.root import app
 
 NOT_ALL = 3  # exit code
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli.app import app
+from semisure.cli.root import app
 from semisure.errors import MissingExtraError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semisure.types import Columns, FloatArray, Labels, Points
+from semisure.types import Columns, FloatArray, IntArray, Labels, Points
 
 _WIDEST = 2**30  # squares along an axis; what is beyond is in the last
 MOST = 100_000  # squares that are looked at one by one rather than sorted
@@ -52,7 +52,7 @@ def heaps_of(points: Columns, side_px: float, shift: float = 0.0) -> tuple[Label
     return flat.astype(np.int64), int(columns * rows)
 
 
-def together(points: Columns, side_px: float) -> tuple[Labels, Labels]:
+def together(points: Columns, side_px: float) -> tuple[Labels, IntArray]:
     """An order in which points of one square follow each other, and where each begins.
 
     >>> order, first = together(np.array([[1.0, 9.0, 2.0], [1.0, 1.0, 3.0]]), 8.0)
@@ -78,7 +78,7 @@ class Grid:
     side_px: float
     first: FloatArray  # column and row of the first square, (2, 1)
     rows: int
-    places: Labels | None  # of the squares in the grid; None where all are there
+    places: IntArray | None  # of the squares in the grid; None where all are there
 
     def middles(self, squares: Labels) -> FloatArray:
         """Of some squares, (2, n) px."""

@@ -8,12 +8,11 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semisure import __about__
-from semisure.calibration import FitReport
 from semisure.errors import FileError, InputError, in_short
 from semisure.io.atomic import write_atomically, write_json
 from semisure.io.npz import UNREADABLE, read_npz
@@ -22,6 +21,9 @@ from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
 from semisure.types.calibration import require_calibration
 from semisure.types.checks import as_path, did_you_mean, require_file
 from semisure.types.matches import COLUMN_NAMES, columns_of, require_matches
+
+if TYPE_CHECKING:  # fitting is no part of reading
+    from semisure.calibration import FitReport
 
 FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1

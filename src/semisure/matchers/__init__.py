@@ -27,7 +27,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -315,6 +314,8 @@ def _usable(package: str) -> bool:
     if importlib.util.find_spec(package) is None:
         return False
     # The kornia that Python 3.10 can have lacks XFeat and any-size LoFTR.
+    from importlib.metadata import version
+
     old = package == "kornia" and version(package).startswith("0.8.")
     return not old
 

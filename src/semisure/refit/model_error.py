@@ -290,7 +290,7 @@ def second_moment(
     waves: int | None = None,
     most: float = MOST,
     known: FloatArray | None = None,
-    normal: Matrix | None = None,
+    normal: FloatArray | None = None,
 ) -> Matrix:
     """E[c cᵀ] of the waves' coefficients c, given the residuals of some matches.
 
@@ -332,7 +332,7 @@ def second_moment(
 
 
 def _fitted(
-    sample: Sample, ridge: Vector, normal: Matrix | None
+    sample: Sample, ridge: Vector, normal: FloatArray | None
 ) -> tuple[Vector, FloatArray]:
     """Parameters and coefficients by the matches' law, and the residuals left."""
     rows = len(ridge)
@@ -368,7 +368,7 @@ def _noise(scores: FloatArray, sample: Sample, taken: float) -> Matrix:
     return scores @ scores.T * (n / max(n - taken, 0.2 * n))
 
 
-def _matchers_own(scores: FloatArray, starts: Labels) -> Matrix:
+def _matchers_own(scores: FloatArray, starts: IntArray) -> Matrix:
     """Covariance of Σ scores where all matches of a larger block err alike, by 1 px.
 
     A smooth error of the matcher's own is heard as the model's, and is none. `scores`

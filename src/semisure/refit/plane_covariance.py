@@ -169,9 +169,9 @@ def _determined(sides: Sequence[Side]) -> Pair | None:
 
 def _by_parameters(
     sums: Sequence[Sums],
-) -> tuple[FloatArray, Sequence[Matrix | None]]:
+) -> tuple[FloatArray, Sequence[FloatArray | None]]:
     """Σ Jᵀψ′J and Σ Jᵀψψᵀ J, and the maps from the parameters to those of each side."""
-    carries: list[Matrix | None] = [None]
+    carries: list[FloatArray | None] = [None]
     both = sums[0].by_steps()[:, :PARAMETERS, :PARAMETERS]
     for one in sums[1:]:
         carry = _carry(one.frame, one.side.direction.model, sums[0].frame)
@@ -185,7 +185,7 @@ class Pair:
     """All matches, by the parameters."""
 
     sums: Sequence[Sums]  # of the sides, first that of the parameters
-    carries: Sequence[Matrix | None]  # from the parameters to those of each side
+    carries: Sequence[FloatArray | None]  # from the parameters to those of each side
     spread: Matrix  # (Σ Jᵀψ′J)⁻¹
     white: Matrix  # (Σ Jᵀψψᵀ J)⁻¹
     root: Matrix  # R with R Rᵀ = Σ Jᵀψψᵀ J
@@ -329,13 +329,13 @@ def _joined(arrays: list[FloatArray]) -> FloatArray:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
 
 
-def _carry(to: Frame, model: Matrix3, frame: Frame) -> Matrix:
+def _carry(to: Frame, model: Matrix3, frame: Frame) -> FloatArray:
     """From steps in a frame to steps of the inverse model in the other, 9 × 8."""
     P = to.matrix @ model @ np.linalg.inv(frame.matrix)
     return -np.kron(P, np.linalg.inv(P).T)[:, :PARAMETERS]
 
 
-def _moves(sums: Sums, carry: Matrix | None, places: Places) -> FloatArray:
+def _moves(sums: Sums, carry: FloatArray | None, places: Places) -> FloatArray:
     """How places move by parameters, waves and what all matches share, (36, 2, b)."""
     at = places.refined
     J = by_entry(sums.frame(at))

@@ -14,6 +14,7 @@ than sums over squares of the image, so small that the field is the same all ove
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from math import ceil, inf, log2, sqrt
 from typing import Protocol
@@ -29,9 +30,9 @@ from semisure.types import (
     Columns,
     FloatArray,
     Index,
+    IntArray,
     Labels,
     Matches,
-    Matrix,
     Matrix3,
     PerMatch,
 )
@@ -191,7 +192,7 @@ class Sums:
     side: Side
     frame: Frame  # of the refined image
     squares: Columns  # their middles, px, those of one larger block after each other
-    starts: Labels  # of the larger blocks
+    starts: IntArray  # of the larger blocks
     of_squares: FloatArray  # Σ ψ along x and y, Σ ψ/r of both, (3, squares)
     moments: FloatArray  # of ψ′ and of ψψᵀ, (2, 45)
     weight: float  # Σ ψ/r
@@ -200,7 +201,7 @@ class Sums:
 
     def by_steps(self) -> FloatArray:
         """Σ Jᵀψ′J and Σ Jᵀψψᵀ J, (2, 9, 9)."""
-        return (self.moments @ _OF_MOMENTS).reshape(2, 9, 9) / self.frame.scale**2
+        return (self.moments @ _of_moments()).reshape(2, 9, 9) / self.frame.scale**2
 
 
 def sums_of(
@@ -315,7 +316,8 @@ def _monomials(uv: Columns, dtype: DTypeLike) -> FloatArray:
     return powers
 
 
-def _of_moments() -> Matrix:
+@lru_cache(maxsize=1)
+def _of_moments() -> FloatArray:
     """What each moment is in Σ JᵀSJ, (45, 81): xx, xy, yy of S, each by monomials."""
     lifted = ((1, 0), (0, 1), (0, 0))  # exponents of ũ
     # J is B ⊗ ũᵀ with B = (1 0 −u; 0 1 −v): rows, columns, signs, exponents.
@@ -327,6 +329,3 @@ def _of_moments() -> Matrix:
             degree = u + v
             places[a + b, degree * (degree + 1) // 2 + v, i, k, j, m] += sign * other
     return places.reshape(3 * MONOMIALS, 81)
-
-
-_OF_MOMENTS = _of_moments()

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from semisure.errors import InputError
 from semisure.io.files import is_shipped, load_calibration
 from semisure.matchers import has_official_weights, name_of
-from semisure.selfcal.first_use import FirstUse, first_use_law
-from semisure.selfcal.from_photos import SelfCalibration
 from semisure.types import Calibration, Matcher
 from semisure.types.checks import require_kind
+
+# What makes a calibration is loaded where one is made: most matchers have theirs.
+if TYPE_CHECKING:
+    from semisure.selfcal.first_use import FirstUse
+    from semisure.selfcal.from_photos import SelfCalibration
+
+
+def shipped_for(matcher: Matcher) -> Calibration | None:
+    """The shipped calibration of a matcher of ours with its official weights."""
+    name = name_of(matcher)
+    if name is None or not is_shipped(name) or not has_official_weights(matcher):
+        return None
+    return load_calibration(name)
 
 
 def calibration_for(
@@ -32,23 +44,37 @@ def calibration_for(
     """
     name = name_of(matcher)
     if calibration is None:
-        if name is not None and is_shipped(name) and has_official_weights(matcher):
-            return load_calibration(name)
-        return first_use_law(matcher, name, first_use or FirstUse())
-    if isinstance(calibration, SelfCalibration):
-        calibration = calibration.calibration
-    if not isinstance(calibration, Calibration):
-        advice = "Give a name, the path of a file, or a semisure.Calibration."
-        require_kind("calibration", calibration, str | PathLike, advice)
+        return shipped_for(matcher) or _made_for(matcher, name, first_use)
+    shown = "given"
+    if isinstance(calibration, str | PathLike):
         shown, calibration = str(calibration), load_calibration(Path(calibration))
-    else:
-        shown = "given"
+    elif not isinstance(calibration, Calibration):
+        calibration = _found_by(calibration)
     foreign = None if name is None else foreign_sentence(shown, calibration, name)
     if foreign is not None and not force:
         raise InputError(
             f"{foreign} Leave it out, calibrate {name}, or force it (--force)."
         )
     return calibration
+
+
+def _made_for(
+    matcher: Matcher, name: str | None, first_use: FirstUse | None
+) -> Calibration:
+    """The calibration made on the matcher's first use."""
+    from semisure.selfcal.first_use import FirstUse, first_use_law
+
+    return first_use_law(matcher, name, first_use or FirstUse())
+
+
+def _found_by(result: Any) -> Calibration:
+    """The calibration that a self-calibration has found."""
+    from semisure.selfcal.from_photos import SelfCalibration
+
+    if not isinstance(result, SelfCalibration):
+        advice = "Give a name, the path of a file, or a semisure.Calibration."
+        require_kind("calibration", result, str | PathLike, advice)
+    return result.calibration
 
 
 def foreign_sentence(shown: str, calibration: Calibration, matcher: str) -> str | None:
