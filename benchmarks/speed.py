@@ -6,9 +6,10 @@
    (2n × 9 SVD).
 2. Camera poses (pose_speed.py) against pycolmap's refinement, relative poses against
    PoseLib's RANSAC with its own refinement.
-3. Fits (fit_speed.py) against SciPy's Powell with the paper's settings, on one thread
+3. Laws that adapt to their pair (pair_law_speed.py) against ``core+``.
+4. Fits (fit_speed.py) against SciPy's Powell with the paper's settings, on one thread
    and on two, and a fit of 10⁷ matches with its memory.
-4. Start-up of the command line by stage (startup.py).
+5. Start-up of the command line by stage (startup.py).
 
 Rivals take turns and medians are compared, since the machine may be busy. Matchers have
 their own benchmarks: embedded.py, overhead.py.
@@ -25,6 +26,7 @@ import cv2
 import numpy as np
 
 import fit_speed
+import pair_law_speed
 import pose_speed
 import semisure
 import startup
@@ -45,6 +47,7 @@ def main() -> None:
     parts: dict[str, Callable[[], None]] = {
         "homographies": compare_homographies,
         "poses": pose_speed.compare,
+        "pair laws": pair_law_speed.compare,
         "fits": fit_speed.compare,
         "start-up": startup.compare,
     }

@@ -33,7 +33,7 @@ REPORTED = PairSpread(
     coarse=(0.0, 0.2),
     background=(-5.0, 0.5),
     middle=MIDDLE,
-    departure=(0.1, 0.8),
+    departure=(0.1, 0.8),  # type: ignore[arg-type]
 )
 WITH_MIDDLE = replace(EXAMPLE_CALIBRATION, pairs=replace(WIDE, reported=REPORTED))
 
@@ -148,46 +148,81 @@ def test_the_model_takes_from_every_scale() -> None:
 # -- neighbours
 
 
-def grid(shift: np.ndarray) -> tuple[Matches, np.ndarray]:
-    """Matches on a grid of 20 × 20 cells, whose parallax is `shift` along x."""
+def grid() -> Matches:
+    """Matches on a grid of 20 × 20 cells."""
     matches, _ = SyntheticMatcher().match(np.eye(3), count=400)
     y, x = np.divmod(np.arange(400), 20)
     points = 8.0 * np.stack([x, y], axis=1)
-    matches = replace(
+    return replace(
         matches, source=points, target=points, side=np.ones(400, dtype=np.int64)
     )
-    return matches, np.stack([shift, np.zeros(400)], axis=1)
 
 
-ALONG_X = np.tile([1.0, 0.0], (400, 1))
+EVEN = np.ones(400)
 
 
 def test_a_slanted_surface_has_no_departures() -> None:
     y, x = np.divmod(np.arange(400), 20)
-    matches, parallax = grid(0.3 * x - 0.2 * y)
-    assert departure(matches, parallax, ALONG_X).max() < 0.05
+    assert departure(grid(), 0.3 * x - 0.2 * y, EVEN).max() < 0.02
 
 
 def test_a_match_that_moves_alone_departs_by_so_much() -> None:
+    """By hand: of nine cells, eight neighbours miss by 5 / 8 at most, and slopes."""
     shift = np.zeros(400)
     shift[210] = 5.0
-    away = departure(*grid(shift), ALONG_X)
-    assert away[210] == pytest.approx(5.0, abs=0.01)
-    assert np.delete(away, 210).max() < 0.3
-    across = departure(*grid(shift), ALONG_X[:, ::-1])  # it moved along x
-    assert across.max() < 1e-6
+    away = departure(grid(), shift, EVEN)
+    assert away[210] == pytest.approx(5.0, abs=1e-6)
+    assert np.delete(away, 210).max() < 2.0
+    light = np.where(np.arange(400) == 210, 1e-6, 1.0)  # such as one off its line
+    away = departure(grid(), shift, light)
+    assert away[210] == pytest.approx(5.0, abs=1e-6)
+    assert np.delete(away, 210).max() < 1e-4
 
 
-def test_a_depth_edge_is_no_departure_on_either_side() -> None:
+def test_a_depth_edge_is_a_departure_beside_it_only() -> None:
     _, x = np.divmod(np.arange(400), 20)
-    away = departure(*grid(np.where(x < 10, 0.0, 12.0)), ALONG_X)
-    assert np.median(away[(x == 9) | (x == 10)]) < 1.0
-    assert away[(x < 7) | (x > 12)].max() < 1e-3
+    away = departure(grid(), np.where(x < 10, 0.0, 12.0), EVEN)
+    assert away[(x == 9) | (x == 10)].min() > 1.0
+    assert away[(x < 9) | (x > 10)].max() < 1e-6
 
 
-def test_three_matches_have_too_few_neighbours() -> None:
+def test_a_match_has_no_say_in_its_own_departure() -> None:
+    """Whatever its weight, but for a ridge of half a percent on slopes."""
+    rng = np.random.default_rng(2)
+    value, weight = rng.normal(size=400), rng.uniform(0.2, 1.0, 400)
+    before = departure(grid(), value, weight)[210]
+    heavy = weight.copy()
+    heavy[210] = 5.0
+    assert departure(grid(), value, heavy)[210] == pytest.approx(before, rel=0.01)
+
+
+def test_lone_matches_depart_as_the_middle_one_does() -> None:
     matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
-    assert not departure(matches, np.arange(6.0).reshape(3, 2), ALONG_X[:3]).any()
+    assert not departure(matches, np.arange(3.0), np.ones(3)).any()
+    far = grid().source.copy()
+    far[0] = [-400.0, -400.0]
+    value = np.random.default_rng(0).normal(size=400)
+    away = departure(replace(grid(), source=far), value, EVEN)
+    assert away[0] == pytest.approx(np.median(away[1:]))
+
+
+def test_departures_move_the_chances_of_failing() -> None:
+    """By hand: √(e² − 1) fine scales make a logarithm of 1; so much on the logits."""
+    spread = replace(REPORTED, middle=None, departure=(0.0, 0.0, 0.5, -1.0, 0.25))
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=4)
+    law = error_law(matches, EXAMPLE_CALIBRATION)
+    even = np.repeat(law.fine_scale.mean(axis=1, keepdims=True), 2, axis=1)
+    law = replace(law, fine_scale=even)
+    along_x, means = np.tile([1.0, 0.0], (4, 1)), np.array(REPORTED.means)
+    away = np.sqrt(np.exp(2.0) - 1.0) * law.fine_scale[:, 0]
+    before = with_effects(law, means, spread, along_x).tail_logit
+    after = with_effects(law, means, spread, along_x, away=away).tail_logit
+    assert (after - before)[:, 0] == pytest.approx(0.5)  # along the line
+    assert (after - before)[:, 1] == pytest.approx(-0.75)  # −1 + 0.25 across it
+
+
+def test_older_files_have_two_numbers_of_departure() -> None:
+    assert REPORTED.departure == (0.1, 0.8, 0.0, 0.0, 0.0)
 
 
 # -- the fit

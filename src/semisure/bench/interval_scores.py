@@ -15,6 +15,7 @@ from semisure.types import PerAxis, PerMatch, Vector
 
 TAIL_PX = 8.0
 DECILES = 10
+DRAWS = 20  # of all errors, to find what a right law would meet
 _MIDDLE = slice(1, -1)  # of the deciles: the outer two rest on the extremes
 
 NUMBERS = (
@@ -81,6 +82,21 @@ def joined(parts: Sequence[Scores]) -> Scores:
             for name in Scores.__dataclass_fields__
         )
     )
+
+
+def chance_of_deciles(laws: Sequence[ErrorLaw], seed: int = 0) -> float:
+    """How often laws meet the bar of deciles on errors drawn from themselves.
+
+    Each error is drawn on its own. Real neighbours err together, so that no law, right
+    as it may be, can hope for more.
+    """
+    rng = np.random.default_rng(seed)
+    met = 0
+    for _ in range(DRAWS):
+        drawn = [Scores.of(law, mixture.sample(law, rng)) for law in laws]
+        numbers = joined(drawn).numbers()
+        met += numbers["NLL"] is not None and bars(numbers).deciles
+    return met / DRAWS
 
 
 @dataclass(frozen=True, slots=True)

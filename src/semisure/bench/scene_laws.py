@@ -22,11 +22,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from semisure.bench.exported import Exported
-from semisure.bench.interval_scores import NUMBERS, Scores, joined
+from semisure.bench.interval_scores import (
+    NUMBERS,
+    Scores,
+    chance_of_deciles,
+    joined,
+)
 from semisure.bench.law_fits import FitTask, law_of
 from semisure.bench.scenes import scene_pair
 from semisure.bench.true_errors import with_truth
 from semisure.errors import FitError, InputError
+from semisure.mixture import ErrorLaw
 from semisure.pipeline import refit_matches
 from semisure.pipeline.models import Kind
 from semisure.refit.pair_law import predictive_law
@@ -126,7 +132,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     if calibration is None:
         return {**about, **dict.fromkeys(NUMBERS), "matches": 0, "rows": []}
     answers = [_judge(pair, calibration, adapts=task.adapts) for pair in task.pairs]
-    scores = joined([one for one, _ in answers])
+    scores = joined([one for one, _, _ in answers])
     expected, observed = scores.deciles
     return {
         **about,
@@ -134,7 +140,8 @@ def evaluate(task: Task) -> dict[str, Any]:
         "matches": len(scores),
         "in_depth": task.in_depth,
         "deciles": {"expected": expected.tolist(), "observed": observed.tolist()},
-        "rows": [{**about, **row} for _, row in answers],
+        "deciles if right": chance_of_deciles([law for _, law, _ in answers]),
+        "rows": [{**about, **row} for _, _, row in answers],
     }
 
 
@@ -147,7 +154,7 @@ def _with_truth(task: Task) -> Calibration | None:
 
 def _judge(
     exported: Exported, calibration: Calibration, *, adapts: bool
-) -> tuple[Scores, dict[str, Any]]:
+) -> tuple[Scores, ErrorLaw, dict[str, Any]]:
     pair = scene_pair(exported)
     law, effects = predictive_law(pair.matches, calibration), {}
     if adapts:
@@ -157,6 +164,7 @@ def _judge(
             law = adapted.law
             effects = dict(zip(_EFFECTS, adapted.effects, strict=True))
     known = within_px(pair.residual)
-    scores = Scores.of(law.take(known), pair.residual[known])
+    law = law.take(known)
+    scores = Scores.of(law, pair.residual[known])
     row = {"pair": exported.name, "matches": len(scores), **scores.numbers()}
-    return scores, {**row, **effects}
+    return scores, law, {**row, **effects}

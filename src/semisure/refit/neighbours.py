@@ -15,122 +15,158 @@ import numpy as np
 
 from semisure.types import FloatArray, Labels, Matches, PerAxis, PerMatch
 
-NEIGHBOURS = 12
 _FEWEST = 4  # neighbours that say where a match should be
-_ROUNDS = 3
-_LEAST_SCALE_PX = 0.1
-_RIDGE = 1e-2
-_FAR = 1e4  # px: beyond a horizon
+# The cells around a match's own, and it: rows and columns of a disc.
+_AROUND = np.array(
+    [(i, j) for i in range(-2, 3) for j in range(-2, 3) if i * i + j * j <= 5]
+)
 _AT_ONCE = 2048  # matches whose neighbours stay in the cache
+_RIDGE = 5e-3  # squared cells
+_FAR = 1e4  # px: beyond a horizon
+_TINY = 1e-9
+_LEAST_OTHERS = 1e-3  # share of a fit that is not the match's own
 
 
 def agreement(matches: Matches, parallax: PerAxis) -> FloatArray:
     """How far each match agrees with its neighbours, and all of the pair do, (n, 2).
 
-    First the logit of the share of its nearest matches that move as it does: whose
-    `parallax`, px of the refined image, differs by no more than the fine window. One
-    more match, half of which agrees, keeps it finite; it is 0 for a match that is
-    alone. Then its mean over all matches: where relief is strong, few agree.
+    First the logit of the share of matches in the cells around that move as it does:
+    whose `parallax`, px of the refined image, differs by no more than the fine window.
+    There are 21 cells, and on average one match in each, of which one has a say. One
+    more match, half of which agrees, keeps the logit finite; it is 0 for a match that
+    is alone. Then its mean over all matches: where relief is strong, few agree.
 
     >>> from semisure.synthetic import SyntheticMatcher
     >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=13)
     >>> parallax = np.zeros((13, 2))
     >>> parallax[0] = 20.0
-    >>> agreement(matches, parallax)[:2, 0].round(2)  # log 0.5 / 12.5, log 11.5 / 1.5
-    array([-3.22,  2.04])
+    >>> logit = agreement(matches, parallax)[:, 0]
+    >>> bool(logit[0] < -1.0), bool((logit[1:] > 0.0).all())
+    (True, True)
     """
     logit = np.zeros(len(matches))
     for rows, points, _ in _sides(matches):
-        nearest = _nearest(points)
-        other = nearest != np.arange(len(rows))[:, None]
-        x, y = parallax[rows].T
-        with np.errstate(invalid="ignore"):  # beyond a horizon nothing agrees
-            apart = np.hypot(x[nearest] - x[:, None], y[nearest] - y[:, None])
-            alike = apart <= matches.fine_window[rows, None]
-        yes, no = (alike & other).sum(axis=1), (~alike & other).sum(axis=1)
-        logit[rows] = np.log(yes + 0.5) - np.log(no + 0.5)
+        window, count = matches.fine_window[rows], len(rows)
+        x, y = (np.append(column, np.inf) for column in parallax[rows].T)
+        cell, shape, _, _ = _cells(points, border=2)
+        grid = np.full(shape[0] * shape[1], count)
+        grid[cell] = np.arange(count)
+        steps = (_AROUND[:, 0] * shape[1] + _AROUND[:, 1])[:, None]
+        for start in range(0, count, _AT_ONCE):
+            some = np.arange(start, min(start + _AT_ONCE, count))
+            near = grid.take(steps + cell[some])
+            other = (near < count) & (near != some)
+            with np.errstate(invalid="ignore"):  # beyond a horizon nothing agrees
+                apart2 = (x.take(near) - x[some]) ** 2 + (y.take(near) - y[some]) ** 2
+                alike = apart2 <= window[some] ** 2
+            yes, all_of_them = (alike & other).sum(axis=0), other.sum(axis=0)
+            no = all_of_them - yes
+            logit[rows[some]] = np.log(yes + 0.5) - np.log(no + 0.5)
     usual = logit.mean() if len(logit) else 0.0
     return np.stack([logit, np.full_like(logit, usual)], axis=1)
 
 
-def departure(matches: Matches, parallax: PerAxis, direction: PerAxis) -> PerMatch:
+def departure(matches: Matches, along: PerMatch, weight: PerMatch) -> PerMatch:
     """How far each match lies from where its neighbours want it, px.
 
-    It is measured along the unit `direction` of its line. An affine map through the
-    neighbours' `parallax` follows slanted surfaces, and Cauchy's weights leave out
-    those beyond a depth edge. The departure is 0 where there are fewer than four.
+    `along` is the matches' parallax along their lines. An affine map through the
+    matches of 3 × 3 cells around, by `weight` and without the match itself, follows
+    slanted surfaces. A cell is so large that it holds one match where there are any.
+    Matches that are far off their lines, unsure or blunt should weigh little: what
+    their neighbours should be is then known without robust rounds. Where others say
+    nothing the departure is that of the middle match.
     """
-    away = np.zeros(len(matches))
+    away = np.full(len(matches), np.nan)
     for rows, points, _ in _sides(matches):
-        if len(rows) <= _FEWEST:
-            continue
-        beyond, nearest = parallax[rows], _nearest(points)[:, 1:]
-        for start in range(0, len(rows), _AT_ONCE):
-            some = slice(start, start + _AT_ONCE)
-            shift = beyond[nearest[some]] - beyond[some, None]
-            shift = (shift * direction[rows[some], None]).sum(axis=2)
-            where = points[nearest[some]] - points[some, None]
-            value = _local_value(where, np.nan_to_num(shift, nan=_FAR))
-            away[rows[some]] = np.abs(value)
+        if len(rows) > _FEWEST:
+            value = np.where(np.isfinite(along[rows]), along[rows], _FAR)
+            away[rows] = np.abs(_left_out(points, value, weight[rows]))
+    lone = np.isnan(away)
+    if lone.any():
+        away[lone] = 0.0 if lone.all() else np.median(away[~lone])
     return away
 
 
-def _local_value(where: FloatArray, value: FloatArray) -> PerMatch:
-    """The value at 0 of affine maps through values (n, k) at places (n, k, 2)."""
-    reach = np.sqrt((where**2).sum(axis=2).mean(axis=1)) + 1e-9
-    x, y = where[..., 0] / reach[:, None], where[..., 1] / reach[:, None]
-    constant = _middle(value)
-    off = value - constant[:, None]
-    for _ in range(_ROUNDS):
-        scale = _middle(np.abs(off)) + _LEAST_SCALE_PX
-        weight = 1.0 / (1.0 + (off / scale[:, None]) ** 2)
-        constant, by_x, by_y = _affine(x, y, value, weight)
-        off = value - constant[:, None] - by_x[:, None] * x - by_y[:, None] * y
-    return constant
-
-
-def _affine(
-    x: FloatArray, y: FloatArray, value: FloatArray, weight: FloatArray
-) -> tuple[PerMatch, PerMatch, PerMatch]:
-    """Weighted affine fits along the rows, by Cramer's rule: constant and slopes."""
+def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
+    """Values less what affine maps through those around, but not at, each say."""
+    cell, shape, x, y = _cells(points)
+    weight = weight / (weight.mean() + _TINY) + _TINY
     wx, wy = weight * x, weight * y
-    n, nx, ny = weight.sum(axis=1) + 1e-9, wx.sum(axis=1), wy.sum(axis=1)
-    # Slopes stay 0 where points are in a row.
-    xx, yy = _dots(wx, x) + _RIDGE, _dots(wy, y) + _RIDGE
-    xy, v, vx, vy = (
-        _dots(wx, y),
-        _dots(weight, value),
-        _dots(wx, value),
-        _dots(wy, value),
+    terms = [weight, wx, wy, wx * x, wx * y, wy * y]
+    terms += [weight * value, wx * value, wy * value]
+    sums = np.array([np.bincount(cell, t, shape[0] * shape[1]) for t in terms])
+    n, nx, ny, xx, xy, yy, v, vx, vy = _of_nine_cells(
+        sums.reshape(-1, *shape).astype(np.float64, copy=False)
     )
-    first, second, third = xx * yy - xy**2, nx * yy - xy * ny, nx * xy - xx * ny
-    whole = n * first - nx * second + ny * third
-    constant = v * first - vx * second + vy * third
-    by_x = -v * second + vx * (n * yy - ny**2) - vy * (n * xy - nx * ny)
-    by_y = v * third - vx * (n * xy - nx * ny) + vy * (n * xx - nx**2)
-    return constant / whole, by_x / whole, by_y / whole
+    n += _TINY
+    mean_x, mean_y, mean = nx / n, ny / n, v / n
+    # Slopes stay 0 where points are in a row.
+    xx += _RIDGE * n - nx * mean_x
+    yy += _RIDGE * n - ny * mean_y
+    xy -= nx * mean_y
+    vx -= nx * mean
+    vy -= ny * mean
+    whole = xx * yy - xy * xy
+    by_x, by_y = (yy * vx - xy * vy) / whole, (xx * vy - xy * vx) / whole
+    maps = (n, mean_x, mean_y, mean, by_x, by_y, yy / whole, xy / whole, xx / whole)
+    n, mean_x, mean_y, mean, by_x, by_y, xx, xy, yy = (a.take(cell) for a in maps)
+    x, y = x - mean_x, y - mean_y
+    off = value - mean - by_x * x - by_y * y
+    # What the match itself had a hand in (its leverage) is taken out of the fit.
+    others = 1.0 - weight * (1.0 / n + xx * x * x - 2.0 * xy * x * y + yy * y * y)
+    return np.where(others > _LEAST_OTHERS, off / np.maximum(others, _TINY), np.nan)
 
 
-def _dots(left: FloatArray, right: FloatArray) -> PerMatch:
-    return np.asarray(np.einsum("nk,nk->n", left, right))
+def _cells(
+    points: PerAxis, border: int = 1
+) -> tuple[Labels, tuple[int, int], PerMatch, PerMatch]:
+    """Each point's cell, how many rows and columns there are, and points in cells.
+
+    A cell is so large that there is one for each point; empty ones are around them all.
+    """
+    x, y = points[:, 0] - points[:, 0].min(), points[:, 1] - points[:, 1].min()
+    size = max(_spacing(float(x.max()), float(y.max()), len(points)), 1e-3)
+    x = x / size + (border + 0.5)
+    y = y / size + (border + 0.5)
+    column, row = x.astype(np.int64), y.astype(np.int64)
+    shape = int(row.max()) + border + 1, int(column.max()) + border + 1
+    return row * shape[1] + column, shape, x, y
 
 
-def _middle(values: FloatArray) -> PerMatch:
-    """The median of each row; sorting a dozen numbers is faster than np.median."""
-    ordered, half = np.sort(values, axis=1), values.shape[1] // 2
-    if values.shape[1] % 2:
-        return np.asarray(ordered[:, half])
-    return np.asarray(0.5 * (ordered[:, half - 1] + ordered[:, half]))
+def _spacing(width: float, height: float, count: int) -> float:
+    """The side of `count` squares that cover a grid of so many points, px.
+
+    Such a grid reaches from the middle of its outer squares to the middle of those on
+    the other side: (width + g) (height + g) = count · g².
+
+    >>> _spacing(30.0, 10.0, 8), _spacing(0.0, 20.0, 2)  # 4 × 2 points, and two
+    (10.0, 20.0)
+    """
+    others, half = max(count - 1, 1), 0.5 * (width + height)
+    return float((half + np.sqrt(half**2 + others * width * height)) / others)
+
+
+def _of_nine_cells(sums: FloatArray) -> FloatArray:
+    """Sums (k, rows, columns) over each cell and the eight around, (k, cells)."""
+    total = np.zeros_like(sums)
+    rows = sums[:, :-2] + sums[:, 1:-1]
+    rows += sums[:, 2:]
+    inner = total[:, 1:-1, 1:-1]
+    np.add(rows[:, :, :-2], rows[:, :, 1:-1], out=inner)
+    inner += rows[:, :, 2:]
+    return total.reshape(len(sums), -1)
 
 
 def affine_parallax(matches: Matches, weight: PerMatch) -> PerAxis:
     """What each match has beyond the affine map that fits all by `weight`, px."""
     parallax = np.zeros((len(matches), 2))
     for rows, points, refined in _sides(matches):
-        design = np.column_stack([points - points.mean(axis=0), np.ones(len(rows))])
-        root = np.sqrt(weight[rows, None])
-        affine = np.linalg.lstsq(root * design, root * refined, rcond=None)[0]
-        parallax[rows] = refined - design @ affine
+        design = np.ones((3, len(rows)))
+        design[:2] = points.T - points.mean(axis=0)[:, None]
+        weighted = design * weight[rows]
+        normal = weighted @ design.T, weighted @ refined
+        affine = np.linalg.lstsq(*normal, rcond=None)[0]
+        parallax[rows] = refined - (affine.T @ design).T
     return parallax
 
 
@@ -139,13 +175,7 @@ def _sides(matches: Matches) -> Iterator[tuple[Labels, PerAxis, PerAxis]]:
     both = ((matches.target, matches.source), (matches.source, matches.target))
     for side, (still, refined) in enumerate(both):
         rows = np.flatnonzero(matches.side == side)
-        if len(rows):
+        if 0 < len(rows) == len(matches):
+            yield rows, still, refined
+        elif len(rows):
             yield rows, still[rows], refined[rows]
-
-
-def _nearest(points: PerAxis) -> Labels:
-    """Each point and those nearest to it, (n, at most 1 + NEIGHBOURS)."""
-    from scipy.spatial import cKDTree  # takes a while to load
-
-    count = min(NEIGHBOURS + 1, len(points))
-    return np.asarray(cKDTree(points).query(points, k=np.arange(1, count + 1))[1])

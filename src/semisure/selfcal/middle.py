@@ -28,8 +28,8 @@ MATCHES = 1500  # of a scene, at most: neighbouring matches err together
 ROUNDS = 3  # of effects and numbers
 _FIRST_MIDDLE = np.array([0.5, 0.6, -0.5, 0.4])
 _MIDDLE_BOUNDS = ((-1.0, 5.0), (0.05, 0.95), (-12.0, 6.0), (-2.0, 4.0))
-_FIRST_DEPARTURE = np.array([0.0, 0.3])
-_DEPARTURE_BOUNDS = ((-3.0, 3.0), (0.0, 1.5))
+_FIRST_DEPARTURE = np.array([0.0, 0.5, 0.3, 0.0, 0.3])
+_DEPARTURE_BOUNDS = ((-3.0, 3.0), (0.0, 1.5), (-1.0, 4.0), (-4.0, 4.0), (-1.0, 4.0))
 _BOUNDS = (*ALONG_BOUNDS, *_MIDDLE_BOUNDS, *_DEPARTURE_BOUNDS)
 
 
@@ -68,13 +68,13 @@ def _most_likely(
 
 def _with(spread: PairSpread, numbers: Vector) -> PairSpread:
     fine, gate, coarse, carry, *rest = numbers.tolist()
-    blunt, place, constant, slope, first, second = rest
+    middle, departure = rest[:4], rest[4:]
     return replace(
         spread,
         along_fine=fine,
         along_gate=gate,
         along_coarse=coarse,
         carry=carry,
-        middle=(blunt, place, constant, slope),
-        departure=(first, second),
+        middle=(middle[0], middle[1], middle[2], middle[3]),
+        departure=(*departure,),
     )

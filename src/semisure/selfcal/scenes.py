@@ -30,12 +30,14 @@ from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
 from semisure.refit import without_bias
 from semisure.refit.neighbours import agreement
-from semisure.refit.pair_law import (
-    agreement_by_lines,
+from semisure.refit.pair_effects import (
     bluntness,
-    departure_by_lines,
     effects_by_lines,
     effects_by_residuals,
+)
+from semisure.refit.pair_law import (
+    agreement_by_lines,
+    departure_by_lines,
     with_effects,
 )
 from semisure.selfcal.shared_error import fit_shared_error
@@ -293,14 +295,13 @@ class SeenPair:
     residual: PerAxis
     along: PerAxis | None  # squares of the line's direction; None for a plane
     alike: FloatArray  # agreement with neighbours, (n, 2)
-    away: PerMatch  # departure from them along lines, px
+    away: PerMatch | None  # departure from them along lines, px; None for a plane
     blunt: FloatArray  # of fine peaks within the pair, (n, 1)
     effects: Vector
 
     @classmethod
     def of(cls, pair: ScenePair, calibration: Calibration) -> SeenPair:
-        law, along = error_law(pair.matches, calibration), None
-        away: PerMatch = np.zeros(len(law))
+        law, along, away = error_law(pair.matches, calibration), None, None
         if pair.F_01 is None:
             alike = agreement(pair.matches, pair.residual - law.location)
         else:
@@ -320,7 +321,7 @@ class SeenPair:
             residual=self.residual[rows],
             along=None if self.along is None else self.along[rows],
             alike=self.alike[rows],
-            away=self.away[rows],
+            away=None if self.away is None else self.away[rows],
             blunt=self.blunt[rows],
         )
 

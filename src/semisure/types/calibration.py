@@ -62,9 +62,10 @@ class PairSpread:
     # with the fine scale within a pair; where the middle scale lies, 1 the fine and 0
     # the coarse one; constant and slope of the middle's logit by that of failing.
     middle: tuple[float, float, float, float] | None = None
-    # By how much fine scales grow along lines with the departure from neighbours: a
-    # constant, and a slope by the departure's logarithm.
-    departure: tuple[float, float] | None = None
+    # What the departure from neighbours says, by its logarithm in fine scales. Of fine
+    # scales along lines: a constant and a slope. Of the logit of failing: a slope along
+    # lines; a constant and a slope across them. Older files have the first two.
+    departure: tuple[float, float, float, float, float] | None = None
     # With these, instead of all above, for what is said of a pair's matches once its
     # geometry is known. Laws without truth and before a geometry do without.
     reported: PairSpread | None = None
@@ -81,7 +82,9 @@ class PairSpread:
         for name in ("along_fine", "along_gate", "along_coarse", "carry"):
             number = as_numbers(name, getattr(self, name), 1)[0]
             object.__setattr__(self, name, number)
-        counts = {"neighbours": 3, "usual": 4, "middle": 4, "departure": 2}
+        if self.departure is not None and len(self.departure) == 2:
+            object.__setattr__(self, "departure", (*self.departure, 0.0, 0.0, 0.0))
+        counts = {"neighbours": 3, "usual": 4, "middle": 4, "departure": 5}
         for name, count in counts.items():
             given = getattr(self, name)
             if given is not None:
