@@ -7,13 +7,14 @@ least, since there a large move changes few distances. So from the peak the geom
 moved both ways along its two least determined axes, by 5, 15 and 50 of the law's own
 standard deviations, and climbs again: ten steps by some hundred matches for each of the
 twelve, more for the best three, and all the way by all matches for one that is higher.
-It is taken where it is clearly more likely. Where many matches agree there was never a
-second peak in the pairs that this was made with, and nothing is looked for.
+It is taken where it is clearly more likely. Where many matches agree there was never
+such a peak in the pairs that this was made with, and only what a caller names is tried:
+two calibrated views of a plane have a second pose, however many matches there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -26,21 +27,38 @@ AXES, AWAY = 2, (5.0, 15.0, 50.0)  # least determined ones; standard deviations
 FARTHEST = 0.5  # radians, or half-diagonals
 LOOKED_AT = 600  # matches
 FIRST_STEPS, MORE_STEPS, FOLLOWED = 10, 10, 3
-CLEAR_NATS = 5.0  # by which another peak must be higher: e⁵ times as likely
+NEAR_NATS = 2.0  # a match, on average: farther below the peak, another is not tried
+HIGHER_NATS = 1.0  # by those matches; less is the same peak again
+CLEAR_NATS = 5.0  # by all matches: e⁵ times as likely
 
 
-def highest(peak: AcrossLines[G]) -> tuple[AcrossLines[G], int]:
-    """The peak itself, or another that is clearly higher, and the steps to it."""
-    if not 0 < peak.weight().sum() <= MANY:
+def highest(
+    peak: AcrossLines[G], others: Sequence[G] = ()
+) -> tuple[AcrossLines[G], int]:
+    """The peak itself, or another that is clearly higher, and the steps to it.
+
+    `others` are geometries to be tried besides, those that come near to the peak.
+    """
+    agreeing = float(peak.weight().sum())
+    moves = list(_moves(peak)) if 0 < agreeing <= MANY else []
+    if not (moves or others):
         return peak, 0
-    here = _thinned(peak)
-    tried = [climb(here.moved(step), FIRST_STEPS)[0] for step in _moves(peak)]
-    tried = sorted(tried, key=_score)[-FOLLOWED:]
-    best = max((climb(view, MORE_STEPS)[0] for view in tried), key=_score, default=here)
-    if not best.score > here.score:
+    here, _ = climb(_thinned(peak), FIRST_STEPS)
+    least = here.score - NEAR_NATS * here.weight().sum()
+    named = [start for start in (_at(here, g) for g in others) if start.score > least]
+    starts = [*(here.moved(step) for step in moves), *named]
+    tried = sorted((climb(start, FIRST_STEPS)[0] for start in starts), key=_score)
+    tried = [climb(view, MORE_STEPS)[0] for view in tried[-FOLLOWED:]]
+    best = max(tried, key=_score, default=here)
+    if not best.score > here.score + HIGHER_NATS:
         return peak, 0
-    other, steps = climb(AcrossLines.at(best.geometry, peak.matches, peak.match_law))
+    other, steps = climb(_at(peak, best.geometry))
     return (other, steps) if other.score > peak.score + CLEAR_NATS else (peak, 0)
+
+
+def _at(view: AcrossLines[G], geometry: G) -> AcrossLines[G]:
+    """The same matches by another geometry."""
+    return AcrossLines.at(geometry, view.matches, view.match_law)
 
 
 def _score(view: AcrossLines[G]) -> float:

@@ -12,8 +12,9 @@ length give each point its place, and one weighted fit of the reprojection follo
 of the error *across* it, the error along it integrated out
 (:mod:`semisure.refit.line_law`).
 The likelihood of all matches is climbed on R and the unit sphere of t, five numbers,
-by damped Gauss–Newton steps; a step that would lower the likelihood is not taken. Where
-few matches agree, other peaks are looked for (:mod:`semisure.refit.other_peaks`).
+by damped Gauss–Newton steps; a step that would lower the likelihood is not taken. Then
+other peaks are looked for (:mod:`semisure.refit.other_peaks`), from the two poses by
+which the matches would lie on a plane and, where few matches agree, from more.
 
 Every method takes raw matches: a calibrated location is taken off first.
 """
@@ -30,6 +31,8 @@ from numpy.typing import ArrayLike
 from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry import epipolar
+from semisure.geometry import homography as plane
+from semisure.geometry.plane_poses import poses_of_plane
 from semisure.geometry.rotations import nearest_rotation
 from semisure.mixture import ErrorLaw
 from semisure.refit import half_samples, weights
@@ -213,8 +216,20 @@ def _climbed(first: _View) -> tuple[_View, int]:
             last, iterations = climb(held.view)
         if uncertain and last.score - held.score < TELLING_NATS:
             return held.view, more
-    last, more = highest(last)
+    last, more = highest(last, _of_a_plane(last))
     return last, iterations + more
+
+
+def _of_a_plane(view: _View) -> list[epipolar.CalibratedViews]:
+    """The two poses by which the matches would lie on one plane."""
+    at, matches, weight = view.geometry, view.matches, view.weight()
+    H_01 = plane.weighted_dlt(matches.source, matches.target, weight)
+    if H_01 is None:
+        return []
+    x0, x1 = epipolar.rays(at.K0, matches.source), epipolar.rays(at.K1, matches.target)
+    both = [epipolar.essential(P) for P in poses_of_plane(H_01, at.K0, at.K1)]
+    poses = [epipolar.pose_in_front(E, x0, x1, weight) for E in both]
+    return [epipolar.CalibratedViews(P, at.K0, at.K1) for P in poses]
 
 
 class _Held:
