@@ -107,27 +107,29 @@ def fit_shared(data: Path, cache: Path) -> None:
         made = exact(matcher, data, "first", FITTED_ON, cache)
         pairs = [(m, plane.residual(H_01, m)) for m, H_01 in made.values()]
         factor = fit_shared_error(pairs, load_calibration(name))
-        print(f"{name}: {factor}, offset {shared_offset(made, name)} px", flush=True)
+        print(f"{name}: {factor}; {shared_offset(made, name)}", flush=True)
 
 
-def shared_offset(
-    pairs: dict[str, tuple[Matches, FloatArray]], name: str
-) -> list[float]:
+def shared_offset(pairs: dict[str, tuple[Matches, FloatArray]], name: str) -> str:
     """The offset δ of the points of both images that explains most of all errors."""
-    rows, wanted = [], []
+    rows, offsets = [], []
     for key, (offset, C) in refits(pairs, name, "core+", made=True).items():
-        matches, truth = pairs[key]
+        (matches, truth), stated = pairs[key], expected_corner_error(C)
         frame = plane.corners(matches.source_size)
-        # Corners of H with its points off by a tenth of a pixel along x and along y.
+        there = plane.project(truth, frame)
+        # How corners move if points of both images are a tenth of a pixel off.
         moved = [
-            plane.project(truth, frame + step) - step - plane.project(truth, frame)
+            plane.project(truth, frame + step) - step - there
             for step in 0.1 * np.eye(2)
         ]
-        root = np.linalg.inv(np.linalg.cholesky(C))
-        rows.append(root @ np.reshape(moved, (2, 8)).T / 0.1)
-        wanted.append(root @ offset)
-    both = np.linalg.lstsq(np.concatenate(rows), np.concatenate(wanted), rcond=None)
-    return [round(float(v), 2) for v in both[0]]
+        rows.append(np.reshape(moved, (2, 8)).T / (0.1 * stated))
+        offsets.append(offset / stated)
+    X, y = np.concatenate(rows), np.concatenate(offsets)
+    (x_px, y_px), *_ = np.linalg.lstsq(X, y, rcond=None)
+    left = y - X @ [x_px, y_px]
+    share = 1.0 - float(left @ left / (y @ y))
+    told = f"an offset of {x_px:.2f}, {y_px:.2f} px explains {100 * share:.0f} %"
+    return f"{told} of the squares of {len(rows)} pairs' errors over stated ones"
 
 
 def exact(
