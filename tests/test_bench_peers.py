@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -72,6 +74,20 @@ def test_a_peers_fingerprint_names_its_weights() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the two apart")
+def test_memory_is_that_of_the_process_not_of_its_parent() -> None:
+    """A parent of 400 MB starts a child that needs about 100."""
+    child = "from semisure.bench.match_cache import _peak_bytes; print(_peak_bytes())"
+    parent = (
+        "import subprocess, sys\nlarge = bytearray(b'1') * 400_000_000\n"
+        f"subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", parent], capture_output=True, text=True, check=True
+    )
+    assert 20e6 < float(done.stdout) < 300e6
+
+
 def test_the_table_has_a_row_for_each_arm_and_one_for_a_peer(tmp_path: Path) -> None:
     add_sequence(tmp_path / "data" / "one", seed=0)
     options = Options(

@@ -293,11 +293,12 @@ def test_what_a_matcher_does_itself_is_not_taken_for_a_lens() -> None:
     x, y = (2.0 * matches.target / matches.target_size - 1.0).T
     smooth = 1.5 * np.stack([x * x - y * y, 2.0 * x * x * y], axis=1)
     matches = replace(matches, target=matches.target + smooth)
+    refitted = refit_homography(matches, EXAMPLE_CALIBRATION, H).model
 
     def added(share: float) -> float:
         with_field, without = (
             of_homography(
-                H,
+                refitted,
                 matches,
                 law=error_law(matches, EXAMPLE_CALIBRATION),
                 shared_error=share,

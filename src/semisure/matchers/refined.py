@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,20 @@ class Refined:
         return own
 
     def __call__(self, image0: Image, image1: Image) -> Matches:
-        matches = self.network(image0, image1)
-        seen = [self._reduction(image) for image in (image0, image1)]
-        return self.refinement(image0, image1, matches, (seen[0], seen[1]))
+        return self._refined(image0, image1, self.network(image0, image1))
+
+    def match_many(self, pairs: Sequence[tuple[Image, Image]]) -> list[Matches]:
+        """The matches of each pair, which the network sees together if it can."""
+        many = getattr(self.network, "match_many", None)
+        found = [self.network(*pair) for pair in pairs] if many is None else many(pairs)
+        return [
+            self._refined(*pair, matches)
+            for pair, matches in zip(pairs, found, strict=True)
+        ]
+
+    def _refined(self, image0: Image, image1: Image, matches: Matches) -> Matches:
+        seen = self._reduction(image0), self._reduction(image1)
+        return self.refinement(image0, image1, matches, seen)
 
     def _reduction(self, image: Image) -> float:
         """How many px of the image's side made one of the network's."""

@@ -186,17 +186,16 @@ class Sample:
         return np.asarray(np.bincount(self.column, values, self.X.shape[1]), float)
 
     def left(self, coefficients: Vector) -> FloatArray:
-        """The residuals, less what the first rows of X make of them."""
-        moved = coefficients @ self.X[: len(coefficients)]
+        """The residuals, less what parameters and waves make of them."""
+        moved = coefficients @ self.X
         return self.residual - (moved if self.column is None else moved[self.column])
 
-    def normal(self, weight: FloatArray, rows: int | None = None) -> Matrix:
-        """Σ x w xᵀ of all or the first rows, given the weights of columns."""
-        X = self.X[:rows]
-        return _steadied((X * weight) @ X.T)
+    def normal(self, weight: FloatArray) -> Matrix:
+        """Σ x w xᵀ, given the weights of columns."""
+        return steadied((self.X * weight) @ self.X.T)
 
 
-def _steadied(matrix: Matrix) -> Matrix:
+def steadied(matrix: Matrix) -> Matrix:
     """The same, with a billionth more on its diagonal, lest a solver divide by 0."""
     diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
     diagonal += 1e-9 * float(diagonal.sum()) / len(matrix)
@@ -287,21 +286,22 @@ def second_moment(
     extent_px: float,
     matcher_px2: float,
     *,
-    waves: int | None = None,
+    taken_off: int = 0,
     most: float = MOST,
     known: FloatArray | None = None,
-    normal: FloatArray | None = None,
+    quick: bool = False,
 ) -> Matrix:
     """E[c cᵀ] of the waves' coefficients c, given the residuals of some matches.
 
-    Rows of X are `parameters` and then waves, whose last are `lenses`. To these, errors
-    of `known` size (k, columns) are noise. Where the sample's `normal` matrix is given,
-    the fit is quick: one step, and half a step more from where that ends.
+    Rows of X are `parameters` and then waves, whose last are `lenses`; of parameters
+    that are not there, as many were `taken_off` the waves. To these, errors of `known`
+    size (k, columns) are noise. A `quick` fit is one step, and half a step more from
+    where that ends.
     """
-    p, size = parameters, len(sample.X) if waves is None else parameters + waves
+    p, size, X = parameters, len(sample.X), sample.X
     ridge = np.zeros(size)
     ridge[p:] = (most * extent_px) ** -2
-    fitted, residual = _fitted(sample, ridge, normal)
+    fitted, residual = _fitted(sample, ridge, 1 if quick else STEPS)
     weight, slope = sample.rescored(residual)
     # The scores rise by ψ′ where the fit takes ψ/r: its coefficients are less certain.
     total = float(weight.sum())
@@ -309,16 +309,17 @@ def second_moment(
         raise np.linalg.LinAlgError("no match has weight once the field is taken off")
     rise = max(MIN_SLOPE, float(slope.sum()) / total)
     pull, by_column = sample.summed(weight * residual), sample.summed(weight)
-    quick, normal = normal is not None, sample.normal(by_column, size)
-    X = sample.X[:size]
+    normal = sample.normal(by_column)
     if quick:
         more = np.linalg.solve(_ridged(normal, ridge), X @ pull) / rise
         fitted += more
         pull -= rise * by_column * (more @ X)
-    follows = np.linalg.solve(normal[:p, :p], normal[:p, p:])
-    G = normal[p:, p:] - normal[p:, :p] @ follows
-    left = X[p:] - follows.T @ X[:p]
-    noise = _noise(left * pull, sample, size / sample.axes)
+    G, left = normal, X
+    if p:
+        follows = np.linalg.solve(normal[:p, :p], normal[:p, p:])
+        G = normal[p:, p:] - normal[p:, :p] @ follows
+        left = X[p:] - follows.T @ X[:p]
+    noise = _noise(left * pull, sample, (size + taken_off) / sample.axes)
     noise *= BEYOND_BLOCKS / rise**2
     if matcher_px2:
         felt = (left * by_column).reshape(len(left), sample.axes, -1)
@@ -327,25 +328,19 @@ def second_moment(
         felt = (left * by_column) @ known.T
         noise += felt @ felt.T
     # What s = G c + noise says of c.
-    heard = G.T @ np.linalg.solve(_steadied(noise), G)
+    heard = G.T @ np.linalg.solve(steadied(noise), G)
     return posterior_moment(heard, heard @ fitted[p:], lenses, extent_px, most)
 
 
-def _fitted(
-    sample: Sample, ridge: Vector, normal: FloatArray | None
-) -> tuple[Vector, FloatArray]:
+def _fitted(sample: Sample, ridge: Vector, steps: int) -> tuple[Vector, FloatArray]:
     """Parameters and coefficients by the matches' law, and the residuals left."""
-    rows = len(ridge)
-    residual, weight, steps = sample.residual, sample.weight, STEPS
-    if normal is not None:
-        normal, steps = normal[:rows, :rows], 1
+    residual, weight = sample.residual, sample.weight
     for step in range(steps):
         if step:
             weight, _ = sample.rescored(residual)
-        if normal is None or step:
-            normal = sample.normal(sample.summed(weight), rows)
-        pull = sample.X[:rows] @ sample.summed(weight * sample.residual)
-        fitted = np.linalg.solve(_ridged(normal, ridge), pull)
+        normal = _ridged(sample.normal(sample.summed(weight)), ridge)
+        pull = sample.X @ sample.summed(weight * sample.residual)
+        fitted = np.linalg.solve(normal, pull)
         residual = sample.left(fitted)
     return fitted, residual
 

@@ -14,7 +14,7 @@ move the corners.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, sqrt
 
 import numpy as np
@@ -241,8 +241,10 @@ class Smooth:
             return C
         # How far everything smooth moves the parameters, and these the corners.
         sample = self.sample()
-        normal = sample.normal(sample.summed(sample.weight))
-        response = by_step @ np.linalg.solve(normal[:p, :p], normal[:p, p:])
+        J, X = sample.X[:p], sample.X
+        total = (J * sample.summed(sample.weight)) @ X.T
+        follows = np.linalg.solve(model_error.steadied(total[:, :p].copy()), total)
+        response = by_step @ follows
         shared = 0.0
         if shared_error:
             shared = shared_error**2 * pair.mean_square() * self.usual_change()
@@ -251,11 +253,13 @@ class Smooth:
         if not field:
             return C
         extent = hypot(*self.sums[0].side.direction.refined_size.tolist())
+        # The field, less what the parameters follow of it.
+        left = X[p:_FIELD] - follows[:, p:_FIELD].T @ J
         moment = model_error.second_moment(
-            sample, p, LENSES, extent, shared, waves=WAVES + LENSES, normal=normal
+            replace(sample, X=left), 0, LENSES, extent, shared, taken_off=p, quick=True
         )
         # A corner is where the field takes it.
-        v = response[:, :-SHARED] - self.of_corners[:, p:_FIELD]
+        v = response[:, p:_FIELD] - self.of_corners[:, p:_FIELD]
         floor = model_error.least_px(least, extent, plane=True)
         return C + model_error.spread_of(v, moment, least_of_field(floor, len(moment)))
 
