@@ -236,14 +236,17 @@ def test_matches_that_share_another_shift_are_counted_in_pairs() -> None:
 
 
 def _in_twos(apart: int) -> Matches:
-    """Forty pairs of neighbours; of some, one has its match 64 px above or below."""
-    places = 128.0 * np.array([[x, y] for x in range(8) for y in range(5)]) + 40.0
+    """Forty pairs of neighbours; of some, one has its match 50 px off, by itself.
+
+    The diagonal is 1250 px, so that blocks are 50 px wide and hold one pair each.
+    """
+    places = 100.0 * np.array([[x, y] for x in range(9) for y in range(5)])[:40] + 110.0
     source = np.concatenate([places, places + np.array([8.0, 0.0])])
     target = source.copy()
-    target[40 : 40 + apart : 2, 1] += 64.0
-    target[41 : 40 + apart : 2, 1] -= 64.0
+    target[40 : 40 + apart : 2, 1] += 50.0
+    target[41 : 40 + apart : 2, 0] += 50.0
     matches, _ = SyntheticMatcher().match(np.eye(3), count=80)
-    sizes = {"source_size": (1064, 680), "target_size": (1064, 680)}
+    sizes = {"source_size": (1000, 750), "target_size": (1000, 750)}
     return replace(matches, source=source, target=target, **sizes)
 
 
@@ -253,6 +256,26 @@ def test_neighbours_that_move_together_are_counted_by_hand() -> None:
         support = support_of_lines(_in_twos(apart), np.ones(80), np.full(80, 0.5))
         assert support.together == pytest.approx(expected)
         assert support.excess == pytest.approx(2.0)
+
+
+def test_support_is_the_same_at_any_size_of_the_images() -> None:
+    matches = _repeated(50.0)
+    large = replace(
+        matches,
+        source=4.0 * matches.source,
+        target=4.0 * matches.target,
+        source_size=(2560, 1920),
+        target_size=(2560, 1920),
+    )
+    weight, sure = np.zeros(600), np.full(600, 0.5)
+    weight[:60] = 1.0
+    small_one = support_of_homography(np.eye(3), matches, weight)
+    large_one = support_of_homography(np.eye(3), large, weight)
+    assert large_one.repeated == pytest.approx(small_one.repeated)
+    assert small_one.repeated == pytest.approx(1.0, abs=0.2)  # 60 · 59 pairs of 60²
+    assert support_of_lines(large, weight, sure).together == pytest.approx(
+        support_of_lines(matches, weight, sure).together
+    )
 
 
 def test_lines_through_a_row_of_like_tiles_are_not_sound() -> None:

@@ -8,7 +8,7 @@ These numbers, and the test for chance, are what the probability that a model is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 
@@ -26,10 +26,11 @@ from semisure.types import (
     Points,
 )
 
-SHIFT_PX = 16.0  # a match this close to the model does not speak for another shift
-HEAP_PX = 12.0  # side of the cells in which matches of one other shift meet
-BLOCK_PX = 32.0  # neighbours are in one block
-TOGETHER_PX = 8.0  # neighbours move together within this and their own distance
+# In diagonals of the image: 0.01 are 8 px of 640 × 480.
+SHIFT = 0.02  # a match this close to the model does not speak for another shift
+HEAP = 0.015  # side of the cells in which matches of one other shift meet
+BLOCK = 0.04  # neighbours are in one block
+TOGETHER = 0.01  # neighbours move together within this and their own distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ def support_of_homography(H_01: Matrix3, matches: Matches, weight: PerMatch) -> 
         return Support(
             share=_share(agree, float(np.count_nonzero(inside))),
             spread=spread(matches, weight),
-            repeated=_repeated(residual, inside, agree),
+            repeated=_repeated(residual / _diagonal(matches), inside, agree),
         )
 
 
@@ -76,6 +77,12 @@ def support_of_lines(matches: Matches, weight: PerMatch, sure: PerMatch) -> Supp
         together=_together(matches, np.flatnonzero(weight > 0.5)),
         excess=float(weight.sum() / max(sure.sum(), 1e-9)),
     )
+
+
+def _diagonal(matches: Matches) -> float:
+    """Of the image in which most matches were refined, px."""
+    ahead = 2 * np.count_nonzero(matches.side) >= len(matches)
+    return hypot(*(matches.target_size if ahead else matches.source_size))
 
 
 def _share(part: float, whole: float) -> float:
@@ -97,16 +104,17 @@ def _repeated(residual: Columns, inside: Mask, agree: float) -> float:
     """Pairs of matches that share another shift from the model, against its own.
 
     Repeated structure leaves the residuals of its other matches in heaps, a period
-    apart from each other; failures scatter, so that hardly two of them meet.
+    apart from each other; failures scatter, so that hardly two of them meet. Residuals
+    are in diagonals of their image.
     """
     size = np.abs(residual)
     largest = np.maximum(size[0], size[1])
-    rows = np.flatnonzero((largest > SHIFT_PX) & (largest < np.inf) & inside)
+    rows = np.flatnonzero((largest > SHIFT) & (largest < np.inf) & inside)
     if not len(rows):
         return 0.0
     far, pairs = np.take(residual, rows, axis=1), 0.0
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
-        heap = np.bincount(heaps_of(far, HEAP_PX, shift)[0]).astype(np.float64)
+        heap = np.bincount(heaps_of(far, HEAP, shift)[0]).astype(np.float64)
         pairs = max(pairs, float(heap @ (heap - 1.0)))
     return pairs / max(agree, 1.0) ** 2
 
@@ -120,24 +128,26 @@ def _together(matches: Matches, rows: Labels) -> float:
     if len(rows) < 2:
         return 0.5
     source, target = matches.source[rows], matches.target[rows]
-    return min(_alike(source, target), _alike(target, source))
+    sizes = hypot(*matches.source_size), hypot(*matches.target_size)
+    return min(_alike(source, target, *sizes), _alike(target, source, *sizes[::-1]))
 
 
-def _alike(points: Points, partners: Points) -> float:
+def _alike(points: Points, partners: Points, diagonal: float, other: float) -> float:
     """Of pairs of points in one block, the share whose partners are as near.
 
     An affine map through all takes off what rotation and zoom do to them. One more
-    pair, half of which is alike, keeps the share from 0 and 1.
+    pair, half of which is alike, keeps the share from 0 and 1. Diagonals are those of
+    the points' image and of their partners'.
     """
     design = np.column_stack([points - points.mean(axis=0), np.ones(len(points))])
     beyond = partners - design @ np.linalg.lstsq(design, partners, rcond=None)[0]
-    number, _ = heaps_of(points.T, BLOCK_PX)
+    number, _ = heaps_of(points.T, BLOCK * diagonal)
     order = np.argsort(number, kind="stable")
     near = np.flatnonzero(np.diff(number[order]) == 0)
-    one, other = order[near], order[near + 1]
-    apart = np.linalg.norm(points[one] - points[other], axis=1)
-    moved = np.linalg.norm(beyond[one] - beyond[other], axis=1)
-    alike = np.count_nonzero(moved <= TOGETHER_PX + apart)
+    first, second = order[near], order[near + 1]
+    apart = np.linalg.norm(points[first] - points[second], axis=1) / diagonal
+    moved = np.linalg.norm(beyond[first] - beyond[second], axis=1) / other
+    alike = np.count_nonzero(moved <= TOGETHER + apart)
     return float((alike + 0.5) / (len(near) + 1.0))
 
 

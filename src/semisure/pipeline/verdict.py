@@ -23,8 +23,8 @@ FEW, NARROW, REPEATED, APART = 0.35, 0.35, 0.05, 0.85
 
 # Of 1, log(1 − log false alarms), log repeated, logit together and log excess. How many
 # agree, how sure the law is of them and how widely they lie tell no more of a plane.
-OF_HOMOGRAPHY = (-4.07, 0.402, -1.21, 0.0, 0.0)
-OF_LINES = (-18.1, 2.54, 0.0, 4.63, -4.33)
+OF_HOMOGRAPHY = (-4.43, 0.463, -1.17, 0.0, 0.0)
+OF_LINES = (-17.3, 2.5, 0.0, 4.37, -4.49)
 LEAST_REPEATED = 1e-3  # fewer pairs of matches than this say nothing
 LEAST_APART = 0.02  # the same of neighbours that move apart
 LEAST_EXCESS = 0.05
