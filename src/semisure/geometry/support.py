@@ -157,22 +157,21 @@ def spread(matches: Matches, weight: PerMatch) -> float:
     The root of the area that its standard deviations span, against that of points all
     over the image: 1 if even, 0 if all lie on one line.
     """
-    sizes = (matches.source_size, matches.target_size)
-    lifted = np.ones((5, len(weight)))
-    for k, points in enumerate((matches.source, matches.target)):
-        # From the middle of the image, so that squares keep their digits.
-        middle = 0.5 * np.array([sizes[k]]).T
-        np.subtract(points.T, middle, out=lifted[2 * k : 2 * k + 2])
-    moments = (lifted * weight) @ lifted.T
-    if not moments[4, 4] > 0:
+    total = float(weight.sum())
+    if not total > 0:
         return 0.0
-    moments /= moments[4, 4]
-    moments -= np.outer(moments[4], moments[4])
-    spans = [
-        _spanned(moments[k : k + 2, k : k + 2]) * 12.0 / (width * height)
-        for k, (width, height) in zip((0, 2), sizes, strict=True)
-    ]
-    return sqrt(min(spans))
+    both = []
+    for points, size in (
+        (matches.source, matches.source_size),
+        (matches.target, matches.target_size),
+    ):
+        # From the middle of the image, so that squares keep their digits.
+        off = points.T - 0.5 * np.array([size]).T
+        weighted = off * weight
+        mean = weighted.sum(axis=1) / total
+        covariance = weighted @ off.T / total - np.outer(mean, mean)
+        both.append(_spanned(covariance) * 12.0 / (size[0] * size[1]))
+    return sqrt(min(both))
 
 
 def _spanned(covariance: Matrix) -> float:
