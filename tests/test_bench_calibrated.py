@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from bench_trees import texture
-from semisure.bench.interval_scores import NUMBERS, Scores, bars, joined
+from semisure.bench.interval_scores import (
+    NUMBERS,
+    Scores,
+    bars,
+    chance_of_deciles,
+    joined,
+)
 from semisure.bench.options import Options
 from semisure.bench.outcome_files import write_outcome
 from semisure.bench.run import of_study
@@ -170,3 +176,16 @@ def _moved_away(task: Task):
     truth = task.pairs[0].truth
     far = replace(truth.camera1, t=np.array([1e4, 0.0, 0.0]))
     return replace(truth, camera1=far)
+
+
+def test_a_right_law_needs_many_matches_to_meet_the_deciles() -> None:
+    """Of 100 a decile, one in 50 errs by 500 px: the mean of 10.5 moves by half."""
+
+    def law(count: int) -> ErrorLaw:
+        one = np.ones((count, 2)) * np.linspace(0.5, 1.0, count)[:, None]
+        return ErrorLaw(one, 500.0 * one, np.log(1 / 49) * one / one, 0.0 * one)
+
+    assert chance_of_deciles([law(1_000)]) < 0.2
+    assert chance_of_deciles([law(200_000)]) == 1.0
+    short = ErrorLaw(*(np.ones((5, 2)) for _ in range(4)))
+    assert chance_of_deciles([short]) == 0.0  # too few for deciles
