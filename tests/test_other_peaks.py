@@ -62,7 +62,7 @@ def test_a_direction_without_information_is_moved_by_the_most() -> None:
 def test_from_a_wrong_peak_the_truth_is_found(seed: int) -> None:
     """17° to 42° off, and 1,500 nats below."""
     peak = wrong_peak(seed)
-    found, steps = other_peaks.highest(peak)
+    found, steps = other_peaks.highest(peak, other_peaks.aside(peak))
     assert pose_error_deg(peak.geometry.P_01, TRUTH) > 5.0
     assert pose_error_deg(found.geometry.P_01, TRUTH) < 1.0
     assert steps > 0
@@ -72,18 +72,31 @@ def test_from_a_wrong_peak_the_truth_is_found(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_answer_is_never_less_likely_and_always_the_same(seed: int) -> None:
     peak = wrong_peak(seed)
-    first, again = other_peaks.highest(peak)[0], other_peaks.highest(peak)[0]
+    first, again = (
+        other_peaks.highest(peak, other_peaks.aside(peak))[0] for _ in range(2)
+    )
     assert first.score >= peak.score
     np.testing.assert_array_equal(first.geometry.P_01, again.geometry.P_01)
 
 
 def test_the_highest_peak_stays() -> None:
     peak, _ = climb(view(TRUTH, 200, 0))
-    assert other_peaks.highest(peak) == (peak, 0)
+    assert other_peaks.highest(peak, other_peaks.aside(peak)) == (peak, 0)
 
 
 def test_where_many_matches_agree_nothing_is_looked_for() -> None:
     peak, _ = climb(view(TRUTH, 2000, 0))
     assert peak.weight().sum() > other_peaks.MANY
-    peak_only = SimpleNamespace(weight=peak.weight)  # anything else would raise
-    assert other_peaks.highest(peak_only) == (peak_only, 0)
+    assert other_peaks.aside(peak) == []
+    assert other_peaks.highest(peak, []) == (peak, 0)
+
+
+def test_what_is_too_far_below_is_not_tried() -> None:
+    """From 17° off the truth is 1,500 nats above; the start itself is far below it."""
+    peak = wrong_peak(7)
+    truth = peak.geometry.moved(epipolar.tangent(peak.geometry.P_01, TRUTH))
+    found, _ = other_peaks.highest(peak, [truth], within=0.0)
+    assert pose_error_deg(found.geometry.P_01, TRUTH) < 1.0
+    good, _ = climb(view(TRUTH, 200, 7))
+    worse = other_peaks.highest(good, [peak.geometry], within=0.0)
+    assert worse == (good, 0)

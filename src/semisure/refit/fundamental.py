@@ -30,7 +30,7 @@ from semisure.refit.climbing import climb
 from semisure.refit.homography import refit_homography
 from semisure.refit.initial import kept, made, no_start, start_of, without_bias
 from semisure.refit.model_choice import weigh_depth
-from semisure.refit.other_peaks import highest
+from semisure.refit.other_peaks import aside, highest
 from semisure.types import (
     Calibration,
     Estimate,
@@ -93,7 +93,7 @@ def refit_fundamental(
         reason = f"only {few}, a fundamental matrix needs 8"
     else:
         last, iterations = climb(first)
-        last, more = highest(last)
+        last, more = highest(last, aside(last))
         iterations += more
         if not shows_depth(last, calibration):
             reason = (

@@ -1,15 +1,18 @@
-"""Other peaks of the likelihood of lines, looked for where the matches tell least.
+"""Other peaks of the likelihood of lines, and which of them is the highest.
 
-A climb ends on the peak that its start stands under. Where few matches agree, or nearly
-lie on a plane, the likelihood of lines has others, and a robust estimator does not know
-which of them is the highest. They lie along the directions that the matches determine
-least, since there a large move changes few distances. So from the peak the geometry is
+A climb ends on the peak that its start stands under, and a robust estimator does not
+know which of several is the highest. So other geometries climb too: ten steps by some
+hundred matches for each, more for the best three, and all the way by all matches for
+one that is higher. It is taken where it is clearly more likely.
+
+Two calibrated views of a plane have a second pose, however many matches there are
+(:mod:`semisure.geometry.plane_poses`). Of fundamental matrices, where few matches agree
+or nearly lie on a plane, other peaks lie along the directions that the matches
+determine least, since there a large move changes few distances. So from the peak F is
 moved both ways along its two least determined axes, by 5, 15 and 50 of the law's own
-standard deviations, and climbs again: ten steps by some hundred matches for each of the
-twelve, more for the best three, and all the way by all matches for one that is higher.
-It is taken where it is clearly more likely. Where many matches agree there was never
-such a peak in the pairs that this was made with, and only what a caller names is tried:
-two calibrated views of a plane have a second pose, however many matches there are.
+standard deviations. Where many agree there was never such a peak in the pairs that this
+was made with. For relative poses the same moves found likelier ones that were not
+nearer the truth.
 """
 
 from __future__ import annotations
@@ -27,26 +30,23 @@ AXES, AWAY = 2, (5.0, 15.0, 50.0)  # least determined ones; standard deviations
 FARTHEST = 0.5  # radians, or half-diagonals
 LOOKED_AT = 600  # matches
 FIRST_STEPS, MORE_STEPS, FOLLOWED = 10, 10, 3
-NEAR_NATS = 2.0  # a match, on average: farther below the peak, another is not tried
 HIGHER_NATS = 1.0  # by those matches; less is the same peak again
 CLEAR_NATS = 5.0  # by all matches: e⁵ times as likely
 
 
 def highest(
-    peak: AcrossLines[G], others: Sequence[G] = ()
+    peak: AcrossLines[G], others: Sequence[G], *, within: float = np.inf
 ) -> tuple[AcrossLines[G], int]:
-    """The peak itself, or another that is clearly higher, and the steps to it.
+    """The peak itself, or one above `others` that is clearly higher, and its steps.
 
-    `others` are geometries to be tried besides, those that come near to the peak.
+    Of the others those farther below the peak than `within`, nats a match that agrees,
+    are not tried.
     """
-    agreeing = float(peak.weight().sum())
-    moves = list(_moves(peak)) if 0 < agreeing <= MANY else []
-    if not (moves or others):
+    if not others:
         return peak, 0
     here, _ = climb(_thinned(peak), FIRST_STEPS)
-    least = here.score - NEAR_NATS * here.weight().sum()
-    named = [start for start in (_at(here, g) for g in others) if start.score > least]
-    starts = [*(here.moved(step) for step in moves), *named]
+    least = here.score - within * here.weight().sum()
+    starts = [start for start in (_at(here, g) for g in others) if start.score > least]
     tried = sorted((climb(start, FIRST_STEPS)[0] for start in starts), key=_score)
     tried = [climb(view, MORE_STEPS)[0] for view in tried[-FOLLOWED:]]
     best = max(tried, key=_score, default=here)
@@ -54,6 +54,13 @@ def highest(
         return peak, 0
     other, steps = climb(_at(peak, best.geometry))
     return (other, steps) if other.score > peak.score + CLEAR_NATS else (peak, 0)
+
+
+def aside(peak: AcrossLines[G]) -> list[G]:
+    """The geometry moved along what the matches tell least; none where many agree."""
+    if not 0 < peak.weight().sum() <= MANY:
+        return []
+    return [peak.geometry.moved(step) for step in _moves(peak)]
 
 
 def _at(view: AcrossLines[G], geometry: G) -> AcrossLines[G]:

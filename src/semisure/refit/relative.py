@@ -13,8 +13,8 @@ of the error *across* it, the error along it integrated out
 (:mod:`semisure.refit.line_law`).
 The likelihood of all matches is climbed on R and the unit sphere of t, five numbers,
 by damped Gauss–Newton steps; a step that would lower the likelihood is not taken. Then
-other peaks are looked for (:mod:`semisure.refit.other_peaks`), from the two poses by
-which the matches would lie on a plane and, where few matches agree, from more.
+the two poses by which the matches would lie on a plane climb too, where they come near,
+and the likeliest is taken (:mod:`semisure.refit.other_peaks`).
 
 Every method takes raw matches: a calibrated location is taken off first.
 """
@@ -77,6 +77,9 @@ FEW = 300  # matches of which a second climb is worth its time
 # stays unless the likelihood of another is e⁵ times as large. On 50 synthetic matches
 # with little parallax the most likely direction may be 10° from the truth and more.
 UNCERTAIN_DEG, TELLING_NATS = 2.0, 5.0
+# A pose of a plane that is farther below the peak, nats a match, is not tried: the
+# matches are not near a plane. Those that led higher were 0 to 1.3 below it.
+NEAR_NATS = 2.0
 
 
 def refit_relative(
@@ -216,7 +219,7 @@ def _climbed(first: _View) -> tuple[_View, int]:
             last, iterations = climb(held.view)
         if uncertain and last.score - held.score < TELLING_NATS:
             return held.view, more
-    last, more = highest(last, _of_a_plane(last))
+    last, more = highest(last, _of_a_plane(last), within=NEAR_NATS)
     return last, iterations + more
 
 
