@@ -1,4 +1,4 @@
-"""Make the laws `daisy` and `xfeat-star` that come with the package.
+"""Make the laws that know scenes, `daisy` and XFeat*'s, that come with the package.
 
     python scripts/calibrate_scenes.py daisy DATA PHOTOS daisy.json --cache CACHE
 

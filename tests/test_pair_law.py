@@ -239,7 +239,7 @@ def test_a_result_speaks_by_the_adapted_law(kind: Model) -> None:
     assert np.array_equal(faithful.law.fine_scale, fixed)
 
 
-@pytest.mark.parametrize("name", ["daisy", "xfeat-star"])
+@pytest.mark.parametrize("name", ["daisy", "xfeat-star", "xfeat-star-centred"])
 def test_shipped_laws_know_scenes_and_keep_the_numbers_of_planes(name: str) -> None:
     calibration = semisure.load_calibration(name)
     planar = semisure.load_calibration(f"{name}-planar")
