@@ -21,6 +21,7 @@ from semisure.selfcal.scenes import (
     Scenes,
     seen_pairs,
     spread_over_pairs,
+    with_along,
 )
 from semisure.types import Calibration, PairSpread, Vector
 
@@ -67,14 +68,9 @@ def _most_likely(
 
 
 def _with(spread: PairSpread, numbers: Vector) -> PairSpread:
-    fine, gate, coarse, carry, *rest = numbers.tolist()
-    middle, departure = rest[:4], rest[4:]
+    blunt, place, constant, slope, *departure = numbers[4:].tolist()
     return replace(
-        spread,
-        along_fine=fine,
-        along_gate=gate,
-        along_coarse=coarse,
-        carry=carry,
-        middle=(middle[0], middle[1], middle[2], middle[3]),
+        with_along(spread, numbers[:4]),
+        middle=(blunt, place, constant, slope),
         departure=(*departure,),
     )

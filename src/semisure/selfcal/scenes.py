@@ -267,14 +267,16 @@ def _with_truth(
 
 
 def _with(spread: PairSpread, numbers: Vector) -> PairSpread:
-    fine, gate, coarse, carry, *rest = numbers.tolist()
+    rest = numbers[4:].tolist()
+    neighbours = (rest[0], rest[1], rest[2]) if rest else None
+    return replace(with_along(spread, numbers[:4]), neighbours=neighbours)
+
+
+def with_along(spread: PairSpread, numbers: Vector) -> PairSpread:
+    """`spread` with other numbers of errors along lines: three larger by, and carry."""
+    fine, gate, coarse, carry = numbers.tolist()
     return replace(
-        spread,
-        along_fine=fine,
-        along_gate=gate,
-        along_coarse=coarse,
-        carry=carry,
-        neighbours=(rest[0], rest[1], rest[2]) if rest else None,
+        spread, along_fine=fine, along_gate=gate, along_coarse=coarse, carry=carry
     )
 
 
