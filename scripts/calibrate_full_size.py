@@ -85,6 +85,7 @@ def main() -> None:
     law = replace(
         planar,
         location=None,
+        offset=None,
         matcher=name,
         resolution=usual_size([matches for matches, _ in views.fitted]),
         provenance=provenance,

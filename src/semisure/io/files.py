@@ -29,7 +29,7 @@ FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1
 
 _SCALARS = ("side", "fine_window")
-_OPTIONAL = ("cell",)
+_OPTIONAL = ("cell", "anchor_window")
 _REQUIRED = ("source", "target", "confidence", "fine_std", "coarse_std")
 _SIZES = ("source_size", "target_size")
 MATCH_ARRAYS = (*_REQUIRED, *_SCALARS, *_OPTIONAL, *_SIZES)  # in a file of matches
@@ -65,7 +65,9 @@ def calibration_document(
         "matcher": calibration.matcher,
         "resolution": calibration.resolution,
         "law": calibration.law,
-        "parameters": {name: getattr(calibration, name) for name in _PARAMETERS},
+        "parameters": {
+            name: getattr(calibration, name) for name in (*_PARAMETERS, "offset")
+        },
         "shared_error": calibration.shared_error,
         "model_error": calibration.model_error,
         "pairs": None if calibration.pairs is None else asdict(calibration.pairs),
@@ -162,7 +164,8 @@ def calibration_from(document: Mapping[str, Any], path: Path) -> Calibration:
         resolution, pairs = document.get("resolution"), document.get("pairs")
         return Calibration(
             **{name: parameters[name] for name in _PARAMETERS},
-            # Older files have none of the next three.
+            # Older files have none of the next four.
+            offset=parameters.get("offset"),
             shared_error=document.get("shared_error"),
             model_error=document.get("model_error"),
             pairs=None if pairs is None else PairSpread(**pairs),

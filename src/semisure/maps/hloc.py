@@ -26,7 +26,7 @@ from semisure.types.checks import require_file
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
 _OURS = {"source": "keypoints0", "target": "keypoints1", "confidence": "scores"}
 _ARRAYS = (*_OURS.values(), *_CUES)
-_OPTIONAL = ("cell",)  # where the matcher has one
+_OPTIONAL = ("cell", "anchor_window")  # where the matcher states them
 _SIZES = ("source_size", "target_size")
 _PART = "unfinished"
 _DIGEST, _MADE_OF = "sha256", "made_of"
@@ -107,8 +107,8 @@ def write_matches(
         "scores": matches.confidence,
         **{name: getattr(matches, name) for name in _CUES},
     }
-    if matches.cell is not None:
-        arrays["cell"] = matches.cell
+    stated = {name: getattr(matches, name) for name in _OPTIONAL}
+    arrays |= {name: array for name, array in stated.items() if array is not None}
     sizes = {name: np.array(getattr(matches, name)) for name in _SIZES}
     key = pair_key(name0, name1)
     with _changed(Path(path)) as file:

@@ -46,10 +46,13 @@ def lift(
     `observed` (m, 2) px are the triangulated keypoints of image 1, `world` (m, 3)
     their points and `error_px` (m,) the points' mean reprojection errors. With
     `compensate` the query's point moves as far as the keypoint is from the match.
-    Matches are compared with keypoints and with each other after the location of a
-    `calibration` is taken off; the query's points that come back are raw all the same.
+    Matches are compared with keypoints and with each other after the location and the
+    offset of a `calibration` are taken off; the query's points that come back have the
+    location all the same.
     """
     location = None if calibration is None else calibration.location
+    if calibration is not None and calibration.offset is not None:
+        matches = matches.without_offset(calibration.offset)
     shift = matches.shift_px(location or (0.0, 0.0))
     in_query = matches.side == 0
     matches, shift_map = towards_source(matches.shifted(-shift))
@@ -158,5 +161,6 @@ def towards_source(matches: Matches) -> tuple[Matches, FloatArray]:
         fine_window=matches.fine_window * zoom,
         side=np.zeros(len(matches), dtype=np.int64),
         cell=None,  # a cell of image 1 is none of image 0
+        anchor_window=None,
     )
     return transported, shift_map

@@ -9,7 +9,8 @@ keypoints of image 0 for the keypoint of image 1.
 The library names each cell by its first pixel, in both images. Where one image is the
 other shifted, the two errors cancel but for half a pixel of the grid of offsets; where
 it is turned or zoomed, they move all matches of a pair by up to some pixels, a turn of
-15° by one. :class:`CentredXFeatStar` is ours: both points are at the middles of their
+15° by one. So that refits can undo it (`Calibration.offset`), the cells of both points
+are stated. :class:`CentredXFeatStar` is ours: both points are at the middles of their
 cells.
 """
 
@@ -128,6 +129,8 @@ def _match(
         "cell": position[index0],
         "half_cell": GRID / 2 * scale[:, 0],
     }
+    if not xfeat.centred:
+        named["anchor_window"] = GRID * scale1[index1]
     return as_arrays(named)
 
 

@@ -33,6 +33,7 @@ from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
 from semisure.refit.covariance import of_distances, of_predictions
 from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
+from semisure.refit.initial import without_location
 from semisure.refit.model_choice import Evidence
 from semisure.refit.pair_law import (
     PairLaw,
@@ -66,7 +67,7 @@ class PairResult:
     """What semisure has to say about two images.
 
     `matches` are as the matcher gave them, and what is said of each, its expected
-    error included, is said of those points. Where the calibration has a location,
+    error included, is said of those points. What the calibration knows of their shifts
     ``semisure.without_bias(result.matches, result.calibration)`` takes it off.
 
     >>> from semisure.pipeline import refit_matches
@@ -103,14 +104,14 @@ class PairResult:
         """
         if self.calibration.pairs is None or not self.related:
             return None
-        C, view = self.refit.matching_covariance, self.lines_view()
-        pair = self.matches, self.calibration
+        C, pair = self.refit.matching_covariance, (self.matches, self.calibration)
+        located = without_location(*pair)
+        view = self._view_of(*located)
         if view is not None:
             return pair_law_by_lines(*pair, view.lines, C)
         assert self.H_01 is not None  # a related pair has one of the models
-        unbiased, _ = without_bias(*pair)
-        residual = plane.residual(self.H_01, unbiased)
-        variance = None if C is None else of_predictions(C, self.H_01, unbiased)
+        residual = plane.residual(self.H_01, located[0])
+        variance = None if C is None else of_predictions(C, self.H_01, located[0])
         return pair_law_by_residuals(*pair, residual, variance)
 
     @cached_property
@@ -216,7 +217,11 @@ class PairResult:
 
     def lines_view(self) -> AcrossLines[Any] | None:
         """The matches, less their bias, against the model's lines if it has any."""
-        matches, calibration = without_bias(self.matches, self.calibration)
+        return self._view_of(*without_bias(self.matches, self.calibration))
+
+    def _view_of(
+        self, matches: Matches, calibration: Calibration
+    ) -> AcrossLines[Any] | None:
         law = error_law(matches, calibration)
         return view_of_lines(self.kind, self.refit.model, matches, law, self.cameras)
 

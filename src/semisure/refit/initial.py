@@ -1,8 +1,11 @@
 """What every refit shares: where it begins, the location, and how it ends.
 
-Refits take raw matches. A location, the calibrated shift of refined points, is taken
-off by :func:`without_bias` where a refit begins, and nowhere after that. Estimators
-know no location, so whoever runs one on located matches calls it too.
+Refits take raw matches. What a calibration knows of their systematic errors, the shift
+of refined points (location) and the one of both points (offset), is taken off by
+:func:`without_bias` where a refit begins, and nowhere after that. Estimators know
+neither, so whoever runs one on raw matches calls it too. What is said of matches is
+said of the raw ones: their law is centred on the location, and an offset is an error of
+theirs, so that a law is adapted to residuals of matches :func:`without_location`.
 """
 
 from __future__ import annotations
@@ -42,9 +45,9 @@ AnyMatches = TypeVar("AnyMatches", Matches, WorldMatches)
 def without_bias(
     matches: AnyMatches, calibration: Calibration
 ) -> tuple[AnyMatches, Calibration]:
-    """The matches less their systematic shift, and the calibration without it.
+    """The matches less their systematic shifts, and the calibration without them.
 
-    For estimators, which know no location. Refits do this themselves, so that they
+    For estimators, which know none. Refits do this themselves, so that they
     are given the raw matches and the calibration as it is.
 
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -56,13 +59,24 @@ def without_bias(
     >>> calibration.location is None
     True
     """
+    located, rest = without_location(matches, calibration)
+    # World matches lost the offset when they were lifted.
+    if calibration.offset is not None and isinstance(located, Matches):
+        located = located.without_offset(calibration.offset)
+    return located, rest
+
+
+def without_location(
+    matches: AnyMatches, calibration: Calibration
+) -> tuple[AnyMatches, Calibration]:
+    """The matches less their location alone, and the calibration without shifts."""
     require_calibration(calibration)
     if not isinstance(matches, WorldMatches):
         require_matches(matches)
     if calibration.location is None:
         return matches, calibration
     shift = mixture.location(matches, calibration)
-    return matches.shifted(-shift), replace(calibration, location=None)
+    return matches.shifted(-shift), replace(calibration, location=None, offset=None)
 
 
 def start_of(

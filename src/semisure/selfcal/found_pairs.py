@@ -20,7 +20,7 @@ from semisure.refit import refit_homography, without_bias
 from semisure.refit.across_lines import CAMERA_FLOOR, AcrossLines
 from semisure.refit.climbing import climb
 from semisure.refit.core_plus import MODEL_FLOOR
-from semisure.refit.initial import far_not_undefined
+from semisure.refit.initial import far_not_undefined, without_location
 from semisure.selfcal.by_lines import Distances
 from semisure.selfcal.scenes import MIN_MATCHES, ScenePair
 from semisure.types import (
@@ -57,7 +57,8 @@ class FoundPair:
             refit = refit_homography(self.matches, calibration, self.model)
             better = refit.model if refit.reason is None else None
             return self if better is None else replace(self, model=better)
-        geometry = climb(self._view(self.matches, calibration, self.model))[0].geometry
+        view = self._view(*without_bias(self.matches, calibration), self.model)
+        geometry = climb(view)[0].geometry
         model = geometry.P_01 if self.kind == "essential" else geometry.matrix
         return replace(self, model=model)
 
@@ -65,9 +66,7 @@ class FoundPair:
         """What a pair's effects are found from; the truth of lines is unknown."""
         unknown = np.full((len(self.matches), 2), np.nan)
         if self.kind == "homography":
-            unbiased, _ = without_bias(self.matches, calibration)
-            shift = self.matches.refined - unbiased.refined
-            unknown = plane.residual(self.model, unbiased) + shift
+            unknown = plane.residual(self.model, self.matches)
         F = lines_matrix(self.kind, self.model, self.cameras)
         return ScenePair(matches=self.matches, residual=unknown, F_01=F)
 
@@ -88,22 +87,22 @@ class FoundPair:
         H = refit_homography(others, calibration, start.model).model
         assert H is not None  # the start, at least
         matches = self.matches.take(judged)
-        unbiased, _ = without_bias(matches, calibration)
-        residual = far_not_undefined(plane.residual(H, unbiased))
+        located, _ = without_location(matches, calibration)
+        residual = far_not_undefined(plane.residual(H, located))
         floor = MODEL_FLOOR * _diagonal(matches) / np.sqrt(2.0)  # two scales share it
         return Distances.of_axes(matches, residual, floor)
 
     def _by_lines(self, judged: Mask, calibration: Calibration) -> Distances | None:
-        other = self._view(self.matches.take(~judged), calibration, self.model)
-        geometry = climb(other)[0].geometry
+        others = without_bias(self.matches.take(~judged), calibration)
+        geometry = climb(self._view(*others, self.model))[0].geometry
         model = geometry.P_01 if self.kind == "essential" else geometry.matrix
         # The covariance is that of the parameters of the form that the model has.
-        fitted = self._view(self.matches.take(~judged), calibration, model)
+        fitted = self._view(*others, model)
         C = fitted.covariance(calibration, field=False)
         if C is None:
             return None
         matches = self.matches.take(judged)
-        lines = self._view(matches, calibration, model).lines
+        lines = self._view(*without_location(matches, calibration), model).lines
         J = lines.jacobian
         # As a scale: two Laplace variables of scale s have a variance of 4 s².
         off = 0.5 * np.sqrt(np.maximum(((J @ C) * J).sum(axis=1), 0.0))
@@ -113,10 +112,9 @@ class FoundPair:
     def _view(
         self, matches: Matches, calibration: Calibration, model: FloatArray
     ) -> AcrossLines[Any]:
-        """The matches, less their location, as seen from the model's lines."""
-        unbiased, centred = without_bias(matches, calibration)
-        law = error_law(unbiased, centred)
-        view = view_of_lines(self.kind, model, unbiased, law, self.cameras)
+        """Matches that have no location any more, as seen from the model's lines."""
+        law = error_law(matches, calibration)
+        view = view_of_lines(self.kind, model, matches, law, self.cameras)
         assert view is not None
         return view
 

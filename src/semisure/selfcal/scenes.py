@@ -28,7 +28,7 @@ from semisure.calibration import FitReport, fit
 from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
-from semisure.refit import without_bias
+from semisure.refit.initial import without_location
 from semisure.refit.neighbours import agreement
 from semisure.refit.pair_effects import (
     bluntness,
@@ -229,9 +229,9 @@ def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
 
 
 def _lines(pair: ScenePair, calibration: Calibration) -> Lines:
-    unbiased, _ = without_bias(pair.matches, calibration)
+    located, _ = without_location(pair.matches, calibration)
     assert pair.F_01 is not None
-    return lines_of(pair.F_01[None], unbiased)
+    return lines_of(pair.F_01[None], located)
 
 
 def _with_truth(

@@ -20,6 +20,7 @@ from semisure.estimators import estimate_homography
 from semisure.geometry import homography as plane
 from semisure.refit import refit_homography
 from semisure.refit.covariance import mahalanobis2
+from semisure.selfcal.offset import true_homography
 from semisure.types import Calibration, Matches, Matrix, PerAxis, Vector
 
 MIN_PAIRS = 10  # a median of fewer is too uncertain
@@ -57,11 +58,7 @@ def _trial(
     matches: Matches, residual: PerAxis, calibration: Calibration, estimator: str
 ) -> Trial | None:
     """One refit and its offset from the truth, or None if the refit failed."""
-    diagonal = np.linalg.norm(matches.refined_size, axis=1)
-    # A residual as long as the diagonal was cut there.
-    whole = np.asarray(np.linalg.norm(residual, axis=1) < (1.0 - 1e-9) * diagonal)
-    exact = matches.shifted(-residual).take(whole)
-    truth = plane.weighted_dlt(exact.source, exact.target, np.ones(len(exact)))
+    truth = true_homography(matches, residual)
     if truth is None:
         return None
     start = estimate_homography(matches, estimator)

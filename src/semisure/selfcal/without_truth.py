@@ -27,7 +27,7 @@ from semisure.errors import InputError
 from semisure.geometry.epipolar import lines_of
 from semisure.io.files import SHIPPED, load_calibration
 from semisure.mixture import sample
-from semisure.refit import without_bias
+from semisure.refit.initial import without_location
 from semisure.refit.pair_law import pair_law_by_lines, pair_law_by_residuals
 from semisure.selfcal.by_lines import Distances, LineLikelihood, fit_lines, joined
 from semisure.selfcal.found_pairs import FoundPair
@@ -277,13 +277,13 @@ def _drawn(
 def _one_drawn(
     pair: ScenePair, calibration: Calibration, rng: np.random.Generator
 ) -> ScenePair:
-    unbiased, _ = without_bias(pair.matches, calibration)
+    located, _ = without_location(pair.matches, calibration)
     if pair.F_01 is None:
-        shift = pair.matches.refined - unbiased.refined
+        shift = pair.matches.refined - located.refined
         adapted = pair_law_by_residuals(
             pair.matches, calibration, pair.residual - shift
         )
     else:
-        lines = lines_of(pair.F_01[None], unbiased)
+        lines = lines_of(pair.F_01[None], located)
         adapted = pair_law_by_lines(pair.matches, calibration, lines)
     return replace(pair, residual=sample(adapted.law, rng))
