@@ -96,6 +96,12 @@ def test_centred_points_are_the_middles_of_the_librarys_cells(images) -> None:
     moved = centred.target - own.target
     steps = np.array([4 / 0.6 - 0.5, 4 / 1.3 - 0.5])
     assert np.abs(moved[..., None] - steps).min(axis=2).max() < 1e-3
+    # The window of the other point tells which; centred points have no offset.
+    assert own.anchor_window is not None
+    assert moved == pytest.approx(
+        (0.5 * own.anchor_window[:, None] - 0.5) * np.ones(2), abs=1e-3
+    )
+    assert centred.anchor_window is None
     # In image 0 the middle of the library's offsets, −4 to 3, is half a pixel more.
     cell = centred.fine_window[:, None]
     assert centred.source - own.source == pytest.approx(
