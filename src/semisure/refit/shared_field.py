@@ -20,7 +20,7 @@ from semisure.types import FloatArray, Labels, Mask, Matrix, PerMatch, Points
 MIN_VIEW_CHANGE = 0.1
 # Standard deviations under a homography, relative to that of a shift: of the functions
 # 1, x, y, xy for either axis, and of the offset. Chosen on views of photos matched by
-# XFeat*, whose offset is 2.4 px.
+# XFeat*, whose offset, 2.4 px, was not taken off then.
 UNDER_PLANE = np.array([1.0, 0.5, 0.5, 0.5, 1.0, 0.5, 0.5, 0.5, 3.0, 3.0])
 
 
