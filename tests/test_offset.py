@@ -93,7 +93,7 @@ def test_a_planted_offset_is_taken_off_exactly(true: Matches) -> None:
 
 
 def test_without_a_window_of_its_own_the_other_point_has_the_refined_ones() -> None:
-    """By hand: 0.5 of 6 px and of 13 px off both points, and 0.1 of it off image 1's."""
+    """By hand: 0.5 of 6 and of 13 px off both points, and 0.1 of it off image 1's."""
     matches, _ = SyntheticMatcher().match(np.eye(3), count=2)
     old = replace(matches, fine_window=[SMALL, LARGE], side=1)
     law = replace(EXAMPLE_CALIBRATION, location=(0.1, 0.0), offset=(-0.5, 0.0))

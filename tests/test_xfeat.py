@@ -173,6 +173,10 @@ def test_reduced_images_are_mapped_back_to_their_own_pixels() -> None:
     gap = np.median(matches.source - matches.target, axis=0)
     assert np.abs(gap).max() < 4
     assert matches.source.max() > 400
+    # Cells of 8 px at 0.6 or 1.3 of half the size, in px of the whole.
+    cells = 16.0 / np.array([0.6, 1.3])
+    assert matches.anchor_window is not None
+    assert np.abs(matches.anchor_window[:, None] - cells).min(axis=1).max() < 1e-3
     assert isinstance(load_matcher("xfeat-star"), Matcher)
 
 
