@@ -191,6 +191,10 @@ def test_shipped_calibrations_know_the_shift() -> None:
     assert ours.location is not None
     # The library's grid of offsets is centred half a pixel off, and more.
     assert all(-0.25 < shift < -0.05 for shift in ours.location)
+    # Half a cell less half a pixel is 0.46 of large cells and 0.42 of small ones.
+    assert faithful.offset is None
+    assert ours.offset is not None
+    assert all(-0.47 < shift < -0.39 for shift in ours.offset)
     assert "temperature=0.02" in ours.provenance["numbers"]["matcher"]
 
 
