@@ -191,7 +191,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
-    """No fit, no bar where nobody watches, no other command; SciPy comes with none."""
+    """No fit, no cameras, no bar where nobody watches, no other command, no SciPy."""
     code = (
         "import sys\nfrom semisure.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
@@ -209,6 +209,8 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
         *("scipy", "rich.console", "matplotlib", "torch"),
         *("semisure.calibration", "semisure.selfcal.first_use", "semisure.engine"),
         *("semisure.cli.bench", "semisure.cli.serve", "semisure.bench"),
+        *("semisure.refit.pose", "semisure.refit.relative", "semisure.geometry.camera"),
+        *("semisure.estimators.pose", "semisure.estimators.relative", "html"),
     }
     assert loaded & spared == set()
 
