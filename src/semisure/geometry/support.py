@@ -115,7 +115,8 @@ def _repeated(residual: Columns, inside: Mask, agree: float) -> float:
     far, pairs = np.take(residual, rows, axis=1), 0.0
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
         heap = np.bincount(heaps_of(far, HEAP, shift)[0]).astype(np.float64)
-        pairs = max(pairs, float(heap @ (heap - 1.0)))
+        heap *= heap - 1.0  # no dot product: a long one would start threads
+        pairs = max(pairs, float(heap.sum()))
     return pairs / max(agree, 1.0) ** 2
 
 

@@ -35,21 +35,14 @@ class Direction:
     forward: bool  # image 1 was refined
 
     @classmethod
-    def both(
-        cls, H_01: Matrix3, matches: Matches
-    ) -> tuple[Direction, Direction] | None:
-        """To image 0 and to image 1; None where the model has no inverse."""
-        try:
-            H_10 = np.linalg.inv(H_01)
-        except np.linalg.LinAlgError:
-            return None
-        if not np.isfinite(H_10).all():
-            return None
+    def of(
+        cls, H_01: Matrix3, H_10: Matrix3, matches: Matches, *, forward: bool
+    ) -> Direction:
+        """To image 1 where `forward`, else to image 0."""
         sizes = np.array([matches.source_size, matches.target_size], dtype=np.float64)
-        return (
-            cls(H_10, H_01, sizes[1], sizes[0], False),
-            cls(H_01, H_10, sizes[0], sizes[1], True),
-        )
+        if forward:
+            return cls(H_01, H_10, sizes[0], sizes[1], True)
+        return cls(H_10, H_01, sizes[1], sizes[0], False)
 
     def predicted(self, anchors: Columns) -> Columns:
         """Where the model puts anchors, px."""
@@ -92,12 +85,6 @@ class Places:
         A[0, 0] -= 1.0
         A[1, 1] -= 1.0
         return np.asarray(A)
-
-    def view_change2(self) -> PerMatch:
-        """‖A − I‖²."""
-        A = self.local_change()
-        A *= A
-        return A.reshape(4, -1).sum(axis=0)
 
     def cosines(self) -> FloatArray:
         """Cosines over image 0 as large as usual, (8, n), each for either axis."""
