@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -213,6 +214,14 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
         *("semisure.estimators.pose", "semisure.estimators.relative", "html"),
     }
     assert loaded & spared == set()
+
+
+@pytest.mark.parametrize("room", ["semisure.refit", "semisure.estimators"])
+def test_a_room_has_all_its_names_though_some_are_loaded_late(room: str) -> None:
+    module = import_module(room)
+    assert all(getattr(module, name) is not None for name in module.__all__)
+    with pytest.raises(AttributeError, match=f"{room}.*'poses'"):
+        _ = module.poses
 
 
 def test_quiet_prints_nothing_but_what_json_asks_for(

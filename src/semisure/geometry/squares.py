@@ -151,15 +151,18 @@ def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
     ([0, 1, 1], [[4.0, 4.0], [12.0, 4.0]])
     """
     cells = np.multiply(points, 1.0 / side_px, order="C")
-    low, high = np.floor(np.multiply.outer((-0.5 / side_px, 1.5 / side_px), size))
-    if not np.prod(high - low + 1.0) <= FEW:  # no more than hold the points
-        least, most = np.floor(cells.min(axis=1)), np.floor(cells.max(axis=1))
-        low, high = np.clip(least, low, high), np.clip(most, low, high)
-    (x, y), (columns, rows) = low.tolist(), (high - low + 1.0).tolist()
-    cells -= low[:, None]
+    low, last = _around(*size.tolist(), side_px)
+    if not np.prod(last + 1.0) <= FEW:  # no more than hold the points
+        least, most = cells.min(axis=1), cells.max(axis=1)
+        first = np.clip(np.floor(least)[:, None], low, low + last)
+        last = np.clip(np.floor(most)[:, None], low, low + last) - first
+        low = first
+    cells -= low
     np.maximum(cells, 0.0, out=cells)
-    np.minimum(cells, (high - low)[:, None], out=cells)
+    np.minimum(cells, last, out=cells)
     np.floor(cells, out=cells)
+    x, y = low.ravel().tolist()
+    columns, rows = (last.ravel() + 1.0).tolist()
     flat = cells[0]
     flat *= rows
     flat += cells[1]
@@ -168,3 +171,16 @@ def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
         return Grid(number, count, side_px, (x, y), int(rows), None)
     held, number = np.unique(number, return_inverse=True)
     return Grid(number.reshape(-1), len(held), side_px, (x, y), int(rows), held)
+
+
+@lru_cache(maxsize=8)
+def _around(
+    width: float, height: float, side_px: float
+) -> tuple[FloatArray, FloatArray]:
+    """The first square of an image and half its size around it, and the last from it.
+
+    Columns and rows, (2, 1).
+    """
+    size = np.array([[width], [height]]) / side_px
+    low, high = np.floor(-0.5 * size), np.floor(1.5 * size)
+    return low, high - low

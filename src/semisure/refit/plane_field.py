@@ -8,6 +8,7 @@ the image of the refined one. There its error is, and there the smooth field of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -62,6 +63,12 @@ def _mapped(model: Matrix3, points: Columns) -> FloatArray:
     return mapped
 
 
+@lru_cache(maxsize=8)
+def _per_half(width: float, height: float) -> FloatArray:
+    """1 px as a part of half the image, along either axis, (2, 1)."""
+    return np.array([[2.0 / width], [2.0 / height]])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
     """Anchors that the model puts at some places, and their depths there."""
@@ -73,7 +80,7 @@ class Places:
 
     def in_view(self) -> Mask:
         """Which anchors lie in their image, or not farther from it than half of it."""
-        off = self.anchor * (2.0 / self.direction.anchor_size)[:, None]
+        off = self.anchor * _per_half(*self.direction.anchor_size.tolist())
         off -= 1.0
         return np.asarray((np.abs(off) < 2.0).all(axis=0))
 
@@ -112,13 +119,13 @@ class Places:
     def bilinear(self, out: FloatArray) -> None:
         """The functions 1, x, y, xy, with x and y from −1 to 1, put in `out` (4, n)."""
         out[0] = 1.0
-        np.multiply(
-            self.refined, (2.0 / self.direction.refined_size)[:, None], out[1:3]
-        )
+        per_half = _per_half(*self.direction.refined_size.tolist())
+        np.multiply(self.refined, per_half, out=out[1:3])
         out[1:3] -= 1.0
         np.multiply(out[1], out[2], out=out[3])
 
 
+@lru_cache(maxsize=8)
 def least_of_field(least_px: float, count: int) -> Vector:
     """The least size of each of the field's functions, px.
 
