@@ -11,6 +11,7 @@ from semisure.types import Columns, FloatArray, IntArray, Labels, Points
 
 _WIDEST = 2**30  # squares along an axis; what is beyond is in the last
 MOST = 100_000  # squares that are looked at one by one rather than sorted
+BLOCK = 10_000  # points that are looked at together
 FEW = 4_000  # squares whose order is kept for the next grid that is the same
 
 
@@ -147,26 +148,28 @@ def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
 
     >>> points = np.array([[1.0, 9.0, 99.0], [1.0, 1.0, 7.0]])
     >>> grid = grid_over(points, 8.0, np.array([8, 8]))
-    >>> grid.number.tolist(), grid.held(np.ones(grid.count), 8.0).middles.T.tolist()
-    ([0, 1, 1], [[4.0, 4.0], [12.0, 4.0]])
+    >>> held = grid.held(np.bincount(grid.number, minlength=grid.count), 8.0)
+    >>> grid.number.tolist(), held.middles.T.tolist()
+    ([4, 7, 7], [[4.0, 4.0], [12.0, 4.0]])
     """
-    cells = np.multiply(points, 1.0 / side_px, order="C")
     low, last = _around(*size.tolist(), side_px)
     if not np.prod(last + 1.0) <= FEW:  # no more than hold the points
-        least, most = cells.min(axis=1), cells.max(axis=1)
-        first = np.clip(np.floor(least)[:, None], low, low + last)
-        last = np.clip(np.floor(most)[:, None], low, low + last) - first
-        low = first
-    cells -= low
-    np.maximum(cells, 0.0, out=cells)
-    np.minimum(cells, last, out=cells)
-    np.floor(cells, out=cells)
+        ends = np.array([points.min(axis=1), points.max(axis=1)]) / side_px
+        first, end = np.clip(np.floor(ends)[:, :, None], low, low + last)
+        low, last = first, end - first
     x, y = low.ravel().tolist()
     columns, rows = (last.ravel() + 1.0).tolist()
-    flat = cells[0]
-    flat *= rows
-    flat += cells[1]
-    number, count = flat.astype(np.int64), int(columns * rows)
+    number, count = np.empty(points.shape[1], np.int64), int(columns * rows)
+    for start in range(0, len(number), BLOCK):  # few enough to stay in the cache
+        part = slice(start, start + BLOCK)
+        cells = np.multiply(points[:, part], 1.0 / side_px, order="C")
+        cells -= low
+        np.maximum(cells, 0.0, out=cells)
+        np.minimum(cells, last, out=cells)
+        np.floor(cells, out=cells)
+        cells[0] *= rows
+        cells[0] += cells[1]
+        number[part] = cells[0]
     if count <= MOST:
         return Grid(number, count, side_px, (x, y), int(rows), None)
     held, number = np.unique(number, return_inverse=True)

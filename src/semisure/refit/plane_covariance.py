@@ -245,9 +245,10 @@ class Smooth:
         # How far everything smooth moves the parameters, and these the corners.
         sample = self.sample()
         weight, X = _joined([one.some.weight for one in self.sums]).ravel(), sample.X
-        normal = (X[: _FIELD if field else p] * sample.summed(weight)) @ X.T
-        bread = steadied(normal[:p, :p].copy())
-        follows = np.linalg.solve(bread, normal[:p, p:])
+        weighted = X[: _FIELD if field else p] * sample.summed(weight)
+        joint = weighted[:p] @ X.T
+        bread = steadied(joint[:, :p].copy())
+        follows = np.linalg.solve(bread, joint[:, p:])
         response = by_step @ follows
         shared = 0.0
         if shared_error:
@@ -260,7 +261,7 @@ class Smooth:
         follows, waves = follows[:, :-SHARED], slice(p, _FIELD)
         moment = quick_moment(
             replace(sample, X=X[waves] - follows.T @ X[:p]),
-            normal[waves, waves] - normal[waves, :p] @ follows,
+            weighted[p:] @ X[waves].T - joint[:, waves].T @ follows,
             sample.summed(weight * sample.residual),
             p,
             LENSES,
