@@ -2,7 +2,8 @@
 
     python benchmarks/startup.py [--source OTHER/src]
 
-Each stage is a fresh process, and its time the median of several.
+Each stage is a fresh process, and its time the median of several. Modules are compiled
+beforehand, as an installer does it, even where `PYTHONDONTWRITEBYTECODE` is set.
 `--source` measures another copy of the package in the same rounds, say an older one.
 """
 
@@ -35,6 +36,8 @@ def main() -> None:
 def compare(other: Path | None = None) -> None:
     print(f"\nstart-up: medians of {ROUNDS} interleaved processes, s")
     with tempfile.TemporaryDirectory() as folder:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(folder, "compiled"))
         photos = [str(path) for path in two_photos(Path(folder))]
         arms: dict[str, Callable[[], object]] = {}
         for copy, source in (("", None), (" (other)", other)):

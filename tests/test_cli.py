@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -191,7 +192,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
-    """No fit, no bar where nobody watches, no other command; SciPy comes with none."""
+    """No fit, no cameras, no bar where nobody watches, no other command, no SciPy."""
     code = (
         "import sys\nfrom semisure.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
@@ -209,8 +210,19 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
         *("scipy", "rich.console", "matplotlib", "torch"),
         *("semisure.calibration", "semisure.selfcal.first_use", "semisure.engine"),
         *("semisure.cli.bench", "semisure.cli.serve", "semisure.bench"),
+        *("semisure.refit.pose", "semisure.refit.relative", "semisure.geometry.camera"),
+        *("semisure.estimators.pose", "semisure.estimators.relative", "html"),
+        *("semisure.refit.intrinsics_error", "semisure.io.npz"),
     }
     assert loaded & spared == set()
+
+
+@pytest.mark.parametrize("room", ["semisure.refit", "semisure.estimators"])
+def test_a_room_has_all_its_names_though_some_are_loaded_late(room: str) -> None:
+    module = import_module(room)
+    assert all(getattr(module, name) is not None for name in module.__all__)
+    with pytest.raises(AttributeError, match=f"{room}.*'poses'"):
+        _ = module.poses
 
 
 def test_quiet_prints_nothing_but_what_json_asks_for(

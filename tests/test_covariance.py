@@ -19,6 +19,7 @@ from semisure.mixture import log_density
 from semisure.refit import (
     covariance,
     expected_corner_error,
+    pose_covariance,
     refit_homography,
     refit_pose,
 )
@@ -249,7 +250,7 @@ def test_a_kept_pose_keeps_its_likelihood_and_covariance() -> None:
     law = error_law(near, EXAMPLE_CALIBRATION)
     at_truth = log_density(law, 0.001 * residual).sum()
     assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
-    C = covariance.of_pose(truth, near, CAMERA, law=floored(law, near), least=0.0)
+    C = pose_covariance.of_pose(truth, near, CAMERA, law=floored(law, near), least=0.0)
     assert C is not None
     assert np.allclose(refit.covariance, C, rtol=1e-6)
 

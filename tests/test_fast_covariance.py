@@ -10,6 +10,7 @@ import pytest
 from semisure.error_laws import error_law
 from semisure.estimators import estimate_homography
 from semisure.geometry import homography as plane
+from semisure.geometry.squares import FEW, grid_over
 from semisure.mixture import ErrorLaw
 from semisure.refit import refit_homography
 from semisure.refit.core_plus import floored
@@ -34,7 +35,7 @@ from semisure.refit.plane_covariance import (
     _sides,
     of_homography,
 )
-from semisure.refit.plane_moments import SQUARE_PX, sums_of
+from semisure.refit.plane_moments import SQUARE_PX, LeastSquares, sums_of
 from semisure.refit.shared_field import bilinear_field
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.types import FloatArray, Matches
@@ -199,3 +200,43 @@ def test_a_field_is_found_whatever_its_size() -> None:
         added.append(np.sqrt(np.trace(C - none) / 8) / k)
     assert added[0] < added[1] < 1.4 * added[0]  # a small one is less certain
     assert 0.3 < added[1] < 1.0
+
+
+@pytest.mark.parametrize("law", ["mixture", "gaussian", None])
+def test_weights_alone_are_those_of_the_scores(law: str | None) -> None:
+    """ψ/r is the same, and of ψ′ the sum over xx and yy is all that a field needs."""
+    matches = pair(400, 5, "target", EXAMPLE_CALIBRATION)
+    residual = np.random.default_rng(1).normal(0.0, 0.5, (2, len(matches)))
+    scores: LeastSquares | Whitening = LeastSquares(matches.confidence)
+    if law is not None:
+        calibration = replace(EXAMPLE_CALIBRATION, law=law)
+        scores = Whitening.of(floored(error_law(matches, calibration), matches))
+    _, weight, slope = scores.scored(residual)
+    alone, rise = scores.weighed(residual)
+    assert np.broadcast_to(weight, alone.shape) == pytest.approx(alone)
+    assert rise == pytest.approx(float(slope[::2].sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("side_px", [32.0, 1.0])
+def test_squares_follow_each_other_by_larger_squares(side_px: float) -> None:
+    """Whether the grid is small, and its order kept for the next, or large.
+
+    The image is 96 × 64 px: of 2 × 2 its size, 6 × 4 squares of 32 px are looked at, or
+    as many of 1 px as hold the points; what is farther off is in the outermost.
+    """
+    rng = np.random.default_rng(0)
+    points = rng.uniform([[-300.0], [-20.0]], [[150.0], [300.0]], (2, 500))
+    size = np.array([96.0, 64.0])
+    grid = grid_over(points, side_px, size)
+    assert (grid.count <= FEW) == (side_px == 32.0)
+    near = np.clip(points, -0.5 * size[:, None], 1.5 * size[:, None])
+    square = np.floor(near / side_px)
+    held = grid.held(np.bincount(grid.number, minlength=grid.count), 96.0)
+    place = np.full(grid.count, -1)
+    place[held.number] = np.arange(len(held.number))
+    middles = held.middles[:, place[grid.number]]
+    assert middles == pytest.approx((square + 0.5) * side_px)
+    larger = np.floor(held.middles / 96.0)
+    begins = np.flatnonzero(np.diff(larger, axis=1, prepend=np.nan).any(axis=0))
+    assert held.starts().tolist() == begins.tolist()
+    assert len(np.unique(larger, axis=1).T) == len(begins)  # none comes twice

@@ -21,6 +21,7 @@ from semisure.io.images import write_png
 from semisure.pipeline import refit_matches
 from semisure.refit import (
     expected_corner_error,
+    field_fit,
     model_error,
     refit_homography,
     refit_pose,
@@ -306,7 +307,7 @@ def test_a_smooth_error_of_the_matcher_is_heard_by_blocks() -> None:
     near, apart = np.zeros((2, 3)), np.diag([500.0, 900.0, 0.0])[:2]
     for points, square in ((near, 36.0), (apart, 14.0)):
         order, starts = together(points, model_error.SMOOTH_PX)
-        assert model_error._matchers_own(scores[:, None, order], starts) == square
+        assert field_fit._matchers_own(scores[:, None, order], starts) == square
 
 
 def test_what_a_matcher_does_itself_is_not_taken_for_a_lens() -> None:

@@ -313,3 +313,15 @@ class TestWeights:
         assert weights.coarse_confidence(m) is m
         std = np.array([[1.0, 3.0], [0.0, 0.0]])
         assert weights.inverse_fine_variance(std).tolist() == pytest.approx([0.2, 1e4])
+
+
+def test_matches_far_off_on_either_side_are_no_warning() -> None:
+    """Where a map divides by 0, one lies at +∞ and another at −∞: no sum is defined."""
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=50)
+    source = matches.source.copy()
+    source[:2] = [[200.0, 10.0], [200.0, 300.0]]
+    # x = 200 is mapped to depth 0, where y − 100 is −90 and 200.
+    H = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, -100.0], [-1.0 / 256, 0.0, 200.0 / 256]])
+    far = replace(matches, source=source)
+    refit = refit_homography(far, FAILING, H, method="core")
+    assert not refit.weight[:2].any()

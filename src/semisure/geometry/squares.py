@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from semisure.types import Columns, FloatArray, IntArray, Labels, Points
 
 _WIDEST = 2**30  # squares along an axis; what is beyond is in the last
 MOST = 100_000  # squares that are looked at one by one rather than sorted
+BLOCK = 10_000  # points that are looked at together
+FEW = 4_000  # squares whose order is kept for the next grid that is the same
 
 
 def square_of(points: Points, side_px: float, shift: float = 0.0) -> Labels:
@@ -76,17 +79,66 @@ class Grid:
     number: Labels  # of each point's square
     count: int  # of squares; some may hold no point
     side_px: float
-    first: FloatArray  # column and row of the first square, (2, 1)
+    first: tuple[float, float]  # column and row of the first square
     rows: int
     places: IntArray | None  # of the squares in the grid; None where all are there
 
-    def middles(self, squares: Labels) -> FloatArray:
-        """Of some squares, (2, n) px."""
+    def held(self, strength: FloatArray, larger_px: float) -> Held:
+        """Squares that have strength, those of one larger square after each other."""
+        if self.places is None and self.count <= FEW:
+            every = _every(self.first, self.count, self.rows, self.side_px, larger_px)
+            squares = np.flatnonzero(strength[every.number])
+            return every if len(squares) == self.count else every.take(squares)
+        squares = np.flatnonzero(strength)
         places = squares if self.places is None else self.places[squares]
-        middles = np.array(np.divmod(places, self.rows), dtype=np.float64)
-        middles += self.first + 0.5
-        middles *= self.side_px
-        return middles
+        return _laid_out(
+            places, squares, self.first, self.rows, self.side_px, larger_px
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """Squares of a grid, those of one larger square after each other."""
+
+    number: Labels  # in the grid
+    middles: Columns  # px
+    larger: Labels  # which larger square each is in
+
+    def take(self, some: Labels) -> Held:
+        """Some of them, in their order."""
+        return Held(self.number[some], self.middles[:, some], self.larger[some])
+
+    def starts(self) -> IntArray:
+        """Where each larger square begins."""
+        begins = np.ones(len(self.larger), dtype=bool)
+        np.not_equal(self.larger[1:], self.larger[:-1], out=begins[1:])
+        return np.flatnonzero(begins)
+
+
+def _laid_out(
+    places: IntArray,
+    number: Labels,
+    first: tuple[float, float],
+    rows: int,
+    side_px: float,
+    larger_px: float,
+) -> Held:
+    middles = np.array(np.divmod(places, rows), dtype=np.float64)
+    middles += np.array([first]).T + 0.5
+    middles *= side_px
+    order, starts = together(middles, larger_px)
+    begins = np.zeros(len(order), np.int64)
+    begins[starts] = 1
+    return Held(number[order], middles[:, order], np.cumsum(begins))
+
+
+@lru_cache(maxsize=8)
+def _every(
+    first: tuple[float, float], count: int, rows: int, side_px: float, larger_px: float
+) -> Held:
+    """All squares of a grid: images have the same size again and again."""
+    every = np.arange(count)
+    return _laid_out(every, every, first, rows, side_px, larger_px)
 
 
 def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
@@ -96,24 +148,42 @@ def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
 
     >>> points = np.array([[1.0, 9.0, 99.0], [1.0, 1.0, 7.0]])
     >>> grid = grid_over(points, 8.0, np.array([8, 8]))
-    >>> grid.middles(grid.number).T.tolist()
-    [[4.0, 4.0], [12.0, 4.0], [12.0, 4.0]]
+    >>> held = grid.held(np.bincount(grid.number, minlength=grid.count), 8.0)
+    >>> grid.number.tolist(), held.middles.T.tolist()
+    ([4, 7, 7], [[4.0, 4.0], [12.0, 4.0]])
     """
-    cells = points * (1.0 / side_px)
-    np.floor(cells, out=cells)
-    limits = np.floor(np.multiply.outer((-0.5 / side_px, 1.5 / side_px), size))
-    first, last = cells.min(axis=1), cells.max(axis=1)
-    if (first < limits[0]).any() or (last > limits[1]).any():
-        low, high = limits[:, :, None]
-        np.minimum(np.maximum(cells, low, out=cells), high, out=cells)
-        first, last = cells.min(axis=1), cells.max(axis=1)
-    columns, rows = (int(most) + 1 for most in last - first)
-    first = first[:, None]
-    cells -= first
-    whole = cells.astype(np.int64)
-    flat = whole[0] * rows
-    flat += whole[1]
-    if columns * rows <= MOST:
-        return Grid(flat, columns * rows, side_px, first, rows, None)
-    held, number = np.unique(flat, return_inverse=True)
-    return Grid(number.reshape(-1), len(held), side_px, first, rows, held)
+    low, last = _around(*size.tolist(), side_px)
+    if not np.prod(last + 1.0) <= FEW:  # no more than hold the points
+        ends = np.array([points.min(axis=1), points.max(axis=1)]) / side_px
+        first, end = np.clip(np.floor(ends)[:, :, None], low, low + last)
+        low, last = first, end - first
+    x, y = low.ravel().tolist()
+    columns, rows = (last.ravel() + 1.0).tolist()
+    number, count = np.empty(points.shape[1], np.int64), int(columns * rows)
+    for start in range(0, len(number), BLOCK):  # few enough to stay in the cache
+        part = slice(start, start + BLOCK)
+        cells = np.multiply(points[:, part], 1.0 / side_px, order="C")
+        cells -= low
+        np.maximum(cells, 0.0, out=cells)
+        np.minimum(cells, last, out=cells)
+        np.floor(cells, out=cells)
+        cells[0] *= rows
+        cells[0] += cells[1]
+        number[part] = cells[0]
+    if count <= MOST:
+        return Grid(number, count, side_px, (x, y), int(rows), None)
+    held, number = np.unique(number, return_inverse=True)
+    return Grid(number.reshape(-1), len(held), side_px, (x, y), int(rows), held)
+
+
+@lru_cache(maxsize=8)
+def _around(
+    width: float, height: float, side_px: float
+) -> tuple[FloatArray, FloatArray]:
+    """The first square of an image and half its size around it, and the last from it.
+
+    Columns and rows, (2, 1).
+    """
+    size = np.array([[width], [height]]) / side_px
+    low, high = np.floor(-0.5 * size), np.floor(1.5 * size)
+    return low, high - low

@@ -54,7 +54,8 @@ def support_of_homography(H_01: Matrix3, matches: Matches, weight: PerMatch) -> 
         mapped = H_01[:, :2] @ matches.source.T
         mapped += H_01[:, 2:]
         inside = _inside(mapped, matches.target_size)
-        agree = float(weight @ inside)
+        # No dot product, here and below: a long one would start threads, which spin.
+        agree = float((weight * inside).sum())
         if matches.side.all():
             residual = matches.target.T - mapped[:2] / mapped[2]
         else:
@@ -115,7 +116,8 @@ def _repeated(residual: Columns, inside: Mask, agree: float) -> float:
     far, pairs = np.take(residual, rows, axis=1), 0.0
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
         heap = np.bincount(heaps_of(far, HEAP, shift)[0]).astype(np.float64)
-        pairs = max(pairs, float(heap @ (heap - 1.0)))
+        heap *= heap - 1.0
+        pairs = max(pairs, float(heap.sum()))
     return pairs / max(agree, 1.0) ** 2
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ def appearing_whole(path: Path) -> Iterator[Path]:
     """
     target = _followed(path)
     # A short name: with the target's whole name it could be too long.
-    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
+    temporary = target.with_name(f".{target.name[:40]}.{_token()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -87,12 +86,17 @@ def _check_parent(path: Path, folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unwritable(path, f"the folder {folder} is write-protected")
     # Permissions do not tell everything: of /proc, of full disks, of the superuser.
-    probe = folder / f".{secrets.token_hex(6)}"
+    probe = folder / f".{_token()}"
     try:
         probe.touch(exist_ok=False)
         probe.unlink()
     except OSError as error:
         raise _unwritable(path, error.strerror or str(error)) from None
+
+
+def _token() -> str:
+    # As the module secrets has it, which loads OpenSSL.
+    return os.urandom(6).hex()
 
 
 def _followed(path: Path) -> Path:

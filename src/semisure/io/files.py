@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Collection, Mapping
@@ -15,7 +14,6 @@ import numpy as np
 from semisure import __about__
 from semisure.errors import FileError, InputError, in_short
 from semisure.io.atomic import write_atomically, write_json
-from semisure.io.npz import UNREADABLE, read_npz
 from semisure.mixture import STD_FLOOR_PX
 from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
 from semisure.types.calibration import require_calibration
@@ -235,9 +233,11 @@ def load_arrays(
     if path.suffix not in (".npz", ".csv"):
         raise FileError(f"Matches are read from .npz or .csv, not from {path}.")
     require_file(path)
+    from semisure.io.npz import UNREADABLE, read_npz  # no part of most commands
+
     try:
         return read_npz(path, names) if path.suffix == ".npz" else _read_csv(path)
-    except (*UNREADABLE, csv.Error) as error:
+    except UNREADABLE as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path} cannot be read: {in_short(error)}.") from None
@@ -249,6 +249,8 @@ def _read_csv(path: Path) -> dict[str, Array]:
             f"{path} is larger than the {_MAX_CSV_BYTES >> 20} MB that are read as "
             "CSV. Write it as NPZ."
         )
+    import csv
+
     with path.open(newline="", encoding="utf-8") as file:
         header = [name.strip() for name in next(csv.reader(file), [])]
         lines = [line for line in file if line.strip()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import pickle
 import tokenize
@@ -16,7 +17,7 @@ import numpy as np
 from semisure.types.checks import require_file
 
 MAX_BYTES = 384 << 20  # of all arrays of a file together
-# What NumPy, zipfile and unpicklers raise on damaged files.
+# What NumPy, zipfile, csv and unpicklers raise on damaged files.
 UNREADABLE = (
     OSError,
     ValueError,
@@ -31,6 +32,7 @@ UNREADABLE = (
     SyntaxError,  # of headers, which are Python literals
     tokenize.TokenError,
     zipfile.BadZipFile,
+    csv.Error,
     zlib.error,
     pickle.UnpicklingError,
 )

@@ -14,10 +14,8 @@ from semisure.estimators import (
     RansacSettings,
     estimate_fundamental,
     estimate_homography,
-    estimate_relative,
 )
 from semisure.estimators.own import own_estimate
-from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import homography as plane
@@ -38,7 +36,6 @@ from semisure.refit import (
     RefitMethod,
     refit_fundamental,
     refit_homography,
-    refit_relative,
     without_bias,
 )
 from semisure.refit.model_choice import Evidence, weigh_depth
@@ -229,8 +226,11 @@ class _Task:
         return self.method in FUNDAMENTAL_METHODS and law.family is LAPLACE
 
     def kind_of_lines(self) -> Kind:
-        calibrated = self.cameras is not None and self.estimator in RELATIVE_ESTIMATORS
-        return "essential" if calibrated else "fundamental"
+        if self.cameras is None:
+            return "fundamental"
+        from semisure.estimators.relative import RELATIVE_ESTIMATORS
+
+        return "essential" if self.estimator in RELATIVE_ESTIMATORS else "fundamental"
 
     def fitted(self, kind: Kind, initial: ArrayLike | None = None) -> PairResult:
         # Estimators know no location: it is taken off what they see, and only there.
@@ -266,6 +266,8 @@ class _Task:
         if kind == "fundamental":
             return estimate_fundamental(matches, self.estimator, settings)
         assert self.cameras is not None
+        from semisure.estimators.relative import estimate_relative
+
         return estimate_relative(matches, *self.cameras, self.estimator, settings)
 
     def _given(self, kind: Kind, initial: ArrayLike, matches: Matches) -> Estimate:
@@ -287,6 +289,8 @@ class _Task:
         if kind == "fundamental":
             return refit_fundamental(matches, calibration, start, method=way)
         assert self.cameras is not None
+        from semisure.refit.relative import refit_relative
+
         return refit_relative(matches, calibration, start, *self.cameras, method=way)
 
 

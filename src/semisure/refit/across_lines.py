@@ -14,7 +14,7 @@ import numpy as np
 from semisure import mixture
 from semisure.geometry.epipolar import CalibratedViews, Lines
 from semisure.mixture import ErrorLaw
-from semisure.refit import covariance, intrinsics_error, line_law
+from semisure.refit import covariance, line_law
 from semisure.types import Calibration, Matches, Matrix, PerMatch, Points, Vector
 
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
@@ -107,6 +107,8 @@ class AcrossLines(Generic[G]):
         """k × k of the geometry's parameters; None if they are not determined."""
         cameras = None
         if field and isinstance(self.geometry, CalibratedViews):
+            from semisure.refit import intrinsics_error
+
             cameras = intrinsics_error.across_lines(
                 self.geometry, self.lines, self.matches, calibration.model_error
             )

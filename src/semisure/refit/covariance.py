@@ -18,8 +18,9 @@ Three things are added to it:
 A fourth is added to the result: what the model itself cannot follow, such as a lens,
 and no number of matches averages away (:mod:`semisure.refit.model_error`).
 
-Here is the covariance of poses and of lines; that of homographies, whose derivatives
-are simpler, is in :mod:`semisure.refit.plane_covariance`.
+Here is what covariances share, and that of lines. That of poses is in
+:mod:`semisure.refit.pose_covariance`; that of homographies, whose derivatives are
+simpler, in :mod:`semisure.refit.plane_covariance`.
 """
 
 from __future__ import annotations
@@ -29,16 +30,13 @@ from functools import partial
 import numpy as np
 
 from semisure import mixture
-from semisure.geometry import pose as se3
-from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw
-from semisure.refit import intrinsics_error, line_law, model_error
+from semisure.refit import line_law, model_error
 from semisure.refit.corners import corner_jacobian
 from semisure.refit.line_law import LineLaw
 from semisure.refit.model_error import Misfit, block_ids
 from semisure.refit.shared_field import Shared, bilinear_field
-from semisure.refit.shelf import hold_on
 from semisure.types import (
     FloatArray,
     Labels,
@@ -49,7 +47,6 @@ from semisure.types import (
     PerAxis,
     PerMatch,
     Points,
-    Pose,
     Vector,
     WorldMatches,
 )
@@ -58,48 +55,6 @@ from semisure.types.world import TYPICAL_VIEW_CHANGE
 # Matches this close err together; what reaches farther is the model error's. Of 32, 48
 # and 96 px, by random views of photos.
 BLOCK_PX = 48.0
-NUMBERS = 320  # that a covariance makes of each match, most of them for a moment
-
-
-def of_pose(
-    pose: Pose,
-    matches: WorldMatches,
-    camera: Camera,
-    *,
-    law: ErrorLaw | None = None,
-    weight: PerMatch | None = None,
-    shared_error: float | None = None,
-    least: float | None = None,
-    field: bool = True,
-) -> Matrix | None:
-    """6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`, or None."""
-    hold_on(NUMBERS * len(matches))
-    residual = matches.points - se3.project(pose, camera, matches.world)
-    with np.errstate(all="ignore"):
-        good = np.isfinite(residual.sum(axis=1))
-        J = se3.jacobian(pose, camera, matches.world)
-        terms = _terms(residual, law, weight)
-    shared = Shared(
-        factor=shared_error,
-        field=bilinear_field(matches.points, matches.refined_size),
-        change=matches.view_change,
-        group=matches.group,
-    )
-    misfit = Misfit(
-        # What else is smooth is shared by the matches to one mapped image, not by the
-        # camera.
-        waves=model_error.radial(matches.points, matches.refined_size)[None],
-        lenses=1,
-        own=0.0,
-        points=matches.points,
-        residual=residual,
-        rescored=partial(_rescored, law=law, weight=weight),
-        extent_px=_extent(matches),
-        least_px=model_error.least_px(least, _extent(matches), plane=False),
-        most=model_error.MOST_OF_CAMERAS,
-        known=intrinsics_error.of_query(matches, least),
-    )
-    return sandwich(J, *terms, matches.points, good, shared, misfit if field else None)
 
 
 def of_lines(
@@ -137,8 +92,8 @@ def of_lines(
         points=points,
         residual=distance[:, None],
         rescored=partial(_line_rescored, law=law),
-        extent_px=_extent(matches),
-        least_px=model_error.least_px(least, _extent(matches), plane=False),
+        extent_px=extent_px(matches),
+        least_px=model_error.least_px(least, extent_px(matches), plane=False),
         most=model_error.MOST_OF_CAMERAS,
         known=cameras,
     )
@@ -170,31 +125,9 @@ def _line_rescored(
     return weight, slope[0].T
 
 
-def _rescored(
-    rows: Labels, residual: PerAxis, law: ErrorLaw | None, weight: PerMatch | None
-) -> tuple[PerAxis, PerAxis]:
-    """Weights ψ/r and slopes ψ′ of some matches at other residuals, (n, 2)."""
-    some = None if weight is None else weight[rows]
-    _, slope, pull = _terms(residual, None if law is None else law.take(rows), some)
-    return pull, np.stack([slope[0, 0], slope[1, 1]], axis=1)
-
-
-def _extent(matches: Matches | WorldMatches) -> float:
+def extent_px(matches: Matches | WorldMatches) -> float:
     """The diagonal of the image in which errors are, px."""
     return float(np.linalg.norm(matches.refined_size, axis=1).max(initial=0.0))
-
-
-def _terms(
-    residual: PerAxis, law: ErrorLaw | None, weight: PerMatch | None
-) -> tuple[PerAxis, FloatArray, PerAxis]:
-    """Score ψ (n, 2), its slope ψ′ (2, 2, n) and its weight ψ/r (n, 2)."""
-    if law is not None:
-        return law_score(law, residual)
-    assert weight is not None
-    both = np.repeat(weight[:, None], 2, axis=1)
-    slope = np.zeros((2, 2, len(weight)))
-    slope[0, 0] = slope[1, 1] = weight
-    return both * residual, slope, both
 
 
 def law_score(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, FloatArray, PerAxis]:

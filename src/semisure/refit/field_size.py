@@ -72,9 +72,10 @@ def posterior_moment(
     moment = both @ both.T
     moment.reshape(-1)[: w * (w + 3) : w + 3] += at_tau @ d
     moment /= at_tau.sum()
-    turn = np.eye(w + lenses, w + 2)
-    turn[:w, :w] = V
-    return turn @ moment @ turn.T
+    moment = moment[: w + lenses, : w + lenses]
+    moment[:w] = V @ moment[:w]
+    moment[:, :w] = moment[:, :w] @ V.T
+    return moment
 
 
 def _of_lenses(

@@ -212,6 +212,8 @@ def more_likely(
 def far_not_undefined(residual: FloatArray) -> FloatArray:
     """The residuals with undefined ones (horizon, behind the camera) very far off."""
     # One finite sum means that every term is finite: a cheaper look than n of them.
-    if np.isfinite(residual.sum()):
+    with np.errstate(invalid="ignore"):  # +∞ and −∞
+        total = residual.sum()
+    if np.isfinite(total):
         return residual
     return np.nan_to_num(residual, nan=FAR_PX, posinf=FAR_PX, neginf=-FAR_PX)

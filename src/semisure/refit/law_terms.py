@@ -54,10 +54,11 @@ class Posterior:
         return residual if self.location is None else residual - self.location
 
     def rise(self, sizes: Columns) -> Columns:
-        """d log odds / dr, divided by r, where e(r) is `sizes`."""
+        """d log odds / dr, divided by r, where e(r) is `sizes`, whose room is used."""
         if self.size is np.abs:
-            return self.steepness / np.maximum(sizes, NOTHING)
-        return 2.0 * self.steepness
+            np.maximum(sizes, NOTHING, out=sizes)
+            return np.divide(self.steepness, sizes, out=sizes)
+        return np.multiply(2.0, self.steepness, out=sizes)
 
     def take(self, index: Index) -> Posterior:
         """The odds of some matches."""
@@ -142,6 +143,24 @@ class Whitening:
         the slope of ω in it, so it is below the weight and may be negative. Of ψ′ the
         symmetric part is given: it is all that a sum over matches needs.
         """
+        r, weight, own, fall = self._steepness(residual)
+        slopes = np.empty((3, r.shape[1]), r.dtype)
+        np.multiply(weight, own, out=slopes[::2])
+        across = weight * fall[::-1]
+        np.add(across[0], across[1], out=slopes[1])
+        slopes[1] *= r[0] * r[1]
+        slopes[1] *= -0.5
+        return r, weight, slopes
+
+    def weighed(self, residual: Columns) -> tuple[Columns, float]:
+        """ψ/r alone, and the sum of ψ′ along both axes."""
+        _, weight, own, _ = self._steepness(residual)
+        return weight, float(np.vdot(weight, own))
+
+    def _steepness(
+        self, residual: Columns
+    ) -> tuple[Columns, Columns, Columns, Columns]:
+        """r, ψ/r, the slope of ψ against it, and that of −log ω against r; (2, n)."""
         r = self.posterior.centred(residual).astype(self.fine2.dtype, copy=False)
         sizes = self.posterior.size(r)
         failure = self.posterior.log_odds_at(sizes)
@@ -153,19 +172,14 @@ class Whitening:
         square = r * r
         softened2 = square * self.fine2
         softened2 += self.fine4
-        weight = success / np.sqrt(softened2)
+        weight = np.sqrt(softened2)
+        np.divide(success, weight, out=weight)
         # d log ω_d / dr = −(1 − ω_d) d log odds / dr
         failure *= self.posterior.rise(sizes)
-        slopes = np.empty((3, r.shape[1]), r.dtype)
         own = np.divide(self.fine4, softened2, out=softened2)
         square *= failure
         own -= square
-        np.multiply(weight, own, out=slopes[::2])
-        across = weight * failure[::-1]
-        np.add(across[0], across[1], out=slopes[1])
-        slopes[1] *= r[0] * r[1]
-        slopes[1] *= -0.5
-        return r, weight, slopes
+        return r, weight, own, failure
 
     def take(self, index: Index) -> Whitening:
         """The weights of some matches."""

@@ -26,15 +26,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot
-from typing import TypeAlias
 
 import numpy as np
 
 from semisure.geometry.squares import together
-from semisure.refit.field_size import MOST, posterior_moment
+from semisure.refit.field_fit import Sample, Weighed, ridged, second_moment
+from semisure.refit.field_size import MOST
 from semisure.types import (
     FloatArray,
-    IntArray,
     Labels,
     Mask,
     Matrix,
@@ -55,12 +54,9 @@ LENS = 4.0  # size of a lens' distortion at half a diagonal, at τ = 1
 APART = 0.1  # the lens by which two images differ, against the one that both have
 ROWS = 2000  # matches looked at, taken evenly
 BLOCK_PX = 32.0  # matches in one block err together
-BEYOND_BLOCKS = 3.0  # how much more sums vary, on exact views, than blocks tell
-STEPS = 3  # of the fit
 SMOOTH_PX = 96.0  # how far a matcher's own smooth error reaches
 # These numbers were chosen on random views of photos, with and without a simulated lens
 # or relief, by actual against expected corner errors (benchmarks/honest.py).
-MIN_SLOPE = 0.2  # least mean of ψ′ against ψ/r
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -158,50 +154,6 @@ def across_lines(points: Points, size: FloatArray, normal: PerAxis) -> FloatArra
     return np.concatenate([cosines(points, size), lens[None]])[:, None]
 
 
-Scored: TypeAlias = tuple[Vector, Vector]  # ψ/r and ψ′
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Sample:
-    """Residuals of some matches, all axes in a row, and what moves them.
-
-    Residuals in one column move alike: an axis of a match, or of matches so close to
-    each other that no parameter and no wave tells them apart.
-    """
-
-    X: FloatArray  # by parameters and waves, (p + q, columns): all x, then all y
-    axes: int
-    count: int  # of places that matches are in
-    block: IntArray | None  # of each place; None where each is a block
-    starts: IntArray  # larger blocks begin at these places, and end at the next
-    residual: Vector
-    weight: Vector  # of the residuals, ψ/r
-    column: IntArray | None  # of each residual; None where each has its own
-    rescored: Callable[[Vector], Scored]  # of other residuals
-
-    def summed(self, values: Vector) -> FloatArray:
-        """What values of residuals add up to in columns."""
-        if self.column is None:
-            return values
-        return np.asarray(np.bincount(self.column, values, self.X.shape[1]), float)
-
-    def left(self, coefficients: Vector) -> FloatArray:
-        """The residuals, less what parameters and waves make of them."""
-        moved = coefficients @ self.X
-        return self.residual - (moved if self.column is None else moved[self.column])
-
-    def normal(self, weight: FloatArray) -> Matrix:
-        """Σ x w xᵀ, given the weights of columns."""
-        return steadied((self.X * weight) @ self.X.T)
-
-
-def steadied(matrix: Matrix) -> Matrix:
-    """The same, with a billionth more on its diagonal, lest a solver divide by 0."""
-    diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
-    diagonal += 1e-9 * float(diagonal.sum()) / len(matrix)
-    return matrix
-
-
 def added_covariance(
     J: FloatArray,
     good: Mask,
@@ -223,21 +175,19 @@ def added_covariance(
     scaled = some / np.sqrt((some**2).sum(axis=(0, 2)))[:, None]
     X = np.concatenate([scaled, misfit.waves[:, :, rows].transpose(1, 0, 2)], axis=1)
 
-    def rescored(residual: Vector) -> Scored:
+    def weighed(residual: Vector) -> Weighed:
         weight, slope = misfit.rescored(rows, residual.reshape(len(J), -1).T)
-        return weight.T.ravel(), slope.T.ravel()
+        return weight.T.ravel(), float(slope.sum())
 
-    residual = misfit.residual[rows].T.ravel()
     sample = Sample(
         X=np.hstack(list(X)),
         axes=len(X),
         count=len(rows),
         block=block_ids(misfit.points[rows], BLOCK_PX),
         starts=starts,
-        residual=residual,
-        weight=rescored(residual)[0],
+        residual=misfit.residual[rows].T.ravel(),
         column=None,
-        rescored=rescored,
+        weighed=weighed,
     )
     known = misfit.known
     moment = second_moment(
@@ -261,7 +211,7 @@ def stride(count: int) -> int:
 
 def spread_of(v: FloatArray, moment: Matrix, least_px: Vector | float) -> FloatArray:
     """V (M + τ₀²) Vᵀ, with a least size of each wave or of all."""
-    return v @ _ridged(moment, least_px**2) @ v.T
+    return v @ ridged(moment, least_px**2) @ v.T
 
 
 def positive_part(C: Matrix) -> Matrix:
@@ -277,100 +227,6 @@ def positive_part(C: Matrix) -> Matrix:
         if values[0] < 0.0:
             return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
     return C
-
-
-def second_moment(
-    sample: Sample,
-    parameters: int,
-    lenses: int,
-    extent_px: float,
-    matcher_px2: float,
-    *,
-    taken_off: int = 0,
-    most: float = MOST,
-    known: FloatArray | None = None,
-    quick: bool = False,
-) -> Matrix:
-    """E[c cᵀ] of the waves' coefficients c, given the residuals of some matches.
-
-    Rows of X are `parameters` and then waves, whose last are `lenses`; of parameters
-    that are not there, as many were `taken_off` the waves. To these, errors of `known`
-    size (k, columns) are noise. A `quick` fit is one step, and half a step more from
-    where that ends.
-    """
-    p, size, X = parameters, len(sample.X), sample.X
-    ridge = np.zeros(size)
-    ridge[p:] = (most * extent_px) ** -2
-    fitted, residual = _fitted(sample, ridge, 1 if quick else STEPS)
-    weight, slope = sample.rescored(residual)
-    # The scores rise by ψ′ where the fit takes ψ/r: its coefficients are less certain.
-    total = float(weight.sum())
-    if not total > 0.0:
-        raise np.linalg.LinAlgError("no match has weight once the field is taken off")
-    rise = max(MIN_SLOPE, float(slope.sum()) / total)
-    pull, by_column = sample.summed(weight * residual), sample.summed(weight)
-    normal = sample.normal(by_column)
-    if quick:
-        more = np.linalg.solve(_ridged(normal, ridge), X @ pull) / rise
-        fitted += more
-        pull -= rise * by_column * (more @ X)
-    G, left = normal, X
-    if p:
-        follows = np.linalg.solve(normal[:p, :p], normal[:p, p:])
-        G = normal[p:, p:] - normal[p:, :p] @ follows
-        left = X[p:] - follows.T @ X[:p]
-    noise = _noise(left * pull, sample, (size + taken_off) / sample.axes)
-    noise *= BEYOND_BLOCKS / rise**2
-    if matcher_px2:
-        felt = (left * by_column).reshape(len(left), sample.axes, -1)
-        noise += matcher_px2 * _matchers_own(felt, sample.starts)
-    if known is not None:
-        felt = (left * by_column) @ known.T
-        noise += felt @ felt.T
-    # What s = G c + noise says of c.
-    heard = G.T @ np.linalg.solve(steadied(noise), G)
-    return posterior_moment(heard, heard @ fitted[p:], lenses, extent_px, most)
-
-
-def _fitted(sample: Sample, ridge: Vector, steps: int) -> tuple[Vector, FloatArray]:
-    """Parameters and coefficients by the matches' law, and the residuals left."""
-    residual, weight = sample.residual, sample.weight
-    for step in range(steps):
-        if step:
-            weight, _ = sample.rescored(residual)
-        normal = _ridged(sample.normal(sample.summed(weight)), ridge)
-        pull = sample.X @ sample.summed(weight * sample.residual)
-        fitted = np.linalg.solve(normal, pull)
-        residual = sample.left(fitted)
-    return fitted, residual
-
-
-def _ridged(matrix: Matrix, ridge: Vector | float) -> Matrix:
-    """The matrix with some more on its diagonal."""
-    total = matrix.copy()
-    total.reshape(-1)[:: len(total) + 1] += ridge
-    return total
-
-
-def _noise(scores: FloatArray, sample: Sample, taken: float) -> Matrix:
-    """Covariance of Σ scores (q, columns), of which a fit took degrees of freedom."""
-    scores = scores.reshape(len(scores), sample.axes, -1).sum(axis=1)
-    n, block = sample.count, sample.block
-    blocks = 0 if block is None else int(block.max()) + 1
-    # Too few blocks say less of their own noise than single matches do.
-    if block is not None and blocks > 2 * taken:
-        n, scores = blocks, np.array([np.bincount(block, row) for row in scores])
-    return scores @ scores.T * (n / max(n - taken, 0.2 * n))
-
-
-def _matchers_own(scores: FloatArray, starts: IntArray) -> Matrix:
-    """Covariance of Σ scores where all matches of a larger block err alike, by 1 px.
-
-    A smooth error of the matcher's own is heard as the model's, and is none. `scores`
-    (q, axes, n) are those of errors of 1 px; a block begins at each of `starts`.
-    """
-    sums = np.add.reduceat(scores, starts, axis=2).reshape(len(scores), -1)
-    return sums @ sums.T
 
 
 def block_ids(points: Points, side_px: float) -> Labels:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import hypot, sqrt
+from functools import partial
+from math import hypot, isfinite, sqrt
 
 import numpy as np
 
@@ -23,13 +24,15 @@ from semisure.geometry import homography as plane
 from semisure.mixture import ErrorLaw
 from semisure.refit import model_error
 from semisure.refit.core_plus import BLOCK_ROWS
+from semisure.refit.field_fit import Sample, quick_moment, steadied
 from semisure.refit.law_terms import Whitening
-from semisure.refit.model_error import Sample, block_ids
+from semisure.refit.model_error import block_ids
 from semisure.refit.plane_field import Direction, Places, least_of_field
 from semisure.refit.plane_moments import (
     SOME,
     SQUARE_PX,
     Frame,
+    LeastSquares,
     Scores,
     Side,
     Sums,
@@ -42,7 +45,6 @@ from semisure.refit.shelf import hold_on
 from semisure.types import (
     Columns,
     FloatArray,
-    Index,
     Labels,
     Matches,
     Matrix,
@@ -56,20 +58,6 @@ PRECISIONS = ((np.float32, 1e-4), (np.float64, 1e-12))
 NUMBERS = 100  # that are made of each match, most of them for a moment
 PARAMETERS, WAVES, LENSES, SHARED = 8, 16, 2, 10  # how many there are
 _FIELD = PARAMETERS + WAVES + LENSES
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LeastSquares:
-    """ψ = ω r, whatever the residual."""
-
-    weight: PerMatch
-
-    def scored(self, residual: Columns) -> tuple[Columns, Columns, FloatArray]:
-        slopes = np.stack([self.weight, np.zeros_like(self.weight), self.weight])
-        return residual, slopes[::2], slopes
-
-    def take(self, index: Index) -> LeastSquares:
-        return LeastSquares(self.weight[index])
 
 
 def of_homography(
@@ -136,15 +124,26 @@ def _covariance(
 
 def _sides(H_01: Matrix3, matches: Matches, scores: Scores) -> list[Side] | None:
     """First the matches refined in the image in which most are; None if undefined."""
-    directions = Direction.both(H_01, matches)
     count, ahead = len(matches), int(np.count_nonzero(matches.side))
-    if directions is None or count == 0:
+    if count == 0:
         return None
+    try:
+        H_10 = np.linalg.inv(H_01)
+    except np.linalg.LinAlgError:
+        return None
+    if not isfinite(sum(H_10.ravel().tolist())):
+        return None
+    direction = partial(Direction.of, H_01, H_10, matches)
     if ahead in (0, count):
-        return [Side.of(directions[ahead > 0], matches, scores)]
+        return [Side.of(direction(forward=ahead > 0), matches, scores)]
     order = (1, 0) if 2 * ahead >= count else (0, 1)
     return [
-        Side.of(directions[k], matches, scores, np.flatnonzero(matches.side == k))
+        Side.of(
+            direction(forward=k > 0),
+            matches,
+            scores,
+            np.flatnonzero(matches.side == k),
+        )
         for k in order
     ]
 
@@ -206,12 +205,14 @@ class Smooth:
     # the first side there are columns of the corners, which no match is in.
     X: FloatArray  # (36, 2, columns)
     of_corners: FloatArray  # the same of corners, (8, 36)
+    view_change2: PerMatch  # of columns
 
     @classmethod
     def of(cls, pair: Pair, corners: Columns) -> Smooth:
         """`corners` are those of image 0 in the image of the main side."""
         places: list[Places] = []
         X: list[FloatArray] = []
+        changes: list[FloatArray] = []
         for one, carry in zip(pair.sums, pair.carries, strict=True):
             at = one.some.places(one.squares)
             if not X:
@@ -220,12 +221,14 @@ class Smooth:
             moves = _moves(one, carry, seen)
             if not X:
                 of_corners = moves[:, :, -4:].transpose(2, 1, 0).reshape(8, -1)
+            change = moves[-2:] * moves[-2:]
+            changes.append(change.reshape(4, -1).sum(axis=0))
             near = seen.in_view()
             if not near.all():  # what matches there say is wrong, and far from linear
                 moves[:, :, ~near] = 0.0
             places.append(seen)
             X.append(moves)
-        return cls(pair.sums, places, _joined(X), of_corners)
+        return cls(pair.sums, places, _joined(X), of_corners, _joined(changes))
 
     def covariance(
         self, pair: Pair, shared_error: float | None, least: float | None, field: bool
@@ -241,9 +244,11 @@ class Smooth:
             return C
         # How far everything smooth moves the parameters, and these the corners.
         sample = self.sample()
-        J, X = sample.X[:p], sample.X
-        total = (J * sample.summed(sample.weight)) @ X.T
-        follows = np.linalg.solve(model_error.steadied(total[:, :p].copy()), total)
+        weight, X = _joined([one.some.weight for one in self.sums]).ravel(), sample.X
+        weighted = X[: _FIELD if field else p] * sample.summed(weight)
+        joint = weighted[:p] @ X.T
+        bread = steadied(joint[:, :p].copy())
+        follows = np.linalg.solve(bread, joint[:, p:])
         response = by_step @ follows
         shared = 0.0
         if shared_error:
@@ -252,16 +257,25 @@ class Smooth:
             C += shared * (moved @ moved.T)
         if not field:
             return C
-        extent = hypot(*self.sums[0].side.direction.refined_size.tolist())
         # The field, less what the parameters follow of it.
-        left = X[p:_FIELD] - follows[:, p:_FIELD].T @ J
-        moment = model_error.second_moment(
-            replace(sample, X=left), 0, LENSES, extent, shared, taken_off=p, quick=True
+        follows, waves = follows[:, :-SHARED], slice(p, _FIELD)
+        moment = quick_moment(
+            replace(sample, X=X[waves] - follows.T @ X[:p]),
+            weighted[p:] @ X[waves].T - joint[:, waves].T @ follows,
+            sample.summed(weight * sample.residual),
+            p,
+            LENSES,
+            self.extent_px(),
+            shared,
         )
         # A corner is where the field takes it.
-        v = response[:, p:_FIELD] - self.of_corners[:, p:_FIELD]
-        floor = model_error.least_px(least, extent, plane=True)
+        v = response[:, :-SHARED] - self.of_corners[:, waves]
+        floor = model_error.least_px(least, self.extent_px(), plane=True)
         return C + model_error.spread_of(v, moment, least_of_field(floor, len(moment)))
+
+    def extent_px(self) -> float:
+        """The diagonal of the image in which the errors are."""
+        return hypot(*self.sums[0].side.direction.refined_size.tolist())
 
     def clustering(self, pair: Pair) -> float:
         """√ of how many times more block sums vary than independent scores, ≥ 1."""
@@ -281,14 +295,11 @@ class Smooth:
 
     def usual_change(self) -> float:
         """The median change of view, each square with the weight of its matches."""
-        changes = [
-            places.view_change2()[: one.squares.shape[1]]
-            for one, places in zip(self.sums, self.places, strict=True)
-        ]
-        change2 = _joined(changes)
-        order = np.argsort(change2)
-        part = np.cumsum(_joined([one.of_squares[2] for one in self.sums])[order])
-        usual = change2[order[part.searchsorted(0.5 * part[-1])]]
+        strength = [one.of_squares[2] for one in self.sums]
+        strength.insert(1, np.zeros(4))  # of the corners
+        order = self.view_change2.argsort()
+        part = np.concatenate(strength)[order].cumsum()
+        usual = self.view_change2[order[part.searchsorted(0.5 * part[-1])]]
         return max(sqrt(usual), MIN_VIEW_CHANGE)
 
     def sample(self) -> Sample:
@@ -300,12 +311,11 @@ class Smooth:
             number = np.append(number, more.some.square + ahead)
             starts = np.append(starts, more.starts + ahead)
 
-        def rescored(residual: Vector) -> tuple[Vector, Vector]:
+        def weighed(residual: Vector) -> tuple[Vector, float]:
             r = residual.reshape(2, -1)
             parts = (r[:, :taken], r[:, taken:])[: len(some)]
-            both = [s.scores.scored(r) for s, r in zip(some, parts, strict=True)]
-            weight, slope = (_joined([one[k] for one in both]) for k in (1, 2))
-            return weight.ravel(), slope[::2].ravel()
+            both = [s.scores.weighed(r) for s, r in zip(some, parts, strict=True)]
+            return _joined([w for w, _ in both]).ravel(), sum(rise for _, rise in both)
 
         return Sample(
             X=self.X.reshape(len(self.X), -1),
@@ -314,9 +324,8 @@ class Smooth:
             block=self._blocks(),
             starts=starts,
             residual=_joined([one.residual for one in some]).ravel(),
-            weight=_joined([one.weight for one in some]).ravel(),
             column=np.concatenate([number, number + self.X.shape[2]]),
-            rescored=rescored,
+            weighed=weighed,
         )
 
     def _blocks(self) -> Labels | None:
@@ -342,13 +351,11 @@ def _carry(to: Frame, model: Matrix3, frame: Frame) -> FloatArray:
 def _moves(sums: Sums, carry: FloatArray | None, places: Places) -> FloatArray:
     """How places move by parameters, waves and what all matches share, (36, 2, b)."""
     at = places.refined
-    J = by_entry(sums.frame(at))
     X = np.zeros((_FIELD + SHARED, 2, at.shape[1]))
-    if carry is None:
-        J = J[:PARAMETERS]
-    else:
-        J = (carry.T @ J.reshape(9, -1)).reshape(PARAMETERS, 2, -1)
-    np.divide(J, sums.frame.scale, out=X[:PARAMETERS])
+    J = by_entry(sums.frame(at), sums.frame.scale, X[:9])
+    if carry is not None:
+        np.matmul(carry.T, J.reshape(9, -1), out=X[:8].reshape(8, -1))
+    X[8] = 0.0  # of the last entry, which is no parameter
     X[8:16, 0] = X[16:24, 1] = places.cosines()
     places.lenses(X[24:26])
     places.bilinear(X[26:30, 0])
@@ -374,6 +381,6 @@ def _roots(matrices: FloatArray, bar: float) -> FloatArray | None:
         roots = np.linalg.cholesky(matrices)
     except np.linalg.LinAlgError:
         return None
-    pivots = roots.diagonal(axis1=1, axis2=2) ** 2
-    certain = pivots > bar * matrices.diagonal(axis1=1, axis2=2)
+    pivots = roots.diagonal(axis1=1, axis2=2)
+    certain = pivots * pivots > bar * matrices.diagonal(axis1=1, axis2=2)
     return roots if certain.all() else None

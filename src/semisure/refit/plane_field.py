@@ -8,6 +8,7 @@ the image of the refined one. There its error is, and there the smooth field of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -35,21 +36,14 @@ class Direction:
     forward: bool  # image 1 was refined
 
     @classmethod
-    def both(
-        cls, H_01: Matrix3, matches: Matches
-    ) -> tuple[Direction, Direction] | None:
-        """To image 0 and to image 1; None where the model has no inverse."""
-        try:
-            H_10 = np.linalg.inv(H_01)
-        except np.linalg.LinAlgError:
-            return None
-        if not np.isfinite(H_10).all():
-            return None
+    def of(
+        cls, H_01: Matrix3, H_10: Matrix3, matches: Matches, *, forward: bool
+    ) -> Direction:
+        """To image 1 where `forward`, else to image 0."""
         sizes = np.array([matches.source_size, matches.target_size], dtype=np.float64)
-        return (
-            cls(H_10, H_01, sizes[1], sizes[0], False),
-            cls(H_01, H_10, sizes[0], sizes[1], True),
-        )
+        if forward:
+            return cls(H_01, H_10, sizes[0], sizes[1], True)
+        return cls(H_10, H_01, sizes[1], sizes[0], False)
 
     def predicted(self, anchors: Columns) -> Columns:
         """Where the model puts anchors, px."""
@@ -69,6 +63,12 @@ def _mapped(model: Matrix3, points: Columns) -> FloatArray:
     return mapped
 
 
+@lru_cache(maxsize=8)
+def _per_half(width: float, height: float) -> FloatArray:
+    """1 px as a part of half the image, along either axis, (2, 1)."""
+    return np.array([[2.0 / width], [2.0 / height]])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
     """Anchors that the model puts at some places, and their depths there."""
@@ -80,7 +80,7 @@ class Places:
 
     def in_view(self) -> Mask:
         """Which anchors lie in their image, or not farther from it than half of it."""
-        off = self.anchor * (2.0 / self.direction.anchor_size)[:, None]
+        off = self.anchor * _per_half(*self.direction.anchor_size.tolist())
         off -= 1.0
         return np.asarray((np.abs(off) < 2.0).all(axis=0))
 
@@ -92,12 +92,6 @@ class Places:
         A[0, 0] -= 1.0
         A[1, 1] -= 1.0
         return np.asarray(A)
-
-    def view_change2(self) -> PerMatch:
-        """‖A − I‖²."""
-        A = self.local_change()
-        A *= A
-        return A.reshape(4, -1).sum(axis=0)
 
     def cosines(self) -> FloatArray:
         """Cosines over image 0 as large as usual, (8, n), each for either axis."""
@@ -125,13 +119,13 @@ class Places:
     def bilinear(self, out: FloatArray) -> None:
         """The functions 1, x, y, xy, with x and y from −1 to 1, put in `out` (4, n)."""
         out[0] = 1.0
-        np.multiply(
-            self.refined, (2.0 / self.direction.refined_size)[:, None], out[1:3]
-        )
+        per_half = _per_half(*self.direction.refined_size.tolist())
+        np.multiply(self.refined, per_half, out=out[1:3])
         out[1:3] -= 1.0
         np.multiply(out[1], out[2], out=out[3])
 
 
+@lru_cache(maxsize=8)
 def least_of_field(least_px: float, count: int) -> Vector:
     """The least size of each of the field's functions, px.
 

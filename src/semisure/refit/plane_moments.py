@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from semisure.geometry.squares import grid_over, together
+from semisure.geometry.squares import grid_over
 from semisure.refit.core_plus import equal_parts
 from semisure.refit.model_error import SMOOTH_PX
 from semisure.refit.plane_field import Direction
@@ -51,8 +51,29 @@ class Scores(Protocol):
     def scored(self, residual: Columns) -> tuple[Columns, Columns, FloatArray]:
         """Residuals r less their location, ψ/r, (2, n) each, and ψ′, (3, n)."""
 
+    def weighed(self, residual: Columns) -> tuple[Columns, float]:
+        """ψ/r alone, and the sum of ψ′ along both axes."""
+
     def take(self, index: Index) -> Scores:
         """Those of some matches."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeastSquares:
+    """ψ = ω r, whatever the residual."""
+
+    weight: PerMatch
+
+    def scored(self, residual: Columns) -> tuple[Columns, Columns, FloatArray]:
+        slopes = np.stack([self.weight, np.zeros_like(self.weight), self.weight])
+        return residual, slopes[::2], slopes
+
+    def weighed(self, residual: Columns) -> tuple[Columns, float]:
+        both = np.broadcast_to(self.weight, residual.shape)
+        return both, float(both.sum())
+
+    def take(self, index: Index) -> LeastSquares:
+        return LeastSquares(self.weight[index])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,14 +92,14 @@ class Frame:
         total = float(weight.sum())
         if not total > 0:
             return None
-        mean = (points @ weight)[:, None] / total
-        off = points - mean
+        mean = (points @ weight) / total
+        off = points - mean[:, None]
         off *= off
         rms = sqrt(sum((off @ weight).tolist()) / total)
-        if not 1e-9 * (1.0 + float(np.abs(mean).max())) < rms < inf:
+        if not 1e-9 * (1.0 + max(map(abs, mean.tolist()))) < rms < inf:
             return None
         scale = sqrt(2.0) / rms
-        return cls(scale, -scale * mean)
+        return cls(scale, (-scale * mean)[:, None])
 
     def __call__(self, points: Columns) -> Columns:
         moved = points * self.scale
@@ -240,25 +261,23 @@ def _sums_of(side: Side, dtype: DTypeLike, taken: slice, slopes: bool) -> Sums |
         look = first if len(parts) == 1 else side.take(rows).look()
         pull, strength = look.weight * look.residual, look.strength()
         weight += float(strength.sum())
-        energy += float(np.vdot(pull, look.residual))
+        # Row by row: longer dot products would start threads.
+        energy += sum(float(a @ b) for a, b in zip(pull, look.residual, strict=True))
         number = grid.number[rows]
         for total, row in zip(of_squares, (*pull, strength), strict=True):
             total += np.bincount(number, row, grid.count)
         slope = look.slope if slopes else _flat(look.weight)
         powers = _monomials(frame(look.predicted), dtype)
         moments += _factors(pull, slope, dtype) @ powers.T
-    held = np.flatnonzero(of_squares[2])
-    middles = grid.middles(held)
-    order, starts = together(middles, SMOOTH_PX)
-    held = held[order]
+    held = grid.held(of_squares[2], SMOOTH_PX)
     place = np.zeros(grid.count, np.int64)
-    place[held] = np.arange(len(held))
+    place[held.number] = np.arange(len(held.number))
     return Sums(
         side,
         frame,
-        middles[:, order],
-        starts,
-        of_squares[:, held],
+        held.middles,
+        held.starts(),
+        of_squares[:, held.number],
         moments.reshape(2, -1),
         weight,
         energy,
@@ -284,13 +303,14 @@ def square_px(frame: Frame) -> float:
     return float(SQUARE_PX / 2.0**halvings)
 
 
-def by_entry(uv: Columns) -> FloatArray:
-    """J at points of the frame, (9, 2, n)."""
-    J = np.zeros((3, 3, 2, uv.shape[1]))
-    J[0, :2, 0] = J[1, :2, 1] = uv
-    J[0, 2, 0] = J[1, 2, 1] = 1.0
+def by_entry(uv: Columns, scale: float, out: FloatArray) -> FloatArray:
+    """J at points of a frame, px, in `out` (9, 2, n), which is 0 before."""
+    J, px = out.reshape(3, 3, 2, -1), 1.0 / scale
+    np.multiply(uv, px, out=J[0, :2, 0])
+    J[0, 2, 0] = px
+    J[1, :, 1] = J[0, :, 0]
     np.multiply(J[0, :, :1], -uv, out=J[2])
-    return J.reshape(9, 2, -1)
+    return out
 
 
 def _factors(pull: Columns, slope: FloatArray, dtype: DTypeLike) -> FloatArray:

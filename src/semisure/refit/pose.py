@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
-from semisure.refit import covariance
+from semisure.refit import pose_covariance
 from semisure.refit.climbing import climb
 from semisure.refit.core_plus import MAX_ITERATIONS, floored
 from semisure.refit.initial import (
@@ -109,7 +109,7 @@ def refit_pose(
     if model is None:
         return kept(len(matches), start, method, _UNDETERMINED, weight)
     spread = partial(
-        covariance.of_pose,
+        pose_covariance.of_pose,
         model,
         matches,
         camera,
@@ -214,7 +214,7 @@ def _covariance(
     field: bool,
 ) -> Matrix | None:
     law = floored(law_with_map(matches, calibration), matches)
-    return covariance.of_pose(
+    return pose_covariance.of_pose(
         pose,
         matches,
         camera,

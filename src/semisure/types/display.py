@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +47,13 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         shown = "".join(f"<td>{escape(_cell(value))}</td>" for value in row)
         lines.append(f"<tr>{shown}</tr>")
     return f"<table>{''.join(lines)}</table>"
+
+
+def escape(text: str) -> str:
+    """Text as HTML has it."""
+    import html  # with a table of all names of characters, for notebooks alone
+
+    return html.escape(text)
 
 
 def html_model(model: FloatArray | None) -> str:
