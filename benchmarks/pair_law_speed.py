@@ -23,10 +23,10 @@ from semisure.pipeline import refit_matches
 from semisure.refit.covariance import of_predictions
 from semisure.refit.pair_effects import effects_by_lines
 from semisure.refit.pair_law import (
-    departure_by_lines,
     pair_law_by_lines,
     pair_law_by_residuals,
     reported_spread,
+    surface_by_lines,
 )
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 
@@ -77,7 +77,7 @@ def arms(count: int, seed: int) -> dict[str, Callable[[], Any]]:
         "by lines": lambda: pair_law_by_lines(views, law, lines, about),
         "by residuals": lambda: pair_law_by_residuals(flat, law, residual, variance),
         "effects": lambda: effects_by_lines(raw, lines, spread),
-        "neighbours": lambda: departure_by_lines(views, raw, lines),
+        "neighbours": lambda: surface_by_lines(views, raw, lines),
     }
 
 

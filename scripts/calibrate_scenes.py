@@ -33,7 +33,7 @@ from semisure.bench.scene_laws import Lesson, learn
 from semisure.bench.scenes import lessons, scene_pair, scenes_of
 from semisure.bench.study import Study
 from semisure.engine import open_engine
-from semisure.selfcal.middle import fit_reported
+from semisure.selfcal.reported import fit_reported
 from semisure.selfcal.scenes import usable
 from semisure.types import Calibration
 

@@ -15,13 +15,13 @@ from semisure.mixture import ErrorLaw
 from semisure.pipeline import refit_matches
 from semisure.refit.error_quantiles import abs_quantile
 from semisure.refit.middle_law import MiddleLaw
-from semisure.refit.neighbours import departure
+from semisure.refit.neighbours import surface
 from semisure.refit.pair_law import (
     pair_law_by_residuals,
     predictive_law,
     with_effects,
 )
-from semisure.selfcal.middle import fit_reported
+from semisure.selfcal.reported import fit_reported
 from semisure.selfcal.scenes import WIDE, ScenePair
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Calibration, Matches, PairSpread
@@ -163,25 +163,25 @@ EVEN = np.ones(400)
 
 def test_a_slanted_surface_has_no_departures() -> None:
     y, x = np.divmod(np.arange(400), 20)
-    assert departure(grid(), 0.3 * x - 0.2 * y, EVEN).max() < 0.02
+    assert surface(grid(), 0.3 * x - 0.2 * y, EVEN).away.max() < 0.02
 
 
 def test_a_match_that_moves_alone_departs_by_so_much() -> None:
     """By hand: of nine cells, eight neighbours miss by 5 / 8 at most, and slopes."""
     shift = np.zeros(400)
     shift[210] = 5.0
-    away = departure(grid(), shift, EVEN)
+    away = surface(grid(), shift, EVEN).away
     assert away[210] == pytest.approx(5.0, abs=1e-6)
     assert np.delete(away, 210).max() < 2.0
     light = np.where(np.arange(400) == 210, 1e-6, 1.0)  # such as one off its line
-    away = departure(grid(), shift, light)
+    away = surface(grid(), shift, light).away
     assert away[210] == pytest.approx(5.0, abs=1e-6)
     assert np.delete(away, 210).max() < 1e-4
 
 
 def test_a_depth_edge_is_a_departure_beside_it_only() -> None:
     _, x = np.divmod(np.arange(400), 20)
-    away = departure(grid(), np.where(x < 10, 0.0, 12.0), EVEN)
+    away = surface(grid(), np.where(x < 10, 0.0, 12.0), EVEN).away
     assert away[(x == 9) | (x == 10)].min() > 1.0
     assert away[(x < 9) | (x > 10)].max() < 1e-6
 
@@ -190,19 +190,20 @@ def test_a_match_has_no_say_in_its_own_departure() -> None:
     """Whatever its weight, but for a ridge of half a percent on slopes."""
     rng = np.random.default_rng(2)
     value, weight = rng.normal(size=400), rng.uniform(0.2, 1.0, 400)
-    before = departure(grid(), value, weight)[210]
+    before = surface(grid(), value, weight).away[210]
     heavy = weight.copy()
     heavy[210] = 5.0
-    assert departure(grid(), value, heavy)[210] == pytest.approx(before, rel=0.01)
+    after = surface(grid(), value, heavy).away[210]
+    assert after == pytest.approx(before, rel=0.01)
 
 
 def test_lone_matches_depart_as_the_middle_one_does() -> None:
     matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
-    assert not departure(matches, np.arange(3.0), np.ones(3)).any()
+    assert not np.any(surface(matches, np.arange(3.0), np.ones(3)))
     far = grid().source.copy()
     far[0] = [-400.0, -400.0]
     value = np.random.default_rng(0).normal(size=400)
-    away = departure(replace(grid(), source=far), value, EVEN)
+    away = surface(replace(grid(), source=far), value, EVEN).away
     assert away[0] == pytest.approx(np.median(away[1:]))
 
 

@@ -37,7 +37,7 @@ from semisure.pipeline import refit_matches
 from semisure.pipeline.models import Kind
 from semisure.refit.pair_law import predictive_law
 from semisure.selfcal.found_pairs import FoundPair, find_pair
-from semisure.selfcal.middle import fit_reported
+from semisure.selfcal.reported import fit_reported
 from semisure.selfcal.scenes import fit_scenes, fit_spread, usable
 from semisure.selfcal.without_truth import fit_without_truth
 from semisure.types import Calibration, PairSpread

@@ -10,6 +10,7 @@ parallax, varies little from one match to the next on the same surface.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,36 +67,43 @@ def agreement(matches: Matches, parallax: PerAxis) -> FloatArray:
     return np.stack([logit, np.full_like(logit, usual)], axis=1)
 
 
-def departure(matches: Matches, along: PerMatch, weight: PerMatch) -> PerMatch:
-    """How far each match lies from where its neighbours want it, px.
+class Surface(NamedTuple):
+    """What the matches around each one say of it, px."""
+
+    away: PerMatch  # how far it lies from where they want it: its departure
+    rough: PerMatch  # how far they lie from their own map, root mean square
+
+
+def surface(matches: Matches, along: PerMatch, weight: PerMatch) -> Surface:
+    """The departure of each match, and the roughness around it.
 
     `along` is the matches' parallax along their lines. An affine map through the
     matches of 3 × 3 cells around, by `weight` and without the match itself, follows
     slanted surfaces. A cell is so large that it holds one match where there are any.
     Matches that are far off their lines, unsure or blunt should weigh little: what
     their neighbours should be is then known without robust rounds. Where others say
-    nothing the departure is that of the middle match.
+    nothing both numbers are those of the middle match.
     """
-    away = np.full(len(matches), np.nan)
+    found = np.full((2, len(matches)), np.nan)
     for rows, points, _ in _sides(matches):
         if len(rows) > _FEWEST:
             value = np.where(np.isfinite(along[rows]), along[rows], _FAR)
-            away[rows] = np.abs(_left_out(points, value, weight[rows]))
-    lone = np.isnan(away)
+            found[:, rows] = _left_out(points, value, weight[rows])
+    lone = np.isnan(found[0])
     if lone.any():
-        away[lone] = 0.0 if lone.all() else np.median(away[~lone])
-    return away
+        known = found[:, ~lone]
+        found[:, lone] = 0.0 if lone.all() else np.median(known, axis=1)[:, None]
+    return Surface(*found)
 
 
-def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
-    """Values less what affine maps through those around, but not at, each say."""
+def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> FloatArray:
+    """Departure and roughness by affine maps through those around, but not at, each."""
     cell, shape, x, y = _cells(points)
     weight = weight / (weight.mean() + _TINY) + _TINY
-    wx, wy = weight * x, weight * y
-    terms = [weight, wx, wy, wx * x, wx * y, wy * y]
-    terms += [weight * value, wx * value, wy * value]
+    wx, wy, wv = weight * x, weight * y, weight * value
+    terms = [weight, wx, wy, wx * x, wx * y, wy * y, wv, wv * x, wv * y, wv * value]
     sums = np.array([np.bincount(cell, t, shape[0] * shape[1]) for t in terms])
-    n, nx, ny, xx, xy, yy, v, vx, vy = _of_nine_cells(
+    n, nx, ny, xx, xy, yy, v, vx, vy, vv = _of_nine_cells(
         sums.reshape(-1, *shape).astype(np.float64, copy=False)
     )
     n += _TINY
@@ -106,15 +114,22 @@ def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
     xy -= nx * mean_y
     vx -= nx * mean
     vy -= ny * mean
+    vv -= v * mean
     whole = xx * yy - xy * xy
     by_x, by_y = (yy * vx - xy * vy) / whole, (xx * vy - xy * vx) / whole
+    left = vv - by_x * vx - by_y * vy - _RIDGE * n * (by_x * by_x + by_y * by_y)
     maps = (n, mean_x, mean_y, mean, by_x, by_y, yy / whole, xy / whole, xx / whole)
-    n, mean_x, mean_y, mean, by_x, by_y, xx, xy, yy = (a.take(cell) for a in maps)
+    n, mean_x, mean_y, mean, by_x, by_y, xx, xy, yy, left = (
+        a.take(cell) for a in (*maps, left)
+    )
     x, y = x - mean_x, y - mean_y
     off = value - mean - by_x * x - by_y * y
     # What the match itself had a hand in (its leverage) is taken out of the fit.
     others = 1.0 - weight * (1.0 / n + xx * x * x - 2.0 * xy * x * y + yy * y * y)
-    return np.where(others > _LEAST_OTHERS, off / np.maximum(others, _TINY), np.nan)
+    others = np.where(others > _LEAST_OTHERS, others, np.nan)
+    left -= weight * off * off / others
+    rough = np.sqrt(np.maximum(left, 0.0) / np.maximum(n - weight, _TINY * n))
+    return np.array([np.abs(off / others), rough])
 
 
 def _cells(

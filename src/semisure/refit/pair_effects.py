@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from semisure.geometry.epipolar import Lines
-from semisure.mixture import ErrorLaw
+from semisure.mixture import ErrorLaw, expit
 from semisure.refit.climbing import climb
 from semisure.refit.middle_law import Middle
 from semisure.types import (
@@ -80,6 +80,21 @@ def bluntness(law: ErrorLaw) -> FloatArray:
 def more_failing(blunt: FloatArray, spread: PairSpread) -> FloatArray:
     """What blunt fine peaks add to the logits of failing, (n, 1)."""
     return np.zeros_like(blunt) if spread.middle is None else spread.middle[0] * blunt
+
+
+def affected(
+    law: ErrorLaw, effects: FloatArray, more: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Fine scale, coarse scale and chance of failing, each (n, 2), under effects.
+
+    `more` is added to the logits of failing.
+    """
+    fine, gate, coarse, background = effects
+    failing = expit(law.tail_logit + gate + more)
+    base = expit(background + more)
+    fine_scale = law.fine_scale * np.exp(fine)
+    coarse_scale = np.maximum(law.coarse_scale * np.exp(coarse), fine_scale)
+    return fine_scale, coarse_scale, base + (1.0 - base) * failing
 
 
 def _evenly(count: int) -> slice:

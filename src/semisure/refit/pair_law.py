@@ -12,7 +12,8 @@ than errors. What its covariance says of each match is added to the scales.
 A line says nothing about errors along it. There the scales found across it are carried
 over, larger by what calibration on scenes in depth has found. Which matches fail there
 their neighbours tell (:mod:`semisure.refit.neighbours`). A law may have a third
-component for errors between fine and coarse (:mod:`semisure.refit.middle_law`).
+component for errors between fine and coarse (:mod:`semisure.refit.middle_law`), and
+listen to each match's own distance from its line (:mod:`semisure.refit.astray`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw, expit
+from semisure.refit.astray import OnLines, law_on_lines
 from semisure.refit.covariance import of_distances
 from semisure.refit.middle_law import MiddleLaw, middle_of
-from semisure.refit.neighbours import affine_parallax, agreement, departure
+from semisure.refit.neighbours import Surface, affine_parallax, agreement, surface
 from semisure.refit.pair_effects import (
+    affected,
     bluntness,
     effects_by_lines,
     effects_by_residuals,
@@ -85,17 +88,33 @@ def pair_law_by_lines(
     """
     law, spread = error_law(matches, calibration), reported_spread(calibration)
     effects = effects_by_lines(law, lines, spread)
+    variance = None if covariance is None else of_distances(covariance, lines)
+    if spread.astray is None:
+        adapted = _by_neighbours(matches, law, lines, effects, spread)
+    else:
+        around = surface_by_lines(matches, law, lines)
+        seen = OnLines.of(matches, law, lines, around, variance)
+        adapted = law_on_lines(law, effects, spread, seen)
+    if variance is not None:
+        adapted = _with_model_error(adapted, variance[:, None] * lines.normal**2)
+    return PairLaw(adapted, _four(effects))
+
+
+def _by_neighbours(
+    matches: Matches,
+    law: ErrorLaw,
+    lines: Lines,
+    effects: Vector,
+    spread: PairSpread,
+) -> ErrorLaw:
+    """The law under a pair's effects, of matches whose own distances have no say."""
     along = lines.normal[:, ::-1] ** 2  # squares of the line's direction
     alike = away = None
     if spread.neighbours is not None:
         alike = agreement_by_lines(matches, law, lines)
     if spread.departure is not None:
-        away = departure_by_lines(matches, law, lines)
-    law = with_effects(law, effects, spread, along, alike, away=away)
-    if covariance is not None:
-        across = of_distances(covariance, lines)[:, None]
-        law = _with_model_error(law, across * lines.normal**2)
-    return PairLaw(law, _four(effects))
+        away = surface_by_lines(matches, law, lines).away
+    return with_effects(law, effects, spread, along, alike, away=away)
 
 
 def pair_law_by_residuals(
@@ -136,8 +155,8 @@ def agreement_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> FloatAr
     return agreement(matches, affine_parallax(matches, _near_line(law, lines)))
 
 
-def departure_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> PerMatch:
-    """How far along their lines matches lie from where neighbours want them, px.
+def surface_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> Surface:
+    """What the matches around each say of it along its line, px.
 
     Neighbours count by how near their lines, how sure and how sharp they are.
     """
@@ -147,7 +166,7 @@ def departure_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> PerMatc
     along = parallax[:, 0] * normal[:, 1] - parallax[:, 1] * normal[:, 0]
     weight = (near / (fine[:, 0] + fine[:, 1])) ** 2
     weight *= expit(-0.5 * (logit[:, 0] + logit[:, 1]))
-    return departure(matches, along, weight)
+    return surface(matches, along, weight)
 
 
 def _near_line(law: ErrorLaw, lines: Lines) -> PerMatch:
@@ -189,13 +208,13 @@ def with_effects(
     `blunt` is :func:`bluntness` where `law` is that of a part of the pair.
     """
     more = more_failing(bluntness(law) if blunt is None else blunt, spread)
-    fine, coarse, failing = _affected(law, effects, more)
+    fine, coarse, failing = affected(law, effects, more)
     if along is not None:
         means = np.array(spread.means)
         carried = means + spread.carry * (effects - means)
         carried += [spread.along_fine, spread.along_gate, spread.along_coarse, 0.0]
         carried[3] += spread.along_gate
-        fine_along, coarse_along, failing_along = _affected(law, carried, more)
+        fine_along, coarse_along, failing_along = affected(law, carried, more)
         if away is not None and spread.departure is not None:
             constant, slope, along_slope, across_constant, across_slope = (
                 spread.departure
@@ -225,18 +244,3 @@ def _shifted(chance: FloatArray, logit: FloatArray) -> FloatArray:
     """Chances with so much more on their logits."""
     odds = chance * np.exp(logit)
     return np.asarray(odds / (1.0 - chance + odds))
-
-
-def _affected(
-    law: ErrorLaw, effects: Vector, more: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fine scale, coarse scale and chance of failing, each (n, 2), under effects.
-
-    `more` is added to the logits of failing.
-    """
-    fine, gate, coarse, background = effects
-    failing = expit(law.tail_logit + gate + more)
-    base = expit(background + more)
-    fine_scale = law.fine_scale * np.exp(fine)
-    coarse_scale = np.maximum(law.coarse_scale * np.exp(coarse), fine_scale)
-    return fine_scale, coarse_scale, base + (1.0 - base) * failing

@@ -37,7 +37,6 @@ from semisure.refit.pair_effects import (
 )
 from semisure.refit.pair_law import (
     agreement_by_lines,
-    departure_by_lines,
     with_effects,
 )
 from semisure.selfcal.shared_error import fit_shared_error
@@ -49,7 +48,6 @@ from semisure.types import (
     Matrix3,
     PairSpread,
     PerAxis,
-    PerMatch,
     Vector,
 )
 from semisure.types.checks import within_px
@@ -225,10 +223,11 @@ def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
     if pair.F_01 is None:
         residual = pair.residual - law.location
         return effects_by_residuals(law, residual, calibration.pairs)
-    return effects_by_lines(law, _lines(pair, calibration), calibration.pairs)
+    return effects_by_lines(law, lines_of_pair(pair, calibration), calibration.pairs)
 
 
-def _lines(pair: ScenePair, calibration: Calibration) -> Lines:
+def lines_of_pair(pair: ScenePair, calibration: Calibration) -> Lines:
+    """The true lines of a posed pair's matches, less their location."""
     located, _ = without_location(pair.matches, calibration)
     assert pair.F_01 is not None
     return lines_of(pair.F_01[None], located)
@@ -297,22 +296,20 @@ class SeenPair:
     residual: PerAxis
     along: PerAxis | None  # squares of the line's direction; None for a plane
     alike: FloatArray  # agreement with neighbours, (n, 2)
-    away: PerMatch | None  # departure from them along lines, px; None for a plane
     blunt: FloatArray  # of fine peaks within the pair, (n, 1)
     effects: Vector
 
     @classmethod
     def of(cls, pair: ScenePair, calibration: Calibration) -> SeenPair:
-        law, along, away = error_law(pair.matches, calibration), None, None
+        law, along = error_law(pair.matches, calibration), None
         if pair.F_01 is None:
             alike = agreement(pair.matches, pair.residual - law.location)
         else:
-            lines = _lines(pair, calibration)
+            lines = lines_of_pair(pair, calibration)
             along = lines.normal[:, ::-1] ** 2
             alike = agreement_by_lines(pair.matches, law, lines)
-            away = departure_by_lines(pair.matches, law, lines)
         effects = pair_effects(pair, calibration)
-        rest = along, alike, away, bluntness(law), effects
+        rest = along, alike, bluntness(law), effects
         whole = cls(law, pair.residual, *rest)
         return whole.take(within_px(pair.residual))
 
@@ -323,7 +320,6 @@ class SeenPair:
             residual=self.residual[rows],
             along=None if self.along is None else self.along[rows],
             alike=self.alike[rows],
-            away=None if self.away is None else self.away[rows],
             blunt=self.blunt[rows],
         )
 
@@ -335,7 +331,6 @@ class SeenPair:
             spread,
             self.along,
             self.alike,
-            away=self.away,
             blunt=self.blunt,
         )
         return float(mixture.log_density(law, self.residual).mean())

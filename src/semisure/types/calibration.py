@@ -66,6 +66,12 @@ class PairSpread:
     # scales along lines: a constant and a slope. Of the logit of failing: a slope along
     # lines; a constant and a slope across them. Older files have the first two.
     departure: tuple[float, float, float, float, float] | None = None
+    # What is said of matches by their own distance from their lines, and which went
+    # astray along them (semisure.refit.astray). The logit of that: a constant, then by
+    # the logit of failing, by the roughness around, by how many of the pair depart and
+    # by how far these go. Its scale: the logarithm in fine windows, and by how far they
+    # go. It needs `middle`, and `departure` but for the last two numbers.
+    astray: tuple[float, float, float, float, float, float, float] | None = None
     # With these, instead of all above, for what is said of a pair's matches once its
     # geometry is known. Laws without truth and before a geometry do without.
     reported: PairSpread | None = None
@@ -84,11 +90,15 @@ class PairSpread:
             object.__setattr__(self, name, number)
         if self.departure is not None and len(self.departure) == 2:
             object.__setattr__(self, "departure", (*self.departure, 0.0, 0.0, 0.0))
-        counts = {"neighbours": 3, "usual": 4, "middle": 4, "departure": 5}
+        counts = {"neighbours": 3, "usual": 4, "middle": 4, "departure": 5, "astray": 7}
         for name, count in counts.items():
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, as_numbers(name, given, count))
+        if self.astray is not None and None in (self.middle, self.departure):
+            raise InputError(
+                "astray needs middle and departure beside it, but one is missing."
+            )
         if isinstance(self.reported, Mapping):  # as files have it
             object.__setattr__(self, "reported", PairSpread(**self.reported))
 
