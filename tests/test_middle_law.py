@@ -256,7 +256,7 @@ def test_a_planted_middle_component_is_found() -> None:
     assert found.middle is not None
     assert found.middle[0] == pytest.approx(MIDDLE[0], abs=0.4)
     share = [m[2] + m[3] * -2.0 for m in (found.middle, MIDDLE)]  # logit β at α = 0.12
-    assert share[0] == pytest.approx(share[1], abs=0.6)
+    assert share[0] == pytest.approx(share[1], abs=1.0)  # deciles have a say
     others = [planted(100 + k) for k in range(6)]
     fitted = replace(EXAMPLE_CALIBRATION, pairs=replace(WIDE, reported=found))
     two = replace(EXAMPLE_CALIBRATION, pairs=WIDE)
