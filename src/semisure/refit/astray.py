@@ -137,9 +137,11 @@ def _by_distance(
         for scale in scales
     ]
     fine, middle, coarse = (-seen.distance / s - np.log(s) for s in across)
-    missing = (seen.normal2 * middle_logit).sum(axis=1)
-    right = np.logaddexp(fine - softplus(missing), middle - softplus(-missing))
-    return (coarse - right)[:, None], (middle - fine)[:, None]
+    missing = _over_axes(seen.normal2, middle_logit)
+    ahead = middle - fine
+    # log of (1 − β) e^fine + β e^middle
+    right = fine + softplus(missing + ahead) - softplus(missing)
+    return (coarse - right)[:, None], ahead[:, None]
 
 
 def _fine_along(
@@ -175,7 +177,12 @@ def _gone_astray(
 
 def _across(scale: PerAxis, normal2: PerAxis) -> PerMatch:
     """The size across lines of errors with these scales on x and y."""
-    return np.sqrt((normal2 * scale**2).sum(axis=1))
+    return np.sqrt(_over_axes(normal2, scale**2))
+
+
+def _over_axes(weight: PerAxis, value: PerAxis) -> PerMatch:
+    """Weighted sums over x and y; NumPy sums short rows slowly."""
+    return np.asarray(np.einsum("na,na->n", weight, value))
 
 
 def _logit(chance: FloatArray) -> FloatArray:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from semisure.mixture import ErrorLaw, expit, softplus
 from semisure.types import FloatArray, Index, PerAxis
 
@@ -74,4 +76,5 @@ def middle_of(
 ) -> tuple[FloatArray, FloatArray]:
     """Scale of the middle component and the logit of its share of successes."""
     _, place, constant, slope = middle
-    return fine**place * coarse ** (1.0 - place), constant + slope * tail_logit
+    scale = coarse * np.exp(place * np.log(fine / coarse))  # fineᵖ coarse¹⁻ᵖ
+    return scale, constant + slope * tail_logit

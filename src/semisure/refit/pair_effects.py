@@ -73,7 +73,8 @@ def bluntness(law: ErrorLaw) -> FloatArray:
     """Logarithm of each match's fine scale over the mean of its pair, (n, 1)."""
     if not len(law):
         return np.zeros((0, 1))
-    scale = np.log(law.fine_scale).mean(axis=1, keepdims=True)
+    fine = law.fine_scale
+    scale = 0.5 * np.log(fine[:, :1] * fine[:, 1:])
     return np.asarray(scale - scale.mean())
 
 
