@@ -55,7 +55,8 @@ class OnLines:
         surface: Surface,
         variance: PerMatch | None = None,
     ) -> OnLines:
-        normal2, distance = lines.normal**2, np.abs(lines.distance)
+        normal2 = np.asfortranarray(lines.normal) ** 2  # by columns, as laws are
+        distance = np.abs(lines.distance)
         window = matches.fine_window
         near = np.maximum(
             _ON_LINE * _across(law.fine_scale, normal2), _ON_LINE_WINDOWS * window

@@ -87,12 +87,14 @@ def surface(matches: Matches, along: PerMatch, weight: PerMatch) -> Surface:
     found = np.full((2, len(matches)), np.nan)
     for rows, points, _ in _sides(matches):
         if len(rows) > _FEWEST:
-            value = np.where(np.isfinite(along[rows]), along[rows], _FAR)
-            found[:, rows] = _left_out(points, value, weight[rows])
-    lone = np.isnan(found[0])
-    if lone.any():
-        known = found[:, ~lone]
-        found[:, lone] = 0.0 if lone.all() else np.median(known, axis=1)[:, None]
+            some = slice(None) if len(rows) == len(matches) else rows
+            value = along[some]
+            value = np.where(np.isfinite(value), value, _FAR)
+            found[:, some] = _left_out(points, value, weight[some])
+    lone = np.flatnonzero(np.isnan(found[0]))
+    if len(lone):
+        usual = np.nanmedian(found, axis=1) if len(lone) < len(matches) else np.zeros(2)
+        found[:, lone] = usual[:, None]
     return Surface(*found)
 
 

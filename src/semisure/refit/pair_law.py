@@ -96,7 +96,8 @@ def pair_law_by_lines(
         seen = OnLines.of(matches, law, lines, around, variance)
         adapted = law_on_lines(law, effects, spread, seen)
     if variance is not None:
-        adapted = _with_model_error(adapted, variance[:, None] * lines.normal**2)
+        normal = np.asfortranarray(lines.normal)
+        adapted = _with_model_error(adapted, variance[:, None] * normal**2)
     return PairLaw(adapted, _four(effects))
 
 
