@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 from bench_trees import texture
-from semisure.bench.interval_scores import (
-    NUMBERS,
-    Scores,
-    bars,
-    chance_of_deciles,
-    joined,
-)
+from semisure.bench.chances import BARS, chances
+from semisure.bench.interval_scores import NUMBERS, Scores, bars, joined
 from semisure.bench.options import Options
 from semisure.bench.outcome_files import write_outcome
 from semisure.bench.run import of_study
@@ -178,14 +173,44 @@ def _moved_away(task: Task):
     return replace(truth, camera1=far)
 
 
+# -- what a right law can hope for
+
+
 def test_a_right_law_needs_many_matches_to_meet_the_deciles() -> None:
     """Of 100 a decile, one in 50 errs by 500 px: the mean of 10.5 moves by half."""
 
-    def law(count: int) -> ErrorLaw:
+    def scores(count: int) -> Scores:
         one = np.ones((count, 2)) * np.linspace(0.5, 1.0, count)[:, None]
-        return ErrorLaw(one, 500.0 * one, np.log(1 / 49) * one / one, 0.0 * one)
+        law = ErrorLaw(one, 500.0 * one, np.log(1 / 49) * one / one, 0.0 * one)
+        return Scores.of(law, sample(law, np.random.default_rng(0)))
 
-    assert chance_of_deciles([law(1_000)]) < 0.2
-    assert chance_of_deciles([law(200_000)]) == 1.0
-    short = ErrorLaw(*(np.ones((5, 2)) for _ in range(4)))
-    assert chance_of_deciles([short]) == 0.0  # too few for deciles
+    assert chances(scores(1_000))["deciles"] < 0.2
+    assert chances(scores(200_000)) == dict.fromkeys(BARS, 1.0)
+
+
+def test_neighbours_that_err_together_leave_less_hope() -> None:
+    """4,000 errors that 40 squares share are 40 errors: half of them lie in the
+    interval of 50 %, give or take √(0.25 / 40), 8 points, or √(0.25 / 4,000), 0.8.
+    """
+    law = made_up_law(4_000)
+    square = np.tile(np.arange(40), 100)
+    rng = np.random.default_rng(0)
+    sign = np.where(rng.random((4_000, 2)) < 0.5, -1.0, 1.0)
+    size = np.where(np.arange(40) % 2, 0.4, 1.5)[square, None]  # half inside
+    residual = law.fine_scale * size * sign
+    alone = chances(Scores.of(law, residual))["covers"]
+    together = chances(Scores.of(law, residual, square))["covers"]
+    assert alone == 1.0
+    assert 0.4 < together < 0.8  # 7 of 8 points: 62 % of a normal variable
+
+
+def test_no_law_hopes_where_there_are_too_few_matches_for_deciles() -> None:
+    law = made_up_law(5)
+    assert chances(Scores.of(law, np.zeros((5, 2)))) == dict.fromkeys(BARS, 0.0)
+
+
+def test_parts_have_squares_of_their_own() -> None:
+    law = made_up_law(4)
+    square = np.array([0, 0, 2, 2])
+    part = Scores.of(law, np.zeros((4, 2)), square)
+    assert joined([part, part]).square.tolist() == [0, 0, 2, 2, 3, 3, 5, 5]

@@ -99,7 +99,7 @@ def auc_gain(
     return gain, np.std(drawn, axis=0)
 
 
-def _mass_bins(order_by: PerMatch, bins: int) -> list[IntArray]:
+def mass_bins(order_by: PerMatch, bins: int) -> list[IntArray]:
     """Indices of `bins` groups of equal count, from the smallest value up."""
     return [
         g for g in np.array_split(np.argsort(order_by, kind="stable"), bins) if len(g)
@@ -110,7 +110,7 @@ def reliability(
     expected: PerMatch, observed: PerMatch, bins: int = ECE_BINS
 ) -> tuple[Vector, Vector, Vector]:
     """Mean expected, mean observed and count in equal-mass bins of the expected."""
-    groups = _mass_bins(expected, bins)
+    groups = mass_bins(expected, bins)
     return (
         np.array([expected[g].mean() for g in groups]),
         np.array([observed[g].mean() for g in groups]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,11 @@ import numpy as np
 from semisure import mixture
 from semisure.metrics import coverage, reliability
 from semisure.mixture import ErrorLaw
-from semisure.types import PerAxis, PerMatch, Vector
+from semisure.types import Labels, PerAxis, PerMatch, Vector
 
 TAIL_PX = 8.0
 DECILES = 10
-DRAWS = 20  # of all errors, to find what a right law would meet
-_MIDDLE = slice(1, -1)  # of the deciles: the outer two rest on the extremes
+MIDDLE = slice(1, -1)  # of the deciles: the outer two rest on the extremes
 
 NUMBERS = (
     "in 50 %",
@@ -39,15 +38,20 @@ class Scores:
     beyond: PerAxis  # P(|R| > TAIL_PX)
     nll: PerAxis  # nats
     expected: PerMatch  # px, mean over axes
+    square: Labels  # of the image; neighbours in one err together
 
     @classmethod
-    def of(cls, law: ErrorLaw, residual: PerAxis) -> Scores:
+    def of(
+        cls, law: ErrorLaw, residual: PerAxis, square: Labels | None = None
+    ) -> Scores:
+        """Without squares, each match errs by itself."""
         return cls(
             residual=residual,
             pit=mixture.cdf(law, residual),
             beyond=mixture.prob_beyond(law, TAIL_PX),
             nll=-mixture.log_density(law, residual),
             expected=mixture.expected_abs_error(law),
+            square=np.arange(len(residual)) if square is None else square,
         )
 
     def __len__(self) -> int:
@@ -68,35 +72,26 @@ class Scores:
         tail = 100.0 * self.beyond.mean(), 100.0 * beyond.mean()
         expected, observed = self.deciles
         with np.errstate(divide="ignore"):  # matches without any error
-            ratio = (expected / observed)[_MIDDLE]
+            ratio = (expected / observed)[MIDDLE]
         off = np.abs(np.log(ratio)).mean()
         values = [*inside, *tail, ratio.min(), ratio.max(), off, self.nll.mean()]
         return dict(zip(NUMBERS, map(float, values), strict=True))
 
 
 def joined(parts: Sequence[Scores]) -> Scores:
-    """The scores of all matches together."""
+    """The scores of all matches together; no two parts share a square."""
+    counts = [int(part.square.max(initial=-1)) + 1 for part in parts]
+    first = np.cumsum([0, *counts[:-1]])
+    apart = [
+        replace(part, square=part.square + begin)
+        for part, begin in zip(parts, first, strict=True)
+    ]
     return Scores(
         *(
-            np.concatenate([getattr(part, name) for part in parts])
+            np.concatenate([getattr(part, name) for part in apart])
             for name in Scores.__dataclass_fields__
         )
     )
-
-
-def chance_of_deciles(laws: Sequence[ErrorLaw], seed: int = 0) -> float:
-    """How often laws meet the bar of deciles on errors drawn from themselves.
-
-    Each error is drawn on its own. Real neighbours err together, so that no law, right
-    as it may be, can hope for more.
-    """
-    rng = np.random.default_rng(seed)
-    met = 0
-    for _ in range(DRAWS):
-        drawn = [Scores.of(law, mixture.sample(law, rng)) for law in laws]
-        numbers = joined(drawn).numbers()
-        met += numbers["NLL"] is not None and bars(numbers).deciles
-    return met / DRAWS
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,18 +21,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from semisure.bench.chances import chances, squares_of
 from semisure.bench.exported import Exported
-from semisure.bench.interval_scores import (
-    NUMBERS,
-    Scores,
-    chance_of_deciles,
-    joined,
-)
+from semisure.bench.interval_scores import NUMBERS, Scores, joined
 from semisure.bench.law_fits import FitTask, law_of
 from semisure.bench.scenes import scene_pair
 from semisure.bench.true_errors import with_truth
 from semisure.errors import FitError, InputError
-from semisure.mixture import ErrorLaw
 from semisure.pipeline import refit_matches
 from semisure.pipeline.models import Kind
 from semisure.refit.pair_law import predictive_law
@@ -132,7 +127,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     if calibration is None:
         return {**about, **dict.fromkeys(NUMBERS), "matches": 0, "rows": []}
     answers = [_judge(pair, calibration, adapts=task.adapts) for pair in task.pairs]
-    scores = joined([one for one, _, _ in answers])
+    scores = joined([one for one, _ in answers])
     expected, observed = scores.deciles
     return {
         **about,
@@ -140,8 +135,8 @@ def evaluate(task: Task) -> dict[str, Any]:
         "matches": len(scores),
         "in_depth": task.in_depth,
         "deciles": {"expected": expected.tolist(), "observed": observed.tolist()},
-        "deciles if right": chance_of_deciles([law for _, law, _ in answers]),
-        "rows": [{**about, **row} for _, _, row in answers],
+        "if right": chances(scores),
+        "rows": [{**about, **row} for _, row in answers],
     }
 
 
@@ -154,7 +149,7 @@ def _with_truth(task: Task) -> Calibration | None:
 
 def _judge(
     exported: Exported, calibration: Calibration, *, adapts: bool
-) -> tuple[Scores, ErrorLaw, dict[str, Any]]:
+) -> tuple[Scores, dict[str, Any]]:
     pair = scene_pair(exported)
     law, effects = predictive_law(pair.matches, calibration), {}
     if adapts:
@@ -164,7 +159,7 @@ def _judge(
             law = adapted.law
             effects = dict(zip(_EFFECTS, adapted.effects, strict=True))
     known = within_px(pair.residual)
-    law = law.take(known)
-    scores = Scores.of(law, pair.residual[known])
+    square = squares_of(pair.matches.refined[known])
+    scores = Scores.of(law.take(known), pair.residual[known], square)
     row = {"pair": exported.name, "matches": len(scores), **scores.numbers()}
-    return scores, law, {**row, **effects}
+    return scores, {**row, **effects}

@@ -24,9 +24,8 @@ from semisure.calibration import FitReport
 from semisure.calibration.newton import Minimum
 from semisure.calibration.parameters import pack
 from semisure.errors import InputError
-from semisure.geometry.epipolar import lines_of
 from semisure.io.files import SHIPPED, load_calibration
-from semisure.mixture import sample
+from semisure.mixture import ErrorLaw, sample
 from semisure.refit.initial import without_location
 from semisure.refit.pair_law import pair_law_by_lines, pair_law_by_residuals
 from semisure.selfcal.by_lines import Distances, LineLikelihood, fit_lines, joined
@@ -37,6 +36,7 @@ from semisure.selfcal.scenes import (
     ScenePair,
     Scenes,
     fit_spread,
+    lines_of_pair,
     pair_effects,
     usable,
 )
@@ -123,8 +123,8 @@ def fit_without_truth(
         How errors along lines exceed those across; its means and deviations are not
         used.
     taught_by
-        The law of this matcher that `along` is from, if it is: scenes whose errors
-        across are larger than its own exceed them less along.
+        A law of this matcher that knows scenes with truth, if there is one: errors
+        along lines are those that it, adapted to each pair, says.
     views
         Matches with exact residuals on both axes, such as random views of photos.
     known
@@ -139,10 +139,13 @@ def fit_without_truth(
     along = replace(along, reported=None)  # its numbers belong to another law
     truths = _with_truth(known or {}, views, len(found), start)
     across = _across_law(found, start, truths)
-    if taught_by is not None:
-        along = _carried(across.scenes, along, taught_by)
-    drawn = _drawn(across.scenes, across.law, along)
-    spread = fit_spread(usable({**drawn, **(known or {})}), across.law)
+    own = _around_mean_effects(across.scenes, across.law, along)
+    drawn = _drawn(across.scenes, own, taught_by or own)
+    spread = fit_spread(
+        usable({**drawn, **(known or {})}),
+        across.law,
+        neighbours=along.neighbours is not None,
+    )
     law = replace(across.law, pairs=spread, provenance=dict(provenance or {}))
     return law, across.report()
 
@@ -231,59 +234,41 @@ def _axes(pair: Residuals, start: Calibration) -> Distances:
     return Distances.of_axes(matches, residual - shift, np.zeros(len(matches)))
 
 
-def _carried(
-    scenes: FoundScenes, along: PairSpread, taught_by: Calibration
-) -> PairSpread:
-    """The excess along the lines of these scenes.
-
-    Only a share `carry` of what sets pairs apart from their matcher's others holds
-    along lines, see :class:`semisure.types.PairSpread`. Pairs with larger effects e
-    than the mean m exceed them by (1 − carry) (e − m) less.
-    """
-    if taught_by.pairs is None:
-        return along
-    law = replace(taught_by, pairs=WIDE)
-    seen = [pair.scene_pair(law) for pairs in scenes.values() for pair in pairs]
-    effects = np.mean([pair_effects(pair, law) for pair in seen], axis=0)
-    less = (1.0 - along.carry) * (effects - np.array(taught_by.pairs.means))
-    return replace(
-        along,
-        along_fine=along.along_fine - float(less[0]),
-        along_gate=along.along_gate - float(less[1]),
-        along_coarse=along.along_coarse - float(less[2]),
-    )
-
-
 def _drawn(
-    scenes: FoundScenes, law: Calibration, along: PairSpread
+    scenes: FoundScenes, own: Calibration, taught: Calibration
 ) -> dict[str, list[ScenePair]]:
-    """The pairs with residuals drawn from their own laws on both axes."""
-    seen = {
-        name: [pair.scene_pair(law) for pair in pairs] for name, pairs in scenes.items()
-    }
-    every = [pair for pairs in seen.values() for pair in pairs]
+    """The pairs with residuals drawn on both axes from their own, adapted laws.
+
+    Of a plane both axes are seen. Where only lines are, `taught` knows the rest.
+    """
+    rng = np.random.default_rng(0)
+
+    def one(pair: FoundPair) -> ScenePair:
+        seen = pair.scene_pair(own)
+        law = _adapted(seen, own if seen.F_01 is None else taught)
+        return replace(seen, residual=sample(law, rng))
+
+    return {name: [one(pair) for pair in pairs] for name, pairs in scenes.items()}
+
+
+def _around_mean_effects(
+    scenes: FoundScenes, law: Calibration, along: PairSpread
+) -> Calibration:
+    """`law` that adapts to pairs, around the mean of what sets these apart from it."""
     wide = replace(law, pairs=WIDE)
+    every = [pair.scene_pair(law) for pairs in scenes.values() for pair in pairs]
     middle = np.mean([pair_effects(pair, wide) for pair in every], axis=0)
     fine, gate, coarse, background = zip(middle.tolist(), WIDE.deviations, strict=True)
     prior = replace(along, fine=fine, gate=gate, coarse=coarse, background=background)
-    adapting = replace(law, pairs=prior)
-    rng = np.random.default_rng(0)
-    return {
-        name: [_one_drawn(pair, adapting, rng) for pair in pairs]
-        for name, pairs in seen.items()
-    }
+    return replace(law, pairs=prior)
 
 
-def _one_drawn(
-    pair: ScenePair, calibration: Calibration, rng: np.random.Generator
-) -> ScenePair:
+def _adapted(pair: ScenePair, calibration: Calibration) -> ErrorLaw:
+    """The law of a pair, once its geometry is known."""
+    if pair.F_01 is not None:
+        lines = lines_of_pair(pair, calibration)
+        return pair_law_by_lines(pair.matches, calibration, lines).law
     located, _ = without_location(pair.matches, calibration)
-    if pair.F_01 is None:
-        shift = pair.matches.refined - located.refined
-        adapted = pair_law_by_residuals(
-            pair.matches, calibration, pair.residual - shift
-        )
-    else:
-        lines = lines_of(pair.F_01[None], located)
-        adapted = pair_law_by_lines(pair.matches, calibration, lines)
-    return replace(pair, residual=sample(adapted.law, rng))
+    shift = pair.matches.refined - located.refined
+    residual = pair.residual - shift
+    return pair_law_by_residuals(pair.matches, calibration, residual).law

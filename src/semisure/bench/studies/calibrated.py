@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from semisure.bench.chances import BARS
 from semisure.bench.data import matched_at
 from semisure.bench.interval_scores import NUMBERS, bars
 from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
@@ -22,6 +23,7 @@ from semisure.bench.study import Study
 
 Rows = Sequence[dict[str, Any]]
 _OFF = ("50 %", "90 %")
+_BARS = ("coverage", "tail", "deciles")
 
 
 def calibrated(study: Study) -> Outcome:
@@ -38,9 +40,17 @@ def calibrated(study: Study) -> Outcome:
     bar_table = Table(
         name="calibrated_bars",
         title="Scenes where a law meets the bars: coverage within 7 / 4 points, tail "
-        "within a third, deciles within 30 %, and on how many of them a right law "
-        "would be so; its largest departure from 50 and 90 % (points)",
-        head=["", "law", "coverage", "tail", "deciles", "if right", *_OFF, "scenes"],
+        "within a third, deciles within 30 %; on how many a law that is right in the "
+        "mean would, since neighbours err together; largest departure from 50 and "
+        "90 % (points)",
+        head=[
+            "",
+            "law",
+            *_BARS,
+            *(f"{bar}, if right" for bar in _BARS),
+            *_OFF,
+            "scenes",
+        ],
         rows=bar_lines(answers),
     )
     note = f"Images {matched_at(study.options.size)}."
@@ -71,9 +81,9 @@ def bar_lines(answers: Rows) -> list[list[Cell]]:
         met = [bars(answer) for answer in mine]
         counts = [sum(one.covers for one in met), sum(one.tail for one in met)]
         counts.append(sum(one.deciles for one in met))
-        right = sum(answer["deciles if right"] for answer in mine)
+        right = [sum(answer["if right"][bar] for answer in mine) for bar in BARS]
         largest = max(one.off_50 for one in met), max(one.off_90 for one in met)
-        lines.append([name, law, *counts, right, *largest, len(met)])
+        lines.append([name, law, *counts, *right, *largest, len(met)])
     return lines
 
 
