@@ -10,9 +10,10 @@ import pytest
 
 from semisure.calibration.parameters import COARSE, FINE, INTERCEPT, pack
 from semisure.errors import InputError
+from semisure.geometry.epipolar import fundamental, lines_of
 from semisure.io.files import load_calibration
 from semisure.mixture import ErrorLaw, quantile
-from semisure.refit.pair_law import predictive_law
+from semisure.refit.pair_law import pair_law_by_lines, predictive_law
 from semisure.selfcal import found_pairs
 from semisure.selfcal.found_pairs import FoundPair, find_pair, half_of
 from semisure.selfcal.held_out_lines import trial_across
@@ -147,6 +148,38 @@ def test_scenes_that_err_more_across_exceed_it_less_along() -> None:
     teacher = replace(EXAMPLE_CALIBRATION, pairs=along)
     law, _ = fit_without_truth({"": pairs}, worse, along, taught_by=teacher)
     assert law.pairs.along_fine == pytest.approx(0.2, abs=0.12)
+
+
+def test_errors_along_lines_are_the_teachers_whatever_is_seen_across() -> None:
+    """Lines are horizontal; y errs e^{0.8} times less than in views, x as it does."""
+    scale = np.array(EXAMPLE_CALIBRATION.fine_var_gain)
+    true = replace(EXAMPLE_CALIBRATION, fine_var_gain=tuple(scale * [1, np.exp(-1.6)]))
+    matched = [SyntheticMatcher(true).match_views(SIDEWAYS, K, seed=s) for s in (0, 1)]
+    pairs = [find_pair(matches, EXAMPLE_CALIBRATION) for matches, _ in matched]
+    teacher = replace(EXAMPLE_CALIBRATION, pairs=replace(WIDE, carry=0.0))
+    view = SyntheticMatcher().match(np.eye(3), seed=9)
+    law, _ = fit_without_truth(
+        {"": pairs}, EXAMPLE_CALIBRATION, WIDE, taught_by=teacher, views=[view]
+    )
+    matches, depth = matched[0]
+    residual = matches.target - matches.source - np.outer(K[0, 0] / depth, [1.0, 0.0])
+    lines = lines_of(fundamental(SIDEWAYS, K, K)[None], matches)
+    adapted = pair_law_by_lines(matches, law, lines).law
+    x, y = (np.abs(residual) <= quantile(adapted, 0.75)).mean(axis=0)
+    assert x == pytest.approx(0.5, abs=0.06)
+    assert y == pytest.approx(0.5, abs=0.06)
+
+
+def test_what_is_said_of_matches_is_learnt_where_the_teacher_says_it() -> None:
+    teacher = load_calibration("daisy")
+    pairs = {"": found(EXAMPLE_CALIBRATION, 2)}
+    plain, _ = fit_without_truth(pairs, EXAMPLE_CALIBRATION, teacher.pairs)
+    taught, _ = fit_without_truth(
+        pairs, EXAMPLE_CALIBRATION, teacher.pairs, taught_by=teacher
+    )
+    assert plain.pairs.reported is None
+    assert taught.pairs.reported is not None
+    assert taught.pairs.reported.astray is not None
 
 
 def test_a_located_law_keeps_its_location() -> None:

@@ -2,11 +2,13 @@
 
 1. The eight numbers by what lines tell (:mod:`semisure.selfcal.by_lines`), in turn with
    the pairs' geometry, which is refitted by each new law until that stays.
-2. Errors along epipolar lines leave no trace. How much larger they are than those
-   across is taken from scenes with truth (`along`). Residuals are drawn that follow the
-   law of each pair, so adapted, on both axes.
+2. Errors along epipolar lines leave no trace. What they are, a law of the matcher that
+   was fitted to scenes with truth says, adapted to each pair; without one, the law
+   across lines, larger along them by what other matchers' laws have (`along`).
+   Residuals are drawn from that law on both axes.
 3. From these, as if they were true, :mod:`semisure.selfcal.scenes` learns how pairs
-   differ, and what can be said before a pair's geometry is known.
+   differ, and what can be said before a pair's geometry is known, and
+   :mod:`semisure.selfcal.reported` what is said after, where that law has it.
 
 Pairs with truth, such as random views of photos, take part in the first step, where
 they hold what lines leave open. Scenes with truth take part in the last too.
@@ -27,10 +29,15 @@ from semisure.errors import InputError
 from semisure.io.files import SHIPPED, load_calibration
 from semisure.mixture import ErrorLaw, sample
 from semisure.refit.initial import without_location
-from semisure.refit.pair_law import pair_law_by_lines, pair_law_by_residuals
+from semisure.refit.pair_law import (
+    pair_law_by_lines,
+    pair_law_by_residuals,
+    reported_spread,
+)
 from semisure.selfcal.by_lines import Distances, LineLikelihood, fit_lines, joined
 from semisure.selfcal.found_pairs import FoundPair
 from semisure.selfcal.pair_store import Residuals
+from semisure.selfcal.reported import fit_reported
 from semisure.selfcal.scenes import (
     WIDE,
     ScenePair,
@@ -141,12 +148,11 @@ def fit_without_truth(
     across = _across_law(found, start, truths)
     own = _around_mean_effects(across.scenes, across.law, along)
     drawn = _drawn(across.scenes, own, taught_by or own)
-    spread = fit_spread(
-        usable({**drawn, **(known or {})}),
-        across.law,
-        neighbours=along.neighbours is not None,
-    )
+    lessons = usable({**drawn, **(known or {})})
+    spread = fit_spread(lessons, across.law, neighbours=along.neighbours is not None)
     law = replace(across.law, pairs=spread, provenance=dict(provenance or {}))
+    if taught_by is not None and reported_spread(taught_by) is not taught_by.pairs:
+        law = replace(law, pairs=replace(spread, reported=fit_reported(lessons, law)))
     return law, across.report()
 
 
