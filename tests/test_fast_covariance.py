@@ -211,7 +211,8 @@ def test_weights_alone_are_those_of_the_scores(law: str | None) -> None:
     if law is not None:
         calibration = replace(EXAMPLE_CALIBRATION, law=law)
         scores = Whitening.of(floored(error_law(matches, calibration), matches))
-    _, weight, slope = scores.scored(residual)
+    r, weight, score, slope = scores.scored(residual)
+    assert score == pytest.approx(weight * r)
     alone, rise = scores.weighed(residual)
     assert np.broadcast_to(weight, alone.shape) == pytest.approx(alone)
     assert rise == pytest.approx(float(slope[::2].sum()), rel=1e-9)

@@ -164,12 +164,11 @@ def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
         part = slice(start, start + BLOCK)
         cells = np.multiply(points[:, part], 1.0 / side_px, order="C")
         cells -= low
-        np.maximum(cells, 0.0, out=cells)
-        np.minimum(cells, last, out=cells)
-        np.floor(cells, out=cells)
-        cells[0] *= rows
-        cells[0] += cells[1]
-        number[part] = cells[0]
+        column, row = np.clip(cells, 0.0, last, out=cells)
+        np.floor(column, out=column)
+        column *= rows
+        column += row
+        number[part] = column  # without what is left of the row
     if count <= MOST:
         return Grid(number, count, side_px, (x, y), int(rows), None)
     held, number = np.unique(number, return_inverse=True)

@@ -48,8 +48,8 @@ MONOMIALS = (DEGREE + 1) * (DEGREE + 2) // 2
 class Scores(Protocol):
     """What a refit solved for, Σ Jᵀψ(r) = 0."""
 
-    def scored(self, residual: Columns) -> tuple[Columns, Columns, FloatArray]:
-        """Residuals r less their location, ψ/r, (2, n) each, and ψ′, (3, n)."""
+    def scored(self, residual: Columns) -> tuple[Columns, Columns, Columns, FloatArray]:
+        """Residuals r less their location, ψ/r and ψ, (2, n) each, and ψ′, (3, n)."""
 
     def weighed(self, residual: Columns) -> tuple[Columns, float]:
         """ψ/r alone, and the sum of ψ′ along both axes."""
@@ -64,9 +64,9 @@ class LeastSquares:
 
     weight: PerMatch
 
-    def scored(self, residual: Columns) -> tuple[Columns, Columns, FloatArray]:
+    def scored(self, residual: Columns) -> tuple[Columns, Columns, Columns, FloatArray]:
         slopes = np.stack([self.weight, np.zeros_like(self.weight), self.weight])
-        return residual, slopes[::2], slopes
+        return residual, slopes[::2], self.weight * residual, slopes
 
     def weighed(self, residual: Columns) -> tuple[Columns, float]:
         both = np.broadcast_to(self.weight, residual.shape)
@@ -160,8 +160,7 @@ class Side:
     def look(self) -> Look:
         """The matches under the model."""
         predicted = self.direction.predicted(self.anchors)
-        r, weight, slope = self.scores.scored(self.refined - predicted)
-        return Look(predicted, r, weight, slope)
+        return Look(predicted, *self.scores.scored(self.refined - predicted))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +170,7 @@ class Look:
     predicted: Columns
     residual: Columns
     weight: Columns  # ψ/r
+    score: Columns  # ψ
     slope: FloatArray  # ψ′: xx, xy, yy
 
     def take(self, index: Index) -> Look:
@@ -179,6 +179,7 @@ class Look:
             self.predicted[:, index],
             self.residual[:, index],
             self.weight[:, index],
+            self.score[:, index],
             self.slope[:, index],
         )
 
@@ -259,7 +260,7 @@ def _sums_of(side: Side, dtype: DTypeLike, taken: slice, slopes: bool) -> Sums |
     weight = energy = 0.0
     for rows in parts:
         look = first if len(parts) == 1 else side.take(rows).look()
-        pull, strength = look.weight * look.residual, look.strength()
+        pull, strength = look.score, look.strength()
         weight += float(strength.sum())
         # Row by row: longer dot products would start threads.
         energy += sum(float(a @ b) for a, b in zip(pull, look.residual, strict=True))
