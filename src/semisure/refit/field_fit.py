@@ -118,7 +118,7 @@ def second_moment(
 def quick_moment(
     sample: Sample,
     normal: Matrix,
-    pull: FloatArray,
+    score: Vector,
     taken_off: int,
     lenses: int,
     extent_px: float,
@@ -127,10 +127,10 @@ def quick_moment(
     """The same from one step, and half a step more from where that ends.
 
     X is waves alone, off which so many parameters were `taken_off`; `normal` and
-    `pull`, Σ x w x and ψ of columns, are those of the residuals as they are.
+    `score`, Σ x w x and ψ, are those of the residuals as they are.
     """
     X, ridge = sample.X, (MOST * extent_px) ** -2
-    fitted = np.linalg.solve(ridged(normal, ridge), X @ pull)
+    fitted = np.linalg.solve(ridged(normal, ridge), X @ sample.summed(score))
     residual = sample.left(fitted)
     weight, slope = sample.weighed(residual)
     rise, felt = _rise(weight, slope), X * sample.summed(weight)
@@ -175,7 +175,8 @@ def ridged(matrix: Matrix, ridge: Vector | float) -> Matrix:
 def _noise(fit: Fit, sample: Sample, fitted: int, matcher_px2: float) -> Matrix:
     """Covariance of Σ scores, of which a fit took as many degrees of freedom."""
     shape = len(fit.left), sample.axes, -1
-    scores = (fit.left * fit.pull).reshape(shape).sum(axis=1)
+    left, pull = fit.left.reshape(shape), fit.pull.reshape(shape[1:])
+    scores: FloatArray = np.einsum("qan,an->qn", left, pull)
     n, block, taken = sample.count, sample.block, fitted / sample.axes
     blocks = 0 if block is None else int(block.max()) + 1
     # Too few blocks say less of their own noise than single matches do.

@@ -14,7 +14,7 @@ move the corners.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import hypot, isfinite, sqrt
 
@@ -36,6 +36,7 @@ from semisure.refit.plane_moments import (
     Scores,
     Side,
     Sums,
+    both_axes,
     by_entry,
     square_px,
     sums_of,
@@ -192,7 +193,7 @@ class Pair:
     def mean_square(self) -> float:
         """Of the residuals, by weight: Σ ψ r / Σ ψ/r, px²."""
         energy = sum(one.energy for one in self.sums)
-        return energy / sum(one.weight for one in self.sums)
+        return energy / sum(float(one.of_squares[2].sum()) for one in self.sums)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +202,7 @@ class Smooth:
 
     sums: Sequence[Sums]
     places: Sequence[Places]  # of squares
+    weight: FloatArray  # Σ ψ/r of some matches, (2, columns)
     # By parameters, cosines, lenses, and what all matches share. After the squares of
     # the first side there are columns of the corners, which no match is in.
     X: FloatArray  # (36, 2, columns)
@@ -211,24 +213,28 @@ class Smooth:
     def of(cls, pair: Pair, corners: Columns) -> Smooth:
         """`corners` are those of image 0 in the image of the main side."""
         places: list[Places] = []
+        weights: list[FloatArray] = []
         X: list[FloatArray] = []
         changes: list[FloatArray] = []
         for one, carry in zip(pair.sums, pair.carries, strict=True):
-            at = one.some.places(one.squares)
+            squares = one.squares
             if not X:
-                at = np.concatenate([at, corners], axis=1)
+                squares = np.concatenate([squares, corners], axis=1)
+            weight, at = one.some.summed(squares)
             seen = one.side.direction.places(at)
             moves = _moves(one, carry, seen)
             if not X:
                 of_corners = moves[:, :, -4:].transpose(2, 1, 0).reshape(8, -1)
-            change = moves[-2:] * moves[-2:]
-            changes.append(change.reshape(4, -1).sum(axis=0))
+            change = moves[-2:]
+            changes.append(np.einsum("kan,kan->n", change, change))
             near = seen.in_view()
             if not near.all():  # what matches there say is wrong, and far from linear
                 moves[:, :, ~near] = 0.0
             places.append(seen)
+            weights.append(weight)
             X.append(moves)
-        return cls(pair.sums, places, _joined(X), of_corners, _joined(changes))
+        joined = _joined(weights), _joined(X)
+        return cls(pair.sums, places, *joined, of_corners, _joined(changes))
 
     def covariance(
         self, pair: Pair, shared_error: float | None, least: float | None, field: bool
@@ -243,9 +249,8 @@ class Smooth:
         if not (field or shared_error):
             return C
         # How far everything smooth moves the parameters, and these the corners.
-        sample = self.sample()
-        weight, X = _joined([one.some.weight for one in self.sums]).ravel(), sample.X
-        weighted = X[: _FIELD if field else p] * sample.summed(weight)
+        X = self.X.reshape(len(self.X), -1)
+        weighted = X[: _FIELD if field else p] * self.weight.ravel()
         joint = weighted[:p] @ X.T
         bread = steadied(joint[:, :p].copy())
         follows = np.linalg.solve(bread, joint[:, p:])
@@ -260,9 +265,9 @@ class Smooth:
         # The field, less what the parameters follow of it.
         follows, waves = follows[:, :-SHARED], slice(p, _FIELD)
         moment = quick_moment(
-            replace(sample, X=X[waves] - follows.T @ X[:p]),
+            self.sample(X[waves] - follows.T @ X[:p]),
             weighted[p:] @ X[waves].T - joint[:, waves].T @ follows,
-            sample.summed(weight * sample.residual),
+            _joined([one.some.look.score for one in self.sums]).ravel(),
             p,
             LENSES,
             self.extent_px(),
@@ -282,7 +287,7 @@ class Smooth:
         pairs = zip(self.sums, self._by_side(), strict=True)
         scores = _joined([_of_blocks(one, J) for one, J in pairs])
         count = int(np.count_nonzero(scores[0]))
-        excess = float(np.vdot(pair.white, scores @ scores.T)) / PARAMETERS
+        excess = float(np.vdot(pair.white @ scores, scores)) / PARAMETERS
         # The fit takes as many degrees of freedom off the blocks as it has parameters.
         excess *= count / max(count - PARAMETERS, 1)
         return sqrt(max(1.0, excess))
@@ -302,8 +307,8 @@ class Smooth:
         usual = self.view_change2[order[part.searchsorted(0.5 * part[-1])]]
         return max(sqrt(usual), MIN_VIEW_CHANGE)
 
-    def sample(self) -> Sample:
-        """What the field is fitted to."""
+    def sample(self, X: FloatArray) -> Sample:
+        """What the field is fitted to, by what moves the columns."""
         some = [one.some for one in self.sums]
         number, starts = some[0].square, self.sums[0].starts
         ahead, taken = self.places[0].refined.shape[1], len(number)
@@ -318,13 +323,13 @@ class Smooth:
             return _joined([w for w, _ in both]).ravel(), sum(rise for _, rise in both)
 
         return Sample(
-            X=self.X.reshape(len(self.X), -1),
+            X=X,
             axes=2,
             count=sum(one.squares.shape[1] for one in self.sums),
             block=self._blocks(),
             starts=starts,
-            residual=_joined([one.residual for one in some]).ravel(),
-            column=np.concatenate([number, number + self.X.shape[2]]),
+            residual=_joined([one.look.residual for one in some]).ravel(),
+            column=both_axes(number, self.X.shape[2]),
             weighed=weighed,
         )
 
@@ -352,23 +357,21 @@ def _moves(sums: Sums, carry: FloatArray | None, places: Places) -> FloatArray:
     """How places move by parameters, waves and what all matches share, (36, 2, b)."""
     at = places.refined
     X = np.zeros((_FIELD + SHARED, 2, at.shape[1]))
-    J = by_entry(sums.frame(at), sums.frame.scale, X[:9])
+    J = by_entry(at - sums.frame.mean, sums.frame.scale, X[:9])
     if carry is not None:
         np.matmul(carry.T, J.reshape(9, -1), out=X[:8].reshape(8, -1))
     X[8] = 0.0  # of the last entry, which is no parameter
     X[8:16, 0] = X[16:24, 1] = places.cosines()
-    places.lenses(X[24:26])
+    places.local_change(X[34:])
+    places.lenses(X[34:], X[24:26])
     places.bilinear(X[26:30, 0])
     X[30:34, 1] = X[26:30, 0]
-    X[34:] = places.local_change().swapaxes(0, 1)
     return X
 
 
 def _of_blocks(sums: Sums, J: FloatArray) -> FloatArray:
     """Σ Jᵀψ of each block, as if its matches were all in one place."""
-    along_x, along_y, _ = sums.of_squares
-    scores = J[:, 0] * along_x
-    scores += J[:, 1] * along_y
+    scores: FloatArray = np.einsum("kan,an->kn", J, sums.of_squares[:2])
     if square_px(sums.frame) == SQUARE_PX:
         return scores
     block = block_ids(sums.squares.T, SQUARE_PX)

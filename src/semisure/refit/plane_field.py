@@ -84,14 +84,13 @@ class Places:
         off -= 1.0
         return np.asarray((np.abs(off) < 2.0).all(axis=0))
 
-    def local_change(self) -> FloatArray:
-        """A − I of the local map A onto the refined side, (2, 2, n)."""
-        M = self.direction.model
-        A = M[:2, :2, None] - M[2, :2, None] * self.refined[:, None]
-        A *= self.per_depth
-        A[0, 0] -= 1.0
-        A[1, 1] -= 1.0
-        return np.asarray(A)
+    def local_change(self, out: FloatArray) -> None:
+        """Transposed A − I of the local map A onto the refined side, (2, 2, n)."""
+        A = self.direction.model[:, :2].T[:, :, None]
+        np.multiply(A[:, 2:], self.refined, out=out)
+        np.subtract(A[:, :2], out, out=out)
+        out *= self.per_depth
+        out.reshape(4, -1)[::3] -= 1.0
 
     def cosines(self) -> FloatArray:
         """Cosines over image 0 as large as usual, (8, n), each for either axis."""
@@ -100,21 +99,21 @@ class Places:
             return cosines(self.anchor.T, direction.anchor_size)
         return cosines(self.refined.T, direction.refined_size)
 
-    def lenses(self, out: FloatArray) -> None:
+    def lenses(self, change: FloatArray, out: FloatArray) -> None:
         """What a lens does by which the images differ, and one that both have.
 
-        `out` is their place, (2, 2, n).
+        `change` is the local one, and `out` is their place, (2, 2, n).
         """
         direction = self.direction
         off = radial(self.anchor.T, direction.anchor_size)
-        # ∂Π/∂x times the distortion: what the anchor's lens does on the other side.
-        moved = direction.model[:, :2] @ off
-        moved[:2] -= self.refined * moved[2]
-        moved[:2] *= self.per_depth
+        # A times the distortion: what the anchor's lens does on the other side.
+        moved = change[0] * off[0]
+        moved += change[1] * off[1]
+        moved += off
         own = radial(self.refined.T, direction.refined_size)
-        np.add(own, moved[:2], out=out[0])
+        np.add(own, moved, out=out[0])
         out[0] *= APART
-        np.subtract(own, moved[:2], out=out[1])
+        np.subtract(own, moved, out=out[1])
 
     def bilinear(self, out: FloatArray) -> None:
         """The functions 1, x, y, xy, with x and y from −1 to 1, put in `out` (4, n)."""
