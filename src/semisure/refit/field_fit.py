@@ -182,8 +182,8 @@ def _noise(fit: Fit, sample: Sample, fitted: int, matcher_px2: float) -> Matrix:
     # Too few blocks say less of their own noise than single matches do.
     if block is not None and blocks > 2 * taken:
         n, scores = blocks, np.array([np.bincount(block, row) for row in scores])
-    noise = scores @ scores.T
-    noise *= n / max(n - taken, 0.2 * n) * BEYOND_BLOCKS / fit.rise**2
+    beyond = n / max(n - taken, 0.2 * n) * BEYOND_BLOCKS / fit.rise**2
+    noise: Matrix = (beyond * scores) @ scores.T
     if matcher_px2:
         noise += matcher_px2 * _matchers_own(fit.felt.reshape(shape), sample.starts)
     return noise

@@ -36,16 +36,16 @@ from semisure.refit.plane_moments import (
     Scores,
     Side,
     Sums,
-    both_axes,
     by_entry,
-    square_px,
     sums_of,
 )
 from semisure.refit.shared_field import MIN_VIEW_CHANGE, UNDER_PLANE
 from semisure.refit.shelf import hold_on
 from semisure.types import (
+    Array,
     Columns,
     FloatArray,
+    IntArray,
     Labels,
     Matches,
     Matrix,
@@ -201,40 +201,60 @@ class Smooth:
     """Squares of the image, and how everything smooth moves them."""
 
     sums: Sequence[Sums]
-    places: Sequence[Places]  # of squares
-    weight: FloatArray  # Σ ψ/r of some matches, (2, columns)
-    # By parameters, cosines, lenses, and what all matches share. After the squares of
-    # the first side there are columns of the corners, which no match is in.
+    # Columns are squares, those of the first side, then corners, which no match is in,
+    # then squares of the other side.
+    places: FloatArray  # of columns, px
+    column: IntArray  # of each residual of some matches, all x and then all y
+    weight: FloatArray  # Σ ψ/r of these, (2, columns)
+    # By parameters, cosines, lenses, and what all matches share.
     X: FloatArray  # (36, 2, columns)
     of_corners: FloatArray  # the same of corners, (8, 36)
-    view_change2: PerMatch  # of columns
+    view_change2: FloatArray  # of squares
 
     @classmethod
     def of(cls, pair: Pair, corners: Columns) -> Smooth:
         """`corners` are those of image 0 in the image of the main side."""
-        places: list[Places] = []
-        weights: list[FloatArray] = []
+        main, *others = pair.sums
+        squares = [main.squares, corners, *(one.squares for one in others)]
+        middles = np.concatenate(squares, axis=1)
+        count, ahead = middles.shape[1], main.squares.shape[1] + 4
+        number = _joined([main.some.square, *(o.some.square + ahead for o in others)])
+        column = np.concatenate([number, number + count])
+
+        def summed(values: list[FloatArray]) -> FloatArray:
+            sums = np.bincount(column, _joined(values).ravel(), 2 * count)
+            return np.asarray(sums, float).reshape(2, count)
+
+        some = [one.some for one in pair.sums]
+        weight = summed([one.look.weight for one in some])
+        # Where the matches of a square are: their mean, by weight.
+        places = summed([one.refined * one.look.strength for one in some])
+        strength = weight[0] + weight[1]
+        places /= strength
+        places = np.where(strength > 0, places, middles)
         X: list[FloatArray] = []
         changes: list[FloatArray] = []
-        for one, carry in zip(pair.sums, pair.carries, strict=True):
-            squares = one.squares
-            if not X:
-                squares = np.concatenate([squares, corners], axis=1)
-            weight, at = one.some.summed(squares)
-            seen = one.side.direction.places(at)
+        parts = (slice(0, ahead), slice(ahead, count))[: len(some)]
+        for one, carry, part in zip(pair.sums, pair.carries, parts, strict=True):
+            seen = one.side.direction.places(places[:, part])
             moves = _moves(one, carry, seen)
             if not X:
                 of_corners = moves[:, :, -4:].transpose(2, 1, 0).reshape(8, -1)
-            change = moves[-2:]
-            changes.append(np.einsum("kan,kan->n", change, change))
+            change = moves[-2:, :, : one.squares.shape[1]]
+            changes.append((change * change).sum(axis=(0, 1)))
             near = seen.in_view()
             if not near.all():  # what matches there say is wrong, and far from linear
                 moves[:, :, ~near] = 0.0
-            places.append(seen)
-            weights.append(weight)
             X.append(moves)
-        joined = _joined(weights), _joined(X)
-        return cls(pair.sums, places, *joined, of_corners, _joined(changes))
+        return cls(
+            pair.sums,
+            places,
+            column,
+            weight,
+            _joined(X),
+            of_corners,
+            _joined(changes),
+        )
 
     def covariance(
         self, pair: Pair, shared_error: float | None, least: float | None, field: bool
@@ -300,21 +320,17 @@ class Smooth:
 
     def usual_change(self) -> float:
         """The median change of view, each square with the weight of its matches."""
-        strength = [one.of_squares[2] for one in self.sums]
-        strength.insert(1, np.zeros(4))  # of the corners
+        strength = _joined([one.of_squares[2] for one in self.sums])
         order = self.view_change2.argsort()
-        part = np.concatenate(strength)[order].cumsum()
+        part = strength[order].cumsum()
         usual = self.view_change2[order[part.searchsorted(0.5 * part[-1])]]
         return max(sqrt(usual), MIN_VIEW_CHANGE)
 
     def sample(self, X: FloatArray) -> Sample:
         """What the field is fitted to, by what moves the columns."""
-        some = [one.some for one in self.sums]
-        number, starts = some[0].square, self.sums[0].starts
-        ahead, taken = self.places[0].refined.shape[1], len(number)
-        for more in self.sums[1:]:
-            number = np.append(number, more.some.square + ahead)
-            starts = np.append(starts, more.starts + ahead)
+        some, main = [one.some for one in self.sums], self.sums[0]
+        ahead, taken = main.squares.shape[1] + 4, len(main.some.square)
+        others = (one.starts + ahead for one in self.sums[1:])
 
         def weighed(residual: Vector) -> tuple[Vector, float]:
             r = residual.reshape(2, -1)
@@ -327,23 +343,22 @@ class Smooth:
             axes=2,
             count=sum(one.squares.shape[1] for one in self.sums),
             block=self._blocks(),
-            starts=starts,
+            starts=_joined([main.starts, *others]),
             residual=_joined([one.look.residual for one in some]).ravel(),
-            column=both_axes(number, self.X.shape[2]),
+            column=self.column,
             weighed=weighed,
         )
 
     def _blocks(self) -> Labels | None:
         """Of each column, where squares are smaller than blocks."""
-        if all(square_px(one.frame) == SQUARE_PX for one in self.sums):
+        if all(one.side_px == SQUARE_PX for one in self.sums):
             return None
-        at = np.hstack([places.refined for places in self.places])
-        first = self.sums[0].squares.shape[1]
+        at, first = self.places.copy(), self.sums[0].squares.shape[1]
         at[:, first : first + 4] = at[:, :1]  # corners, where there are no matches
         return block_ids(at.T, SQUARE_PX)
 
 
-def _joined(arrays: list[FloatArray]) -> FloatArray:
+def _joined(arrays: list[Array]) -> Array:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
 
 
@@ -372,7 +387,7 @@ def _moves(sums: Sums, carry: FloatArray | None, places: Places) -> FloatArray:
 def _of_blocks(sums: Sums, J: FloatArray) -> FloatArray:
     """Σ Jᵀψ of each block, as if its matches were all in one place."""
     scores: FloatArray = np.einsum("kan,an->kn", J, sums.of_squares[:2])
-    if square_px(sums.frame) == SQUARE_PX:
+    if sums.side_px == SQUARE_PX:
         return scores
     block = block_ids(sums.squares.T, SQUARE_PX)
     return np.array([np.bincount(block, row) for row in scores])

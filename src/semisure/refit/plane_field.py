@@ -13,7 +13,7 @@ from math import sqrt
 
 import numpy as np
 
-from semisure.refit.model_error import APART, cosines, radial
+from semisure.refit.model_error import APART, cosines, distorted, from_the_middle
 from semisure.types import (
     Columns,
     FloatArray,
@@ -69,6 +69,15 @@ def _per_half(width: float, height: float) -> FloatArray:
     return np.array([[2.0 / width], [2.0 / height]])
 
 
+@lru_cache(maxsize=8)
+def _from_the_middles(*sizes: float) -> tuple[FloatArray, FloatArray]:
+    """:func:`from_the_middle` of two images, (2, 1, 1) and (2, 2, 1)."""
+    scales, shifts = zip(
+        from_the_middle(*sizes[:2]), from_the_middle(*sizes[2:]), strict=True
+    )
+    return np.array(scales)[:, None, None], np.array(shifts)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
     """Anchors that the model puts at some places, and their depths there."""
@@ -104,13 +113,17 @@ class Places:
 
         `change` is the local one, and `out` is their place, (2, 2, n).
         """
-        direction = self.direction
-        off = radial(self.anchor.T, direction.anchor_size)
+        scale, shift = _from_the_middles(
+            *self.direction.anchor_size.tolist(), *self.direction.refined_size.tolist()
+        )
+        both = np.array([self.anchor, self.refined])
+        both *= scale
+        both += shift
+        off, own = distorted(both)
         # A times the distortion: what the anchor's lens does on the other side.
         moved = change[0] * off[0]
         moved += change[1] * off[1]
         moved += off
-        own = radial(self.refined.T, direction.refined_size)
         np.add(own, moved, out=out[0])
         out[0] *= APART
         np.subtract(own, moved, out=out[1])

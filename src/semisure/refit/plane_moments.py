@@ -190,26 +190,6 @@ class Some:
     square: Labels
     scores: Scores
 
-    def summed(self, squares: Columns) -> tuple[Columns, Columns]:
-        """Σ ψ/r of the matches in each square, and their mean place, by weight.
-
-        Without weight it is that of the square.
-        """
-        count = squares.shape[1]
-        column = both_axes(self.square, count)
-        total = np.bincount(column, self.look.weight.ravel(), 2 * count)
-        weight = total.reshape(2, count)
-        placed = (self.refined * self.look.strength).ravel()
-        places = np.bincount(column, placed, 2 * count).reshape(2, count)
-        strength = weight[0] + weight[1]
-        places /= strength
-        return weight, np.where(strength > 0, places, squares)
-
-
-def both_axes(square: Labels, count: int) -> Labels:
-    """Of each residual, all x and then all y, its column among as many of each."""
-    return np.concatenate([square, square + count])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
@@ -217,6 +197,7 @@ class Sums:
 
     side: Side
     frame: Frame  # of the refined image
+    side_px: float  # of squares
     squares: Columns  # their middles, px, those of one larger block after each other
     starts: IntArray  # of the larger blocks
     of_squares: FloatArray  # Σ ψ along x and y, Σ ψ/r of both, (3, squares)
@@ -258,7 +239,8 @@ def _sums_of(side: Side, dtype: DTypeLike, taken: slice, slopes: bool) -> Sums |
         frame = Frame.of(first.predicted, first.strength)
     if frame is None:
         return None
-    grid = grid_over(side.refined, square_px(frame), side.direction.refined_size)
+    side_px = _square_px(frame)
+    grid = grid_over(side.refined, side_px, side.direction.refined_size)
     of_squares, moments = np.zeros((3, grid.count)), np.zeros((6, MONOMIALS))
     energy = 0.0
     for rows in parts:
@@ -280,6 +262,7 @@ def _sums_of(side: Side, dtype: DTypeLike, taken: slice, slopes: bool) -> Sums |
     return Sums(
         side,
         frame,
+        side_px,
         held.middles,
         held.starts(),
         of_squares.take(held.number, axis=1),
@@ -299,7 +282,7 @@ def _flat(weight: Columns) -> FloatArray:
     return np.stack([weight[0], np.zeros_like(weight[0]), weight[1]])
 
 
-def square_px(frame: Frame) -> float:
+def _square_px(frame: Frame) -> float:
     """Sides of squares that are small, seen from all matches."""
     spread = sqrt(2.0) / frame.scale
     halvings = max(0, ceil(log2(FINENESS * SQUARE_PX / spread)))
