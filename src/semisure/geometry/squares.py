@@ -165,7 +165,7 @@ def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
         part = slice(start, start + BLOCK)
         cells = np.multiply(points[:, part], 1.0 / side_px, order="C")
         cells -= low
-        column, row = np.clip(cells, 0.0, last, out=cells)
+        column, row = cells.clip(0.0, last, out=cells)
         np.floor(column, out=column)
         column *= rows
         column += row

@@ -117,8 +117,8 @@ def second_moment(
 
 def quick_moment(
     sample: Sample,
-    normal: Matrix,
-    score: Vector,
+    weight: FloatArray,
+    score: FloatArray,
     taken_off: int,
     lenses: int,
     extent_px: float,
@@ -126,16 +126,15 @@ def quick_moment(
 ) -> Matrix:
     """The same from one step, and half a step more from where that ends.
 
-    X is waves alone, off which so many parameters were `taken_off`; `normal` and
-    `score`, Σ x w x and ψ, are those of the residuals as they are.
+    X is waves alone, off which so many parameters were `taken_off`. Of the residuals as
+    they are, `weight` is Σ ψ/r of each column, and `score` is ψ.
     """
     X, ridge = sample.X, (MOST * extent_px) ** -2
-    fitted = np.linalg.solve(ridged(normal, ridge), X @ sample.summed(score))
+    _, _, fitted = _step(X, weight, sample.summed(score), ridge)
     residual = sample.left(fitted)
     weight, slope = sample.weighed(residual)
-    rise, felt = _rise(weight, slope), X * sample.summed(weight)
-    pull, normal = sample.summed(weight * residual), felt @ X.T
-    more = np.linalg.solve(ridged(normal, ridge), X @ pull)
+    rise, pull = _rise(weight, slope), sample.summed(weight * residual)
+    felt, normal, more = _step(X, sample.summed(weight), pull, ridge)
     pull -= more @ felt
     fit = Fit(
         left=X,
@@ -147,6 +146,15 @@ def quick_moment(
     )
     noise = _noise(fit, sample, len(X) + taken_off, matcher_px2)
     return _told(fit, noise, lenses, extent_px, MOST)
+
+
+def _step(
+    X: FloatArray, weight: FloatArray, pull: FloatArray, ridge: float
+) -> tuple[FloatArray, Matrix, FloatArray]:
+    """X w, X w Xᵀ, and the coefficients that take a pull off the columns."""
+    felt = X * weight
+    normal = felt @ X.T
+    return felt, normal, np.linalg.solve(ridged(normal, ridge), X @ pull)
 
 
 def _rise(weight: Vector, slope: float) -> float:
@@ -176,7 +184,9 @@ def _noise(fit: Fit, sample: Sample, fitted: int, matcher_px2: float) -> Matrix:
     """Covariance of Σ scores, of which a fit took as many degrees of freedom."""
     shape = len(fit.left), sample.axes, -1
     left, pull = fit.left.reshape(shape), fit.pull.reshape(shape[1:])
-    scores: FloatArray = np.einsum("qan,an->qn", left, pull)
+    scores = left[:, 0] * pull[0]
+    for axis in range(1, sample.axes):
+        scores += left[:, axis] * pull[axis]
     n, block, taken = sample.count, sample.block, fitted / sample.axes
     blocks = 0 if block is None else int(block.max()) + 1
     # Too few blocks say less of their own noise than single matches do.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import hypot, isfinite, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -242,9 +242,9 @@ class Smooth:
                 of_corners = moves[:, :, -4:].transpose(2, 1, 0).reshape(8, -1)
             change = moves[-2:, :, : one.squares.shape[1]]
             changes.append((change * change).sum(axis=(0, 1)))
-            near = seen.in_view()
-            if not near.all():  # what matches there say is wrong, and far from linear
-                moves[:, :, ~near] = 0.0
+            far = seen.out_of_view()
+            if far is not None:  # what matches there say is wrong, and not linear
+                moves[:, :, far] = 0.0
             X.append(moves)
         return cls(
             pair.sums,
@@ -270,8 +270,8 @@ class Smooth:
             return C
         # How far everything smooth moves the parameters, and these the corners.
         X = self.X.reshape(len(self.X), -1)
-        weighted = X[: _FIELD if field else p] * self.weight.ravel()
-        joint = weighted[:p] @ X.T
+        weight = self.weight.ravel()
+        joint = (X[:p] * weight) @ X.T
         bread = steadied(joint[:, :p].copy())
         follows = np.linalg.solve(bread, joint[:, p:])
         response = by_step @ follows
@@ -284,23 +284,20 @@ class Smooth:
             return C
         # The field, less what the parameters follow of it.
         follows, waves = follows[:, :-SHARED], slice(p, _FIELD)
+        extent_px = pair.sums[0].side.direction.extent_px()
         moment = quick_moment(
             self.sample(X[waves] - follows.T @ X[:p]),
-            weighted[p:] @ X[waves].T - joint[:, waves].T @ follows,
+            weight,
             _joined([one.some.look.score for one in self.sums]).ravel(),
             p,
             LENSES,
-            self.extent_px(),
+            extent_px,
             shared,
         )
         # A corner is where the field takes it.
         v = response[:, :-SHARED] - self.of_corners[:, waves]
-        floor = model_error.least_px(least, self.extent_px(), plane=True)
+        floor = model_error.least_px(least, extent_px, plane=True)
         return C + model_error.spread_of(v, moment, least_of_field(floor, len(moment)))
-
-    def extent_px(self) -> float:
-        """The diagonal of the image in which the errors are."""
-        return hypot(*self.sums[0].side.direction.refined_size.tolist())
 
     def clustering(self, pair: Pair) -> float:
         """√ of how many times more block sums vary than independent scores, ≥ 1."""
@@ -386,7 +383,9 @@ def _moves(sums: Sums, carry: FloatArray | None, places: Places) -> FloatArray:
 
 def _of_blocks(sums: Sums, J: FloatArray) -> FloatArray:
     """Σ Jᵀψ of each block, as if its matches were all in one place."""
-    scores: FloatArray = np.einsum("kan,an->kn", J, sums.of_squares[:2])
+    along_x, along_y, _ = sums.of_squares
+    scores = J[:, 0] * along_x
+    scores += J[:, 1] * along_y
     if sums.side_px == SQUARE_PX:
         return scores
     block = block_ids(sums.squares.T, SQUARE_PX)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class Direction:
         if forward:
             return cls(H_01, H_10, sizes[0], sizes[1], True)
         return cls(H_10, H_01, sizes[1], sizes[0], False)
+
+    def extent_px(self) -> float:
+        """The diagonal of the image in which the errors are."""
+        return hypot(*self.refined_size.tolist())
 
     def predicted(self, anchors: Columns) -> Columns:
         """Where the model puts anchors, px."""
@@ -87,11 +91,12 @@ class Places:
     refined: Columns
     per_depth: PerMatch  # 1 / third homogeneous coordinate of the mapped anchor
 
-    def in_view(self) -> Mask:
-        """Which anchors lie in their image, or not farther from it than half of it."""
+    def out_of_view(self) -> Mask | None:
+        """Which anchors lie farther from their image than half of it; None if none."""
         off = self.anchor * _per_half(*self.direction.anchor_size.tolist())
         off -= 1.0
-        return np.asarray((np.abs(off) < 2.0).all(axis=0))
+        near = np.abs(off, out=off) < 2.0
+        return None if near.all() else np.logical_not(near.all(axis=0))
 
     def local_change(self, out: FloatArray) -> None:
         """Transposed A − I of the local map A onto the refined side, (2, 2, n)."""
