@@ -48,7 +48,9 @@ class Sample:
     def left(self, coefficients: Vector) -> FloatArray:
         """The residuals, less what parameters and waves make of them."""
         moved = coefficients @ self.X
-        return self.residual - (moved if self.column is None else moved[self.column])
+        if self.column is not None:
+            moved = moved.take(self.column)
+        return np.asarray(self.residual - moved)
 
 
 def steadied(matrix: Matrix) -> Matrix:

@@ -91,7 +91,7 @@ def of_homography(
             C = _covariance(H_01, matches, scores, shared_error, least, field)
         except np.linalg.LinAlgError:  # weights so small that they are none
             return None
-    if C is None or not np.isfinite(C).all():
+    if C is None or not isfinite(C.sum()):
         return None
     return model_error.positive_part(C)
 
@@ -132,7 +132,7 @@ def _sides(H_01: Matrix3, matches: Matches, scores: Scores) -> list[Side] | None
         H_10 = np.linalg.inv(H_01)
     except np.linalg.LinAlgError:
         return None
-    if not isfinite(sum(H_10.ravel().tolist())):
+    if not isfinite(H_10.sum()):
         return None
     direction = partial(Direction.of, H_01, H_10, matches)
     if ahead in (0, count):
@@ -246,15 +246,8 @@ class Smooth:
             if far is not None:  # what matches there say is wrong, and not linear
                 moves[:, :, far] = 0.0
             X.append(moves)
-        return cls(
-            pair.sums,
-            places,
-            column,
-            weight,
-            _joined(X),
-            of_corners,
-            _joined(changes),
-        )
+        joined = _joined(X), of_corners, _joined(changes)
+        return cls(pair.sums, places, column, weight, *joined)
 
     def covariance(
         self, pair: Pair, shared_error: float | None, least: float | None, field: bool

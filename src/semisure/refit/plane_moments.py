@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from math import ceil, inf, log2, sqrt
+from math import ceil, inf, isfinite, log2, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -219,7 +219,7 @@ def sums_of(
     """
     taken = slice(None, None, step)
     sums = _sums_of(side, dtype, taken, slopes)
-    if sums is not None and np.isfinite(sums.moments).all():
+    if sums is not None and isfinite(sums.moments.sum()):
         return sums
     near = side.near()
     return sums if near is None else _sums_of(near, dtype, taken, slopes)
