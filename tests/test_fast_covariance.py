@@ -207,11 +207,14 @@ def test_weights_alone_are_those_of_the_scores(law: str | None) -> None:
     """ψ/r is the same, and of ψ′ the sum over xx and yy is all that a field needs."""
     matches = pair(400, 5, "target", EXAMPLE_CALIBRATION)
     residual = np.random.default_rng(1).normal(0.0, 0.5, (2, len(matches)))
+    residual[:, 0] = residual[0, 1] = 0.0  # what is divided by r is 0 there
     scores: LeastSquares | Whitening = LeastSquares(matches.confidence)
     if law is not None:
         calibration = replace(EXAMPLE_CALIBRATION, law=law)
         scores = Whitening.of(floored(error_law(matches, calibration), matches))
-    _, weight, slope = scores.scored(residual)
+    r, weight, score, slope = scores.scored(residual)
+    assert score == pytest.approx(weight * r)
+    assert np.isfinite(slope).all()
     alone, rise = scores.weighed(residual)
     assert np.broadcast_to(weight, alone.shape) == pytest.approx(alone)
     assert rise == pytest.approx(float(slope[::2].sum()), rel=1e-9)

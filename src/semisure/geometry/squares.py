@@ -87,7 +87,7 @@ class Grid:
         """Squares that have strength, those of one larger square after each other."""
         if self.places is None and self.count <= FEW:
             every = _every(self.first, self.count, self.rows, self.side_px, larger_px)
-            squares = np.flatnonzero(strength[every.number])
+            squares = strength.take(every.number).nonzero()[0]
             return every if len(squares) == self.count else every.take(squares)
         squares = np.flatnonzero(strength)
         places = squares if self.places is None else self.places[squares]
@@ -106,13 +106,14 @@ class Held:
 
     def take(self, some: Labels) -> Held:
         """Some of them, in their order."""
-        return Held(self.number[some], self.middles[:, some], self.larger[some])
+        middles = self.middles.take(some, axis=1)
+        return Held(self.number.take(some), middles, self.larger.take(some))
 
     def starts(self) -> IntArray:
         """Where each larger square begins."""
         begins = np.ones(len(self.larger), dtype=bool)
         np.not_equal(self.larger[1:], self.larger[:-1], out=begins[1:])
-        return np.flatnonzero(begins)
+        return begins.nonzero()[0]
 
 
 def _laid_out(
@@ -152,38 +153,48 @@ def grid_over(points: Columns, side_px: float, size: FloatArray) -> Grid:
     >>> grid.number.tolist(), held.middles.T.tolist()
     ([4, 7, 7], [[4.0, 4.0], [12.0, 4.0]])
     """
-    low, last = _around(*size.tolist(), side_px)
-    if not np.prod(last + 1.0) <= FEW:  # no more than hold the points
+    around = _around(*size.tolist(), side_px)
+    if not around.count <= FEW:  # no more than hold the points
         ends = np.array([points.min(axis=1), points.max(axis=1)]) / side_px
+        low, last = around.first, around.last
         first, end = np.clip(np.floor(ends)[:, :, None], low, low + last)
-        low, last = first, end - first
-    x, y = low.ravel().tolist()
-    columns, rows = (last.ravel() + 1.0).tolist()
-    number, count = np.empty(points.shape[1], np.int64), int(columns * rows)
+        around = Extent.of(first, end - first)
+    low, last, rows, count = around.first, around.last, around.rows, around.count
+    number = np.empty(points.shape[1], np.int64)
     for start in range(0, len(number), BLOCK):  # few enough to stay in the cache
         part = slice(start, start + BLOCK)
         cells = np.multiply(points[:, part], 1.0 / side_px, order="C")
         cells -= low
-        np.maximum(cells, 0.0, out=cells)
-        np.minimum(cells, last, out=cells)
-        np.floor(cells, out=cells)
-        cells[0] *= rows
-        cells[0] += cells[1]
-        number[part] = cells[0]
+        column, row = cells.clip(0.0, last, out=cells)
+        np.floor(column, out=column)
+        column *= rows
+        column += row
+        number[part] = column  # without what is left of the row
+    x, y = low.ravel().tolist()
     if count <= MOST:
-        return Grid(number, count, side_px, (x, y), int(rows), None)
+        return Grid(number, count, side_px, (x, y), rows, None)
     held, number = np.unique(number, return_inverse=True)
-    return Grid(number.reshape(-1), len(held), side_px, (x, y), int(rows), held)
+    return Grid(number.reshape(-1), len(held), side_px, (x, y), rows, held)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extent:
+    """How far a grid reaches."""
+
+    first: FloatArray  # column and row of the first square, (2, 1)
+    last: FloatArray  # those of the last, counted from the first
+    rows: int
+    count: int  # of squares
+
+    @classmethod
+    def of(cls, first: FloatArray, last: FloatArray) -> Extent:
+        columns, rows = (int(end) + 1 for end in last.ravel().tolist())
+        return cls(first, last, rows, columns * rows)
 
 
 @lru_cache(maxsize=8)
-def _around(
-    width: float, height: float, side_px: float
-) -> tuple[FloatArray, FloatArray]:
-    """The first square of an image and half its size around it, and the last from it.
-
-    Columns and rows, (2, 1).
-    """
+def _around(width: float, height: float, side_px: float) -> Extent:
+    """That of the squares of an image and half its size around it."""
     size = np.array([[width], [height]]) / side_px
     low, high = np.floor(-0.5 * size), np.floor(1.5 * size)
-    return low, high - low
+    return Extent.of(low, high - low)

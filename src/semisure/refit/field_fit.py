@@ -48,7 +48,9 @@ class Sample:
     def left(self, coefficients: Vector) -> FloatArray:
         """The residuals, less what parameters and waves make of them."""
         moved = coefficients @ self.X
-        return self.residual - (moved if self.column is None else moved[self.column])
+        if self.column is not None:
+            moved = moved.take(self.column)
+        return np.asarray(self.residual - moved)
 
 
 def steadied(matrix: Matrix) -> Matrix:
@@ -117,8 +119,8 @@ def second_moment(
 
 def quick_moment(
     sample: Sample,
-    normal: Matrix,
-    pull: FloatArray,
+    weight: FloatArray,
+    score: FloatArray,
     taken_off: int,
     lenses: int,
     extent_px: float,
@@ -126,16 +128,15 @@ def quick_moment(
 ) -> Matrix:
     """The same from one step, and half a step more from where that ends.
 
-    X is waves alone, off which so many parameters were `taken_off`; `normal` and
-    `pull`, Σ x w x and ψ of columns, are those of the residuals as they are.
+    X is waves alone, off which so many parameters were `taken_off`. Of the residuals as
+    they are, `weight` is Σ ψ/r of each column, and `score` is ψ.
     """
     X, ridge = sample.X, (MOST * extent_px) ** -2
-    fitted = np.linalg.solve(ridged(normal, ridge), X @ pull)
+    _, _, fitted = _step(X, weight, sample.summed(score), ridge)
     residual = sample.left(fitted)
     weight, slope = sample.weighed(residual)
-    rise, felt = _rise(weight, slope), X * sample.summed(weight)
-    pull, normal = sample.summed(weight * residual), felt @ X.T
-    more = np.linalg.solve(ridged(normal, ridge), X @ pull)
+    rise, pull = _rise(weight, slope), sample.summed(weight * residual)
+    felt, normal, more = _step(X, sample.summed(weight), pull, ridge)
     pull -= more @ felt
     fit = Fit(
         left=X,
@@ -147,6 +148,15 @@ def quick_moment(
     )
     noise = _noise(fit, sample, len(X) + taken_off, matcher_px2)
     return _told(fit, noise, lenses, extent_px, MOST)
+
+
+def _step(
+    X: FloatArray, weight: FloatArray, pull: FloatArray, ridge: float
+) -> tuple[FloatArray, Matrix, FloatArray]:
+    """X w, X w Xᵀ, and the coefficients that take a pull off the columns."""
+    felt = X * weight
+    normal = felt @ X.T
+    return felt, normal, np.linalg.solve(ridged(normal, ridge), X @ pull)
 
 
 def _rise(weight: Vector, slope: float) -> float:
@@ -175,14 +185,17 @@ def ridged(matrix: Matrix, ridge: Vector | float) -> Matrix:
 def _noise(fit: Fit, sample: Sample, fitted: int, matcher_px2: float) -> Matrix:
     """Covariance of Σ scores, of which a fit took as many degrees of freedom."""
     shape = len(fit.left), sample.axes, -1
-    scores = (fit.left * fit.pull).reshape(shape).sum(axis=1)
+    left, pull = fit.left.reshape(shape), fit.pull.reshape(shape[1:])
+    scores = left[:, 0] * pull[0]
+    for axis in range(1, sample.axes):
+        scores += left[:, axis] * pull[axis]
     n, block, taken = sample.count, sample.block, fitted / sample.axes
     blocks = 0 if block is None else int(block.max()) + 1
     # Too few blocks say less of their own noise than single matches do.
     if block is not None and blocks > 2 * taken:
         n, scores = blocks, np.array([np.bincount(block, row) for row in scores])
-    noise = scores @ scores.T
-    noise *= n / max(n - taken, 0.2 * n) * BEYOND_BLOCKS / fit.rise**2
+    beyond = n / max(n - taken, 0.2 * n) * BEYOND_BLOCKS / fit.rise**2
+    noise: Matrix = (beyond * scores) @ scores.T
     if matcher_px2:
         noise += matcher_px2 * _matchers_own(fit.felt.reshape(shape), sample.starts)
     return noise

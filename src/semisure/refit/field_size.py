@@ -49,12 +49,10 @@ def posterior_moment(
     """
     w = len(F) - lenses
     gain2, V = np.linalg.eigh(F[:w, :w])
-    # What is heard of the waves, beside what joins them to the lenses.
-    joint = np.zeros((w, 3))
-    joint[:, :lenses], joint[:, 2] = F[:w, w:], h[:w]
-    joint = V.T @ joint
-    own = np.zeros((3, 3))
-    own[:lenses, :lenses], own[:lenses, 2] = F[w:, w:], h[w:]
+    # What joins all to the lenses, beside what is heard; 0 of a lens that there is not.
+    beside = np.zeros((w + 3, 3))
+    beside[: len(F), :lenses], beside[: len(F), 2] = F[:, w:], h
+    joint, own = V.T @ beside[:w], beside[w:]
     tau2, s, log_prior = _sizes(most, extent_px)
     # Variances of the waves given τ and the lenses, and what the lenses hear then.
     spread = tau2 * np.maximum(gain2, 0.0)
@@ -89,8 +87,9 @@ def _of_lenses(
     a, b, p, _, c, q, _, _, rest = heard.T[:, :, None]
     # Lenses of prior variance s: covariance (I / s + Q)⁻¹ with Q = (a b; b c).
     cov = np.empty((3, *s.shape))
-    for goal, entry in zip(cov, (c, -b, a), strict=True):
-        np.multiply(s, entry, out=goal)
+    np.multiply(s, c, out=cov[0])
+    np.multiply(s, -b, out=cov[1])
+    np.multiply(s, a, out=cov[2])
     cov[::2] += 1.0
     det = cov[0] * cov[2] - cov[1] * cov[1]
     cov *= s / det

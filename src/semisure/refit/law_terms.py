@@ -53,13 +53,6 @@ class Posterior:
         """The residuals less their location."""
         return residual if self.location is None else residual - self.location
 
-    def rise(self, sizes: Columns) -> Columns:
-        """d log odds / dr, divided by r, where e(r) is `sizes`, whose room is used."""
-        if self.size is np.abs:
-            np.maximum(sizes, NOTHING, out=sizes)
-            return np.divide(self.steepness, sizes, out=sizes)
-        return np.multiply(2.0, self.steepness, out=sizes)
-
     def take(self, index: Index) -> Posterior:
         """The odds of some matches."""
         location = None if self.location is None else self.location[:, index]
@@ -136,21 +129,22 @@ class Whitening:
         softened += self.fine4
         return softened
 
-    def scored(self, residual: Columns) -> tuple[Columns, Columns, FloatArray]:
-        """Residuals r less their location, ψ/r, both (2, n), and ψ′: xx, xy, yy.
+    def scored(self, residual: Columns) -> tuple[Columns, Columns, Columns, FloatArray]:
+        """Residuals r less their location, ψ/r and ψ, (2, n) each, and ψ′: xx, xy, yy.
 
         ψ is the score that ``core+`` solves for, r times its weight. Its slope ψ′ has
         the slope of ω in it, so it is below the weight and may be negative. Of ψ′ the
         symmetric part is given: it is all that a sum over matches needs.
         """
         r, weight, own, fall = self._steepness(residual)
+        score = weight * r
         slopes = np.empty((3, r.shape[1]), r.dtype)
         np.multiply(weight, own, out=slopes[::2])
-        across = weight * fall[::-1]
-        np.add(across[0], across[1], out=slopes[1])
-        slopes[1] *= r[0] * r[1]
+        fall /= r + NOTHING
+        fall[::-1] *= score
+        np.add(fall[0], fall[1], out=slopes[1])
         slopes[1] *= -0.5
-        return r, weight, slopes
+        return r, weight, score, slopes
 
     def weighed(self, residual: Columns) -> tuple[Columns, float]:
         """ψ/r alone, and the sum of ψ′ along both axes."""
@@ -160,25 +154,25 @@ class Whitening:
     def _steepness(
         self, residual: Columns
     ) -> tuple[Columns, Columns, Columns, Columns]:
-        """r, ψ/r, the slope of ψ against it, and that of −log ω against r; (2, n)."""
+        """r, ψ/r, the slope of ψ against it, and r times that of −log ω; (2, n)."""
         r = self.posterior.centred(residual).astype(self.fine2.dtype, copy=False)
-        sizes = self.posterior.size(r)
-        failure = self.posterior.log_odds_at(sizes)
+        exponent = self.posterior.size(r)
+        exponent *= self.posterior.steepness
+        failure = exponent + self.posterior.log_odds
         np.exp(failure, out=failure)
         failure += 1.0
         np.divide(1.0, failure, out=failure)  # ω of each axis
         success = failure[0] * failure[1]
         np.subtract(1.0, failure, out=failure)
-        square = r * r
-        softened2 = square * self.fine2
-        softened2 += self.fine4
+        # −d log ω_d / d log r = (1 − ω_d) d log odds / d log r
+        failure *= exponent
+        if self.posterior.size is np.square:
+            failure *= 2.0
+        softened2 = self._softened2(r)
         weight = np.sqrt(softened2)
         np.divide(success, weight, out=weight)
-        # d log ω_d / dr = −(1 − ω_d) d log odds / dr
-        failure *= self.posterior.rise(sizes)
         own = np.divide(self.fine4, softened2, out=softened2)
-        square *= failure
-        own -= square
+        own -= failure
         return r, weight, own, failure
 
     def take(self, index: Index) -> Whitening:

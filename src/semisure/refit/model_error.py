@@ -129,19 +129,26 @@ def radial(points: Points, size: FloatArray) -> FloatArray:
            [ 0. ,  0. ]])
     """
     if size.ndim == 1:
-        scale, shift = _from_the_middle(*size.tolist())
+        scale, shift = from_the_middle(*size.tolist())
     else:
         diagonal = np.sqrt((size * size).sum(axis=-1))
         scale, shift = 2.0 / diagonal, (1.0 - size.T) / diagonal
     off = points.T * scale
     off += shift
+    return distorted(off)
+
+
+def distorted(off: FloatArray) -> FloatArray:
+    """That distortion, where 1 is half a diagonal from the middle, (…, 2, n)."""
     square = off * off
-    off *= LENS * (square[0] + square[1])
+    square = square[..., :1, :] + square[..., 1:, :]
+    square *= LENS
+    off *= square
     return off
 
 
 @lru_cache(maxsize=8)
-def _from_the_middle(width: float, height: float) -> tuple[float, FloatArray]:
+def from_the_middle(width: float, height: float) -> tuple[float, FloatArray]:
     """Scale and shift (2, 1) after which 1 is half a diagonal from the middle."""
     diagonal = hypot(width, height)
     off = np.array([[1.0 - width], [1.0 - height]]) / diagonal

@@ -14,9 +14,9 @@ move the corners.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from math import hypot, isfinite, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -37,14 +37,15 @@ from semisure.refit.plane_moments import (
     Side,
     Sums,
     by_entry,
-    square_px,
     sums_of,
 )
 from semisure.refit.shared_field import MIN_VIEW_CHANGE, UNDER_PLANE
 from semisure.refit.shelf import hold_on
 from semisure.types import (
+    Array,
     Columns,
     FloatArray,
+    IntArray,
     Labels,
     Matches,
     Matrix,
@@ -90,7 +91,7 @@ def of_homography(
             C = _covariance(H_01, matches, scores, shared_error, least, field)
         except np.linalg.LinAlgError:  # weights so small that they are none
             return None
-    if C is None or not np.isfinite(C).all():
+    if C is None or not isfinite(C.sum()):
         return None
     return model_error.positive_part(C)
 
@@ -131,7 +132,7 @@ def _sides(H_01: Matrix3, matches: Matches, scores: Scores) -> list[Side] | None
         H_10 = np.linalg.inv(H_01)
     except np.linalg.LinAlgError:
         return None
-    if not isfinite(sum(H_10.ravel().tolist())):
+    if not isfinite(H_10.sum()):
         return None
     direction = partial(Direction.of, H_01, H_10, matches)
     if ahead in (0, count):
@@ -192,7 +193,7 @@ class Pair:
     def mean_square(self) -> float:
         """Of the residuals, by weight: Σ ψ r / Σ ψ/r, px²."""
         energy = sum(one.energy for one in self.sums)
-        return energy / sum(one.weight for one in self.sums)
+        return energy / sum(float(one.of_squares[2].sum()) for one in self.sums)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,35 +201,53 @@ class Smooth:
     """Squares of the image, and how everything smooth moves them."""
 
     sums: Sequence[Sums]
-    places: Sequence[Places]  # of squares
-    # By parameters, cosines, lenses, and what all matches share. After the squares of
-    # the first side there are columns of the corners, which no match is in.
+    # Columns are squares, those of the first side, then corners, which no match is in,
+    # then squares of the other side.
+    places: FloatArray  # of columns, px
+    column: IntArray  # of each residual of some matches, all x and then all y
+    weight: FloatArray  # Σ ψ/r of these, (2, columns)
+    # By parameters, cosines, lenses, and what all matches share.
     X: FloatArray  # (36, 2, columns)
     of_corners: FloatArray  # the same of corners, (8, 36)
-    view_change2: PerMatch  # of columns
+    view_change2: FloatArray  # of squares
 
     @classmethod
     def of(cls, pair: Pair, corners: Columns) -> Smooth:
         """`corners` are those of image 0 in the image of the main side."""
-        places: list[Places] = []
+        main, *others = pair.sums
+        squares = [main.squares, corners, *(one.squares for one in others)]
+        middles = np.concatenate(squares, axis=1)
+        count, ahead = middles.shape[1], main.squares.shape[1] + 4
+        number = _joined([main.some.square, *(o.some.square + ahead for o in others)])
+        column = np.concatenate([number, number + count])
+
+        def summed(values: list[FloatArray]) -> FloatArray:
+            sums = np.bincount(column, _joined(values).ravel(), 2 * count)
+            return np.asarray(sums, float).reshape(2, count)
+
+        some = [one.some for one in pair.sums]
+        weight = summed([one.look.weight for one in some])
+        # Where the matches of a square are: their mean, by weight.
+        places = summed([one.refined * one.look.strength for one in some])
+        strength = weight[0] + weight[1]
+        places /= strength
+        places = np.where(strength > 0, places, middles)
         X: list[FloatArray] = []
         changes: list[FloatArray] = []
-        for one, carry in zip(pair.sums, pair.carries, strict=True):
-            at = one.some.places(one.squares)
-            if not X:
-                at = np.concatenate([at, corners], axis=1)
-            seen = one.side.direction.places(at)
+        parts = (slice(0, ahead), slice(ahead, count))[: len(some)]
+        for one, carry, part in zip(pair.sums, pair.carries, parts, strict=True):
+            seen = one.side.direction.places(places[:, part])
             moves = _moves(one, carry, seen)
             if not X:
                 of_corners = moves[:, :, -4:].transpose(2, 1, 0).reshape(8, -1)
-            change = moves[-2:] * moves[-2:]
-            changes.append(change.reshape(4, -1).sum(axis=0))
-            near = seen.in_view()
-            if not near.all():  # what matches there say is wrong, and far from linear
-                moves[:, :, ~near] = 0.0
-            places.append(seen)
+            change = moves[-2:, :, : one.squares.shape[1]]
+            changes.append((change * change).sum(axis=(0, 1)))
+            far = seen.out_of_view()
+            if far is not None:  # what matches there say is wrong, and not linear
+                moves[:, :, far] = 0.0
             X.append(moves)
-        return cls(pair.sums, places, _joined(X), of_corners, _joined(changes))
+        joined = _joined(X), of_corners, _joined(changes)
+        return cls(pair.sums, places, column, weight, *joined)
 
     def covariance(
         self, pair: Pair, shared_error: float | None, least: float | None, field: bool
@@ -243,10 +262,9 @@ class Smooth:
         if not (field or shared_error):
             return C
         # How far everything smooth moves the parameters, and these the corners.
-        sample = self.sample()
-        weight, X = _joined([one.some.weight for one in self.sums]).ravel(), sample.X
-        weighted = X[: _FIELD if field else p] * sample.summed(weight)
-        joint = weighted[:p] @ X.T
+        X = self.X.reshape(len(self.X), -1)
+        weight = self.weight.ravel()
+        joint = (X[:p] * weight) @ X.T
         bread = steadied(joint[:, :p].copy())
         follows = np.linalg.solve(bread, joint[:, p:])
         response = by_step @ follows
@@ -259,30 +277,27 @@ class Smooth:
             return C
         # The field, less what the parameters follow of it.
         follows, waves = follows[:, :-SHARED], slice(p, _FIELD)
+        extent_px = pair.sums[0].side.direction.extent_px()
         moment = quick_moment(
-            replace(sample, X=X[waves] - follows.T @ X[:p]),
-            weighted[p:] @ X[waves].T - joint[:, waves].T @ follows,
-            sample.summed(weight * sample.residual),
+            self.sample(X[waves] - follows.T @ X[:p]),
+            weight,
+            _joined([one.some.look.score for one in self.sums]).ravel(),
             p,
             LENSES,
-            self.extent_px(),
+            extent_px,
             shared,
         )
         # A corner is where the field takes it.
         v = response[:, :-SHARED] - self.of_corners[:, waves]
-        floor = model_error.least_px(least, self.extent_px(), plane=True)
+        floor = model_error.least_px(least, extent_px, plane=True)
         return C + model_error.spread_of(v, moment, least_of_field(floor, len(moment)))
-
-    def extent_px(self) -> float:
-        """The diagonal of the image in which the errors are."""
-        return hypot(*self.sums[0].side.direction.refined_size.tolist())
 
     def clustering(self, pair: Pair) -> float:
         """√ of how many times more block sums vary than independent scores, ≥ 1."""
         pairs = zip(self.sums, self._by_side(), strict=True)
         scores = _joined([_of_blocks(one, J) for one, J in pairs])
         count = int(np.count_nonzero(scores[0]))
-        excess = float(np.vdot(pair.white, scores @ scores.T)) / PARAMETERS
+        excess = float(np.vdot(pair.white @ scores, scores)) / PARAMETERS
         # The fit takes as many degrees of freedom off the blocks as it has parameters.
         excess *= count / max(count - PARAMETERS, 1)
         return sqrt(max(1.0, excess))
@@ -295,21 +310,17 @@ class Smooth:
 
     def usual_change(self) -> float:
         """The median change of view, each square with the weight of its matches."""
-        strength = [one.of_squares[2] for one in self.sums]
-        strength.insert(1, np.zeros(4))  # of the corners
+        strength = _joined([one.of_squares[2] for one in self.sums])
         order = self.view_change2.argsort()
-        part = np.concatenate(strength)[order].cumsum()
+        part = strength[order].cumsum()
         usual = self.view_change2[order[part.searchsorted(0.5 * part[-1])]]
         return max(sqrt(usual), MIN_VIEW_CHANGE)
 
-    def sample(self) -> Sample:
-        """What the field is fitted to."""
-        some = [one.some for one in self.sums]
-        number, starts = some[0].square, self.sums[0].starts
-        ahead, taken = self.places[0].refined.shape[1], len(number)
-        for more in self.sums[1:]:
-            number = np.append(number, more.some.square + ahead)
-            starts = np.append(starts, more.starts + ahead)
+    def sample(self, X: FloatArray) -> Sample:
+        """What the field is fitted to, by what moves the columns."""
+        some, main = [one.some for one in self.sums], self.sums[0]
+        ahead, taken = main.squares.shape[1] + 4, len(main.some.square)
+        others = (one.starts + ahead for one in self.sums[1:])
 
         def weighed(residual: Vector) -> tuple[Vector, float]:
             r = residual.reshape(2, -1)
@@ -318,27 +329,26 @@ class Smooth:
             return _joined([w for w, _ in both]).ravel(), sum(rise for _, rise in both)
 
         return Sample(
-            X=self.X.reshape(len(self.X), -1),
+            X=X,
             axes=2,
             count=sum(one.squares.shape[1] for one in self.sums),
             block=self._blocks(),
-            starts=starts,
-            residual=_joined([one.residual for one in some]).ravel(),
-            column=np.concatenate([number, number + self.X.shape[2]]),
+            starts=_joined([main.starts, *others]),
+            residual=_joined([one.look.residual for one in some]).ravel(),
+            column=self.column,
             weighed=weighed,
         )
 
     def _blocks(self) -> Labels | None:
         """Of each column, where squares are smaller than blocks."""
-        if all(square_px(one.frame) == SQUARE_PX for one in self.sums):
+        if all(one.side_px == SQUARE_PX for one in self.sums):
             return None
-        at = np.hstack([places.refined for places in self.places])
-        first = self.sums[0].squares.shape[1]
+        at, first = self.places.copy(), self.sums[0].squares.shape[1]
         at[:, first : first + 4] = at[:, :1]  # corners, where there are no matches
         return block_ids(at.T, SQUARE_PX)
 
 
-def _joined(arrays: list[FloatArray]) -> FloatArray:
+def _joined(arrays: list[Array]) -> Array:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
 
 
@@ -352,15 +362,15 @@ def _moves(sums: Sums, carry: FloatArray | None, places: Places) -> FloatArray:
     """How places move by parameters, waves and what all matches share, (36, 2, b)."""
     at = places.refined
     X = np.zeros((_FIELD + SHARED, 2, at.shape[1]))
-    J = by_entry(sums.frame(at), sums.frame.scale, X[:9])
+    J = by_entry(at - sums.frame.mean, sums.frame.scale, X[:9])
     if carry is not None:
         np.matmul(carry.T, J.reshape(9, -1), out=X[:8].reshape(8, -1))
     X[8] = 0.0  # of the last entry, which is no parameter
     X[8:16, 0] = X[16:24, 1] = places.cosines()
-    places.lenses(X[24:26])
+    places.local_change(X[34:])
+    places.lenses(X[34:], X[24:26])
     places.bilinear(X[26:30, 0])
     X[30:34, 1] = X[26:30, 0]
-    X[34:] = places.local_change().swapaxes(0, 1)
     return X
 
 
@@ -369,7 +379,7 @@ def _of_blocks(sums: Sums, J: FloatArray) -> FloatArray:
     along_x, along_y, _ = sums.of_squares
     scores = J[:, 0] * along_x
     scores += J[:, 1] * along_y
-    if square_px(sums.frame) == SQUARE_PX:
+    if sums.side_px == SQUARE_PX:
         return scores
     block = block_ids(sums.squares.T, SQUARE_PX)
     return np.array([np.bincount(block, row) for row in scores])

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 
-from semisure.refit.model_error import APART, cosines, radial
+from semisure.refit.model_error import APART, cosines, distorted, from_the_middle
 from semisure.types import (
     Columns,
     FloatArray,
@@ -45,6 +45,10 @@ class Direction:
             return cls(H_01, H_10, sizes[0], sizes[1], True)
         return cls(H_10, H_01, sizes[1], sizes[0], False)
 
+    def extent_px(self) -> float:
+        """The diagonal of the image in which the errors are."""
+        return hypot(*self.refined_size.tolist())
+
     def predicted(self, anchors: Columns) -> Columns:
         """Where the model puts anchors, px."""
         mapped = _mapped(self.model, anchors)
@@ -69,6 +73,15 @@ def _per_half(width: float, height: float) -> FloatArray:
     return np.array([[2.0 / width], [2.0 / height]])
 
 
+@lru_cache(maxsize=8)
+def _from_the_middles(*sizes: float) -> tuple[FloatArray, FloatArray]:
+    """:func:`from_the_middle` of two images, (2, 1, 1) and (2, 2, 1)."""
+    scales, shifts = zip(
+        from_the_middle(*sizes[:2]), from_the_middle(*sizes[2:]), strict=True
+    )
+    return np.array(scales)[:, None, None], np.array(shifts)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
     """Anchors that the model puts at some places, and their depths there."""
@@ -78,20 +91,20 @@ class Places:
     refined: Columns
     per_depth: PerMatch  # 1 / third homogeneous coordinate of the mapped anchor
 
-    def in_view(self) -> Mask:
-        """Which anchors lie in their image, or not farther from it than half of it."""
+    def out_of_view(self) -> Mask | None:
+        """Which anchors lie farther from their image than half of it; None if none."""
         off = self.anchor * _per_half(*self.direction.anchor_size.tolist())
         off -= 1.0
-        return np.asarray((np.abs(off) < 2.0).all(axis=0))
+        near = np.abs(off, out=off) < 2.0
+        return None if near.all() else np.logical_not(near.all(axis=0))
 
-    def local_change(self) -> FloatArray:
-        """A − I of the local map A onto the refined side, (2, 2, n)."""
-        M = self.direction.model
-        A = M[:2, :2, None] - M[2, :2, None] * self.refined[:, None]
-        A *= self.per_depth
-        A[0, 0] -= 1.0
-        A[1, 1] -= 1.0
-        return np.asarray(A)
+    def local_change(self, out: FloatArray) -> None:
+        """Transposed A − I of the local map A onto the refined side, (2, 2, n)."""
+        A = self.direction.model[:, :2].T[:, :, None]
+        np.multiply(A[:, 2:], self.refined, out=out)
+        np.subtract(A[:, :2], out, out=out)
+        out *= self.per_depth
+        out.reshape(4, -1)[::3] -= 1.0
 
     def cosines(self) -> FloatArray:
         """Cosines over image 0 as large as usual, (8, n), each for either axis."""
@@ -100,21 +113,25 @@ class Places:
             return cosines(self.anchor.T, direction.anchor_size)
         return cosines(self.refined.T, direction.refined_size)
 
-    def lenses(self, out: FloatArray) -> None:
+    def lenses(self, change: FloatArray, out: FloatArray) -> None:
         """What a lens does by which the images differ, and one that both have.
 
-        `out` is their place, (2, 2, n).
+        `change` is the local one, and `out` is their place, (2, 2, n).
         """
-        direction = self.direction
-        off = radial(self.anchor.T, direction.anchor_size)
-        # ∂Π/∂x times the distortion: what the anchor's lens does on the other side.
-        moved = direction.model[:, :2] @ off
-        moved[:2] -= self.refined * moved[2]
-        moved[:2] *= self.per_depth
-        own = radial(self.refined.T, direction.refined_size)
-        np.add(own, moved[:2], out=out[0])
+        scale, shift = _from_the_middles(
+            *self.direction.anchor_size.tolist(), *self.direction.refined_size.tolist()
+        )
+        both = np.array([self.anchor, self.refined])
+        both *= scale
+        both += shift
+        off, own = distorted(both)
+        # A times the distortion: what the anchor's lens does on the other side.
+        moved = change[0] * off[0]
+        moved += change[1] * off[1]
+        moved += off
+        np.add(own, moved, out=out[0])
         out[0] *= APART
-        np.subtract(own, moved[:2], out=out[1])
+        np.subtract(own, moved, out=out[1])
 
     def bilinear(self, out: FloatArray) -> None:
         """The functions 1, x, y, xy, with x and y from −1 to 1, put in `out` (4, n)."""

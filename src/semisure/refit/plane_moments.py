@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from math import ceil, inf, log2, sqrt
+from math import ceil, inf, isfinite, log2, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -48,8 +48,8 @@ MONOMIALS = (DEGREE + 1) * (DEGREE + 2) // 2
 class Scores(Protocol):
     """What a refit solved for, Σ Jᵀψ(r) = 0."""
 
-    def scored(self, residual: Columns) -> tuple[Columns, Columns, FloatArray]:
-        """Residuals r less their location, ψ/r, (2, n) each, and ψ′, (3, n)."""
+    def scored(self, residual: Columns) -> tuple[Columns, Columns, Columns, FloatArray]:
+        """Residuals r less their location, ψ/r and ψ, (2, n) each, and ψ′, (3, n)."""
 
     def weighed(self, residual: Columns) -> tuple[Columns, float]:
         """ψ/r alone, and the sum of ψ′ along both axes."""
@@ -64,9 +64,9 @@ class LeastSquares:
 
     weight: PerMatch
 
-    def scored(self, residual: Columns) -> tuple[Columns, Columns, FloatArray]:
+    def scored(self, residual: Columns) -> tuple[Columns, Columns, Columns, FloatArray]:
         slopes = np.stack([self.weight, np.zeros_like(self.weight), self.weight])
-        return residual, slopes[::2], slopes
+        return residual, slopes[::2], self.weight * residual, slopes
 
     def weighed(self, residual: Columns) -> tuple[Columns, float]:
         both = np.broadcast_to(self.weight, residual.shape)
@@ -78,10 +78,10 @@ class LeastSquares:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """A point p of an image becomes scale · p + shift."""
+    """A point p of an image becomes scale · (p − mean)."""
 
     scale: float
-    shift: FloatArray  # (2, 1)
+    mean: FloatArray  # (2, 1)
 
     @classmethod
     def of(cls, points: Columns, weight: PerMatch) -> Frame | None:
@@ -98,18 +98,12 @@ class Frame:
         rms = sqrt(sum((off @ weight).tolist()) / total)
         if not 1e-9 * (1.0 + max(map(abs, mean.tolist()))) < rms < inf:
             return None
-        scale = sqrt(2.0) / rms
-        return cls(scale, (-scale * mean)[:, None])
-
-    def __call__(self, points: Columns) -> Columns:
-        moved = points * self.scale
-        moved += self.shift
-        return moved
+        return cls(sqrt(2.0) / rms, mean[:, None])
 
     @property
     def matrix(self) -> Matrix3:
         """T."""
-        (x,), (y,) = self.shift
+        x, y = (-self.scale * self.mean).ravel().tolist()
         return np.array([[self.scale, 0.0, x], [0.0, self.scale, y], [0.0, 0.0, 1.0]])
 
 
@@ -160,8 +154,8 @@ class Side:
     def look(self) -> Look:
         """The matches under the model."""
         predicted = self.direction.predicted(self.anchors)
-        r, weight, slope = self.scores.scored(self.refined - predicted)
-        return Look(predicted, r, weight, slope)
+        r, weight, score, slope = self.scores.scored(self.refined - predicted)
+        return Look(predicted, r, weight, weight[0] + weight[1], score, slope)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +165,8 @@ class Look:
     predicted: Columns
     residual: Columns
     weight: Columns  # ψ/r
+    strength: PerMatch  # ψ/r of both axes together
+    score: Columns  # ψ
     slope: FloatArray  # ψ′: xx, xy, yy
 
     def take(self, index: Index) -> Look:
@@ -179,12 +175,10 @@ class Look:
             self.predicted[:, index],
             self.residual[:, index],
             self.weight[:, index],
+            self.strength[index],
+            self.score[:, index],
             self.slope[:, index],
         )
-
-    def strength(self) -> PerMatch:
-        """ψ/r of both axes together."""
-        return np.asarray(self.weight[0] + self.weight[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,18 +186,9 @@ class Some:
     """Matches of a side, taken evenly."""
 
     refined: Columns
-    residual: Columns
-    weight: Columns  # ψ/r
+    look: Look
     square: Labels
     scores: Scores
-
-    def places(self, squares: Columns) -> Columns:
-        """Where the matches of each square are: their mean, by weight."""
-        count = squares.shape[1]
-        weight = self.weight[0] + self.weight[1]
-        total = np.bincount(self.square, weight, count)
-        sums = [np.bincount(self.square, weight * row, count) for row in self.refined]
-        return np.where(total > 0, np.array(sums) / total, squares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,11 +197,11 @@ class Sums:
 
     side: Side
     frame: Frame  # of the refined image
+    side_px: float  # of squares
     squares: Columns  # their middles, px, those of one larger block after each other
     starts: IntArray  # of the larger blocks
     of_squares: FloatArray  # Σ ψ along x and y, Σ ψ/r of both, (3, squares)
     moments: FloatArray  # of ψ′ and of ψψᵀ, (2, 45)
-    weight: float  # Σ ψ/r
     energy: float  # Σ ψ r
     some: Some
 
@@ -234,7 +219,7 @@ def sums_of(
     """
     taken = slice(None, None, step)
     sums = _sums_of(side, dtype, taken, slopes)
-    if sums is not None and np.isfinite(sums.moments).all():
+    if sums is not None and isfinite(sums.moments.sum()):
         return sums
     near = side.near()
     return sums if near is None else _sums_of(near, dtype, taken, slopes)
@@ -249,42 +234,43 @@ def _sums_of(side: Side, dtype: DTypeLike, taken: slice, slopes: bool) -> Sums |
         some = first.take(taken)
     else:
         first = some = side.take(taken).look()
-    frame = Frame.of(some.predicted, some.strength())
+    frame = Frame.of(some.predicted, some.strength)
     if frame is None:
-        frame = Frame.of(first.predicted, first.strength())
+        frame = Frame.of(first.predicted, first.strength)
     if frame is None:
         return None
-    grid = grid_over(side.refined, square_px(frame), side.direction.refined_size)
+    side_px = _square_px(frame)
+    grid = grid_over(side.refined, side_px, side.direction.refined_size)
     of_squares, moments = np.zeros((3, grid.count)), np.zeros((6, MONOMIALS))
-    weight = energy = 0.0
+    energy = 0.0
     for rows in parts:
         look = first if len(parts) == 1 else side.take(rows).look()
-        pull, strength = look.weight * look.residual, look.strength()
-        weight += float(strength.sum())
+        (x, y), (along_x, along_y) = look.residual, look.score
         # Row by row: longer dot products would start threads.
-        energy += sum(float(a @ b) for a, b in zip(pull, look.residual, strict=True))
+        energy += float(x @ along_x) + float(y @ along_y)
         number = grid.number[rows]
-        for total, row in zip(of_squares, (*pull, strength), strict=True):
+        for total, row in zip(
+            of_squares, (along_x, along_y, look.strength), strict=True
+        ):
             total += np.bincount(number, row, grid.count)
         slope = look.slope if slopes else _flat(look.weight)
-        powers = _monomials(frame(look.predicted), dtype)
-        moments += _factors(pull, slope, dtype) @ powers.T
+        powers = _monomials(look.predicted, frame, dtype)
+        moments += _factors(look.score, slope, dtype) @ powers.T
     held = grid.held(of_squares[2], SMOOTH_PX)
     place = np.zeros(grid.count, np.int64)
     place[held.number] = np.arange(len(held.number))
     return Sums(
         side,
         frame,
+        side_px,
         held.middles,
         held.starts(),
-        of_squares[:, held.number],
+        of_squares.take(held.number, axis=1),
         moments.reshape(2, -1),
-        weight,
         energy,
         Some(
             side.refined[:, taken],
-            some.residual,
-            some.weight,
+            some,
             place[grid.number[taken]],
             side.scores.take(taken),
         ),
@@ -296,20 +282,19 @@ def _flat(weight: Columns) -> FloatArray:
     return np.stack([weight[0], np.zeros_like(weight[0]), weight[1]])
 
 
-def square_px(frame: Frame) -> float:
+def _square_px(frame: Frame) -> float:
     """Sides of squares that are small, seen from all matches."""
     spread = sqrt(2.0) / frame.scale
     halvings = max(0, ceil(log2(FINENESS * SQUARE_PX / spread)))
     return float(SQUARE_PX / 2.0**halvings)
 
 
-def by_entry(uv: Columns, scale: float, out: FloatArray) -> FloatArray:
-    """J at points of a frame, px, in `out` (9, 2, n), which is 0 before."""
-    J, px = out.reshape(3, 3, 2, -1), 1.0 / scale
-    np.multiply(uv, px, out=J[0, :2, 0])
-    J[0, 2, 0] = px
+def by_entry(off: Columns, scale: float, out: FloatArray) -> FloatArray:
+    """J at points `off` a frame's mean, px, in `out` (9, 2, n), which is 0 before."""
+    J = out.reshape(3, 3, 2, -1)
+    J[0, :2, 0], J[0, 2, 0] = off, 1.0 / scale
     J[1, :, 1] = J[0, :, 0]
-    np.multiply(J[0, :, :1], -uv, out=J[2])
+    np.multiply(J[0, :, :1], -scale * off, out=J[2])
     return out
 
 
@@ -322,11 +307,13 @@ def _factors(pull: Columns, slope: FloatArray, dtype: DTypeLike) -> FloatArray:
     return factors
 
 
-def _monomials(uv: Columns, dtype: DTypeLike) -> FloatArray:
-    """1, u, v, u², uv, v², and so on, (15, n)."""
-    powers = np.empty((MONOMIALS, uv.shape[1]), dtype)
-    powers[0], powers[1:3] = 1.0, uv
-    u, v = powers[1:3]
+def _monomials(points: Columns, frame: Frame, dtype: DTypeLike) -> FloatArray:
+    """1, u, v, u², uv, v², and so on of points in a frame, (15, n)."""
+    powers = np.empty((MONOMIALS, points.shape[1]), dtype)
+    powers[0], uv = 1.0, powers[1:3]
+    np.subtract(points, frame.mean, out=uv, casting="same_kind")
+    uv *= frame.scale
+    u, v = uv
     first = 1
     for degree in range(2, DEGREE + 1):
         end = first + degree
