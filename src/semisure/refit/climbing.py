@@ -41,10 +41,11 @@ def climb(view: V, max_iterations: int = MAX_ITERATIONS) -> tuple[V, int]:
         if not (np.isfinite(normal).all() and ridge.min() > 0):
             return view, count
         while damping < MAX_DAMPING:
-            step = np.linalg.solve(normal + damping * np.diag(ridge), pull)
-            trial = view.moved(step)
-            if trial.score >= view.score:
-                break
+            step = _solved(normal + damping * np.diag(ridge), pull)
+            if step is not None:
+                trial = view.moved(step)
+                if trial.score >= view.score:
+                    break
             damping *= 10.0
         else:
             return view, count
@@ -52,3 +53,11 @@ def climb(view: V, max_iterations: int = MAX_ITERATIONS) -> tuple[V, int]:
         if view.settled(step):
             break
     return view, count
+
+
+def _solved(matrix: Matrix, pull: Vector) -> Vector | None:
+    """The step, None where weights are so small that they are none."""
+    try:
+        return np.linalg.solve(matrix, pull)
+    except np.linalg.LinAlgError:
+        return None
