@@ -170,6 +170,7 @@ def test_errors_along_lines_are_the_teachers_whatever_is_seen_across() -> None:
     assert y == pytest.approx(0.5, abs=0.06)
 
 
+@pytest.mark.slow
 def test_what_is_said_of_matches_is_learnt_where_the_teacher_says_it() -> None:
     teacher = load_calibration("daisy")
     pairs = {"": found(EXAMPLE_CALIBRATION, 2)}

@@ -51,10 +51,11 @@ def chances(scores: Scores, seed: int = 0) -> dict[str, float]:
     if len(scores) < DECILES:
         return dict.fromkeys(BARS, 0.0)
     sums = _by_square(scores)
-    rng, count = np.random.default_rng(seed), len(sums)
-    drawn = rng.multinomial(count, np.full(count, 1.0 / count), DRAWS) @ sums
-    whole = sums.sum(axis=0)
-    met = [bars(_if_right(one, whole)) for one in drawn]
+    rng, count, whole = np.random.default_rng(seed), len(sums), sums.sum(axis=0)
+    met = []
+    for _ in range(DRAWS):
+        times = np.bincount(rng.integers(count, size=count), minlength=count)
+        met.append(bars(_if_right(times @ sums, whole)))
     return {bar: float(np.mean([getattr(one, bar) for one in met])) for bar in BARS}
 
 
