@@ -29,11 +29,7 @@ from semisure.errors import InputError
 from semisure.io.files import SHIPPED, load_calibration
 from semisure.mixture import ErrorLaw, sample
 from semisure.refit.initial import without_location
-from semisure.refit.pair_law import (
-    pair_law_by_lines,
-    pair_law_by_residuals,
-    reported_spread,
-)
+from semisure.refit.pair_law import pair_law_by_lines, pair_law_by_residuals
 from semisure.selfcal.by_lines import Distances, LineLikelihood, fit_lines, joined
 from semisure.selfcal.found_pairs import FoundPair
 from semisure.selfcal.pair_store import Residuals
@@ -151,7 +147,8 @@ def fit_without_truth(
     lessons = usable({**drawn, **(known or {})})
     spread = fit_spread(lessons, across.law, neighbours=along.neighbours is not None)
     law = replace(across.law, pairs=spread, provenance=dict(provenance or {}))
-    if taught_by is not None and reported_spread(taught_by) is not taught_by.pairs:
+    taught = None if taught_by is None else taught_by.pairs
+    if taught is not None and taught.reported is not None:
         law = replace(law, pairs=replace(spread, reported=fit_reported(lessons, law)))
     return law, across.report()
 
