@@ -31,6 +31,7 @@ _ON_LINE, _ON_LINE_WINDOWS, _DEPARTS = 4.0, 0.06, 0.4
 # What a pair counts as having before its own matches are looked at.
 _USUAL_REACH, _USUAL_COUNT = 0.6, 5.0
 _LEAST_ROUGH = 1e-3  # windows: the logarithm stays finite
+_LEAST_CHANCE = float(expit(np.array(-30.0)))  # a smaller one is 0 to rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +60,11 @@ class OnLines:
         distance = np.abs(lines.distance)
         window = matches.fine_window
         near = np.maximum(
-            _ON_LINE * _across(law.fine_scale, normal2), _ON_LINE_WINDOWS * window
+            _ON_LINE * np.sqrt(_across2(law.fine_scale, normal2)),
+            _ON_LINE_WINDOWS * window,
         )
         on, limit = distance < near, _DEPARTS * window
-        far = on & (surface.away > limit)
+        far = np.flatnonzero(on & (surface.away > limit))
         beyond = np.log(surface.away[far] / limit[far])
         count, departing = np.count_nonzero(on), len(beyond)
         reach = beyond.sum() + _USUAL_COUNT * _USUAL_REACH
@@ -108,10 +110,9 @@ def law_on_lines(
     fails_across = failing_logit + fails
     fails_along = fails_across + spread.along_gate + _departure(spread)[2] * beyond
     across, along = seen.normal2, seen.normal2[:, ::-1]
-    fine = np.sqrt(across * fine**2 + along * fine_along**2)
-    middle = np.sqrt(
-        across * middle**2 + along * np.maximum(astray_scale, fine_along) ** 2
-    )
+    astray_scale = np.maximum(astray_scale, fine_along)
+    fine = _turned(across, fine, along, fine_along)
+    middle = _turned(across, middle, along, astray_scale)
     coarse = coarse * (across + along * np.exp(spread.along_coarse))
     failing = across * expit(fails_across) + along * expit(fails_along)
     share = across * expit(middle_logit + near_miss) + along * expit(astray)
@@ -126,6 +127,16 @@ def law_on_lines(
     )
 
 
+def _turned(
+    across2: PerAxis, across: PerAxis, along2: PerAxis, along: PerAxis
+) -> PerAxis:
+    """Scales on x and y of errors with these across and along lines."""
+    square = across * across
+    square *= across2
+    square += along2 * (along * along)
+    return np.sqrt(square, out=square)
+
+
 def _by_distance(
     scales: tuple[PerAxis, PerAxis, PerAxis],
     failing_logit: PerAxis,
@@ -133,10 +144,8 @@ def _by_distance(
     seen: OnLines,
 ) -> tuple[FloatArray, FloatArray]:
     """What the distance adds to the logits of failing and of a near miss, (n, 1)."""
-    across = [
-        np.sqrt(_across(scale, seen.normal2) ** 2 + 0.5 * seen.variance)
-        for scale in scales
-    ]
+    of_lines = 0.5 * seen.variance
+    across = [np.sqrt(_across2(scale, seen.normal2) + of_lines) for scale in scales]
     fine, middle, coarse = (-seen.distance / s - np.log(s) for s in across)
     missing = _over_axes(seen.normal2, middle_logit)
     ahead = middle - fine
@@ -176,9 +185,9 @@ def _gone_astray(
     return logit, scale[:, None]
 
 
-def _across(scale: PerAxis, normal2: PerAxis) -> PerMatch:
-    """The size across lines of errors with these scales on x and y."""
-    return np.sqrt(_over_axes(normal2, scale**2))
+def _across2(scale: PerAxis, normal2: PerAxis) -> PerMatch:
+    """The squared size across lines of errors with these scales on x and y."""
+    return _over_axes(normal2, scale * scale)
 
 
 def _over_axes(weight: PerAxis, value: PerAxis) -> PerMatch:
@@ -187,6 +196,5 @@ def _over_axes(weight: PerAxis, value: PerAxis) -> PerMatch:
 
 
 def _logit(chance: FloatArray) -> FloatArray:
-    """Chances beyond e⁻³⁰ are 0 or 1 to rounding."""
-    held = np.clip(chance, expit(np.array(-30.0)), expit(np.array(30.0)))
+    held = np.clip(chance, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE)
     return np.log(held) - np.log1p(-held)

@@ -266,7 +266,8 @@ def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
 
 def of_distances(C: Matrix, lines: Lines) -> PerMatch:
     """px² of each line next to its match, of a geometry with covariance `C`."""
-    return ((lines.jacobian @ C) * lines.jacobian).sum(axis=1)
+    J = lines.jacobian
+    return np.asarray(np.einsum("nk,nk->n", J @ C, J))
 
 
 def mahalanobis2(C: Matrix, offset: Vector) -> float:

@@ -92,9 +92,11 @@ def surface(matches: Matches, along: PerMatch, weight: PerMatch) -> Surface:
             value = np.where(np.isfinite(value), value, _FAR)
             found[:, some] = _left_out(points, value, weight[some])
     lone = np.flatnonzero(np.isnan(found[0]))
-    if len(lone):
-        usual = np.nanmedian(found, axis=1) if len(lone) < len(matches) else np.zeros(2)
-        found[:, lone] = usual[:, None]
+    if len(lone) == len(matches):
+        found[:] = 0.0
+    elif len(lone):
+        middle = (len(matches) - len(lone)) // 2  # NaN is sorted behind all numbers
+        found[:, lone] = np.partition(found, middle, axis=1)[:, middle : middle + 1]
     return Surface(*found)
 
 
@@ -106,7 +108,7 @@ def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> FloatArray:
     terms = [weight, wx, wy, wx * x, wx * y, wy * y, wv, wv * x, wv * y, wv * value]
     sums = np.array([np.bincount(cell, t, shape[0] * shape[1]) for t in terms])
     n, nx, ny, xx, xy, yy, v, vx, vy, vv = _of_nine_cells(
-        sums.reshape(-1, *shape).astype(np.float64, copy=False)
+        sums.astype(np.float64, copy=False), shape[1]
     )
     n += _TINY
     mean_x, mean_y, mean = nx / n, ny / n, v / n
@@ -163,15 +165,19 @@ def _spacing(width: float, height: float, count: int) -> float:
     return float((half + np.sqrt(half**2 + others * width * height)) / others)
 
 
-def _of_nine_cells(sums: FloatArray) -> FloatArray:
-    """Sums (k, rows, columns) over each cell and the eight around, (k, cells)."""
+def _of_nine_cells(sums: FloatArray, columns: int) -> FloatArray:
+    """Sums (k, cells) over each cell and the eight around; nothing of those outside.
+
+    The outermost cells are empty. So the neighbours of all others can be found in one
+    row of cells, where the last of a line is followed by the first of the next.
+    """
     total = np.zeros_like(sums)
-    rows = sums[:, :-2] + sums[:, 1:-1]
-    rows += sums[:, 2:]
-    inner = total[:, 1:-1, 1:-1]
-    np.add(rows[:, :, :-2], rows[:, :, 1:-1], out=inner)
-    inner += rows[:, :, 2:]
-    return total.reshape(len(sums), -1)
+    three = sums[:, :-2] + sums[:, 1:-1]
+    three += sums[:, 2:]
+    inner = total[:, columns + 1 : -columns - 1]
+    np.add(three[:, : -2 * columns], three[:, columns:-columns], out=inner)
+    inner += three[:, 2 * columns :]
+    return total
 
 
 def affine_parallax(matches: Matches, weight: PerMatch) -> PerAxis:
@@ -183,7 +189,7 @@ def affine_parallax(matches: Matches, weight: PerMatch) -> PerAxis:
         weighted = design * weight[rows]
         normal = weighted @ design.T, weighted @ refined
         affine = np.linalg.lstsq(*normal, rcond=None)[0]
-        parallax[rows] = refined - (affine.T @ design).T
+        parallax[rows] = refined - design.T @ affine
     return parallax
 
 

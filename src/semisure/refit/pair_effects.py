@@ -222,12 +222,13 @@ def across_log_density(
     size *= taken
     size /= scale
     # d scale / dx = 1 − (y / (x + y))², and likewise by y.
-    by_x = np.einsum("abn,abn->an", size, 1.0 - share_y * share_y) * x[:, 0]
-    by_y = np.einsum("abn,abn->bn", size, 1.0 - share_x * share_x) * y[0]
-    sums = np.einsum("abn->an", taken), np.einsum("abn->bn", taken)
-    stretched = np.stack([by_x, by_y], axis=1)
-    slopes = parts.slopes(np.stack(sums, axis=1), stretched, some.place)
-    return np.log(0.5 * whole), slopes
+    stretched, by_axis = np.empty((2, *projected.shape))
+    np.einsum("abn,abn->an", size, 1.0 - share_y * share_y, out=stretched[:, 0])
+    np.einsum("abn,abn->bn", size, 1.0 - share_x * share_x, out=stretched[:, 1])
+    stretched *= projected
+    np.einsum("abn->an", taken, out=by_axis[:, 0])
+    np.einsum("abn->bn", taken, out=by_axis[:, 1])
+    return np.log(0.5 * whole), parts.slopes(by_axis, stretched, some.place)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

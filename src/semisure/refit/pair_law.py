@@ -147,7 +147,8 @@ def _with_model_error(law: ErrorLaw, variance: PerAxis) -> ErrorLaw:
     names = ["fine_scale", "coarse_scale"]
     if isinstance(law, MiddleLaw):
         names.append("middle_scale")
-    wider = {n: np.sqrt(getattr(law, n) ** 2 + 0.5 * variance) for n in names}
+    own = 0.5 * variance
+    wider = {n: np.sqrt(np.square(getattr(law, n)) + own) for n in names}
     return replace(law, **wider)
 
 
