@@ -24,6 +24,8 @@ from semisure.bench.study import Study
 Rows = Sequence[dict[str, Any]]
 _OFF = ("50 %", "90 %")
 _BARS = ("coverage", "tail", "deciles")
+_IF_RIGHT = [f"{bar}, if right" for bar in _BARS]
+_ON_ALL = [f"{bar}, all %" for bar in _BARS]
 
 
 def calibrated(study: Study) -> Outcome:
@@ -41,16 +43,9 @@ def calibrated(study: Study) -> Outcome:
         name="calibrated_bars",
         title="Scenes where a law meets the bars: coverage within 7 / 4 points, tail "
         "within a third, deciles within 30 %; on how many a law that is right in the "
-        "mean would, since neighbours err together; largest departure from 50 and "
-        "90 % (points)",
-        head=[
-            "",
-            "law",
-            *_BARS,
-            *(f"{bar}, if right" for bar in _BARS),
-            *_OFF,
-            "scenes",
-        ],
+        "mean would, since neighbours err together, and how likely on all (%); largest "
+        "departure from 50 and 90 % (points)",
+        head=["", "law", *_BARS, *_IF_RIGHT, *_ON_ALL, *_OFF, "scenes"],
         rows=bar_lines(answers),
     )
     note = f"Images {matched_at(study.options.size)}."
@@ -81,7 +76,8 @@ def bar_lines(answers: Rows) -> list[list[Cell]]:
         met = [bars(answer) for answer in mine]
         counts = [sum(one.covers for one in met), sum(one.tail for one in met)]
         counts.append(sum(one.deciles for one in met))
-        right = [sum(answer["if right"][bar] for answer in mine) for bar in BARS]
+        hope = np.array([[answer["if right"][bar] for bar in BARS] for answer in mine])
+        right = [*hope.sum(axis=0).tolist(), *(100.0 * hope.prod(axis=0)).tolist()]
         largest = max(one.off_50 for one in met), max(one.off_90 for one in met)
         lines.append([name, law, *counts, *right, *largest, len(met)])
     return lines
