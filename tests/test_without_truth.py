@@ -14,7 +14,7 @@ from semisure.geometry.epipolar import fundamental, lines_of
 from semisure.io.files import load_calibration
 from semisure.mixture import ErrorLaw, quantile
 from semisure.refit.pair_law import pair_law_by_lines, predictive_law
-from semisure.selfcal import found_pairs
+from semisure.selfcal import found_pairs, without_truth
 from semisure.selfcal.found_pairs import FoundPair, find_pair, half_of
 from semisure.selfcal.held_out_lines import trial_across
 from semisure.selfcal.scenes import WIDE, ScenePair
@@ -168,6 +168,19 @@ def test_errors_along_lines_are_the_teachers_whatever_is_seen_across() -> None:
     x, y = (np.abs(residual) <= quantile(adapted, 0.75)).mean(axis=0)
     assert x == pytest.approx(0.5, abs=0.06)
     assert y == pytest.approx(0.5, abs=0.06)
+
+
+def test_few_matches_are_drawn_for_again_and_again(pairs: list[FoundPair]) -> None:
+    """Of 6,000 residuals 16,000 matches have enough, 2 × 1,000 three each."""
+    law = replace(EXAMPLE_CALIBRATION, pairs=WIDE)
+
+    def drawn(some: list[FoundPair]) -> list[ScenePair]:
+        return without_truth._drawn({"": some}, law, law)[""]
+
+    few = [replace(pair, matches=pair.matches.take(slice(1000))) for pair in pairs[:2]]
+    assert len(drawn(pairs)) == 8
+    assert len(drawn(few)) == 6
+    assert len(drawn([replace(few[0], matches=few[0].matches.take(slice(40)))])) == 20
 
 
 @pytest.mark.slow

@@ -35,6 +35,7 @@ from semisure.selfcal.found_pairs import FoundPair
 from semisure.selfcal.pair_store import Residuals
 from semisure.selfcal.reported import fit_reported
 from semisure.selfcal.scenes import (
+    MATCHES_A_SCENE,
     WIDE,
     ScenePair,
     Scenes,
@@ -50,6 +51,7 @@ from semisure.types import Calibration, PairSpread
 SCENE_MATCHES = 1000.0
 VIEWS_SHARE = 0.25  # weight of random views beside that of the scenes
 MAX_ROUNDS = 4
+MOST_DRAWS = 20  # of residuals for each match
 TOLERANCE = 0.1  # no parameter of the law matters below it
 
 # Where nothing is known of a matcher: cues as they are, one cell in twenty wrong.
@@ -242,16 +244,22 @@ def _drawn(
 ) -> dict[str, list[ScenePair]]:
     """The pairs with residuals drawn on both axes from their own, adapted laws.
 
-    Of a plane both axes are seen. Where only lines are, `taught` knows the rest.
+    Of a plane both axes are seen. Where only lines are, `taught` knows the rest. Few
+    matches are drawn for again and again, since what is learnt must not hang on luck.
     """
     rng = np.random.default_rng(0)
+    found = sum(len(pair.matches) for pairs in scenes.values() for pair in pairs)
+    times = min(MOST_DRAWS, max(1, MATCHES_A_SCENE // found))
 
     def one(pair: FoundPair) -> ScenePair:
         seen = pair.scene_pair(own)
         law = _adapted(seen, own if seen.F_01 is None else taught)
         return replace(seen, residual=sample(law, rng))
 
-    return {name: [one(pair) for pair in pairs] for name, pairs in scenes.items()}
+    return {
+        name: [one(pair) for pair in pairs for _ in range(times)]
+        for name, pairs in scenes.items()
+    }
 
 
 def _around_mean_effects(
