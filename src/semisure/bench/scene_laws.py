@@ -7,8 +7,8 @@
 ``left out``        as the shipped one is made, from the other scenes of the data and
                     views of photos; its numbers are ``planar``'s if that is shipped
 ``adapted``         that one after it has seen the geometry estimated from the pair
-``without truth``   fitted to the scene's own pairs by what their lines can tell; how
-                    errors along lines exceed those is ``left out``'s
+``without truth``   fitted to the scene's own pairs by what their lines can tell; what
+                    errors along lines are, ``left out`` says
 ``with truth``      fitted to the truth of the scene itself, for comparison
 ==================  ================================================================
 

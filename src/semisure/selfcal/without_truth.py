@@ -251,13 +251,13 @@ def _drawn(
     found = sum(len(pair.matches) for pairs in scenes.values() for pair in pairs)
     times = min(MOST_DRAWS, max(1, MATCHES_A_SCENE // found))
 
-    def one(pair: FoundPair) -> ScenePair:
+    def draws(pair: FoundPair) -> list[ScenePair]:
         seen = pair.scene_pair(own)
         law = _adapted(seen, own if seen.F_01 is None else taught)
-        return replace(seen, residual=sample(law, rng))
+        return [replace(seen, residual=sample(law, rng)) for _ in range(times)]
 
     return {
-        name: [one(pair) for pair in pairs for _ in range(times)]
+        name: [drawn for pair in pairs for drawn in draws(pair)]
         for name, pairs in scenes.items()
     }
 
