@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +16,7 @@ pytest.importorskip("pyarrow", reason="needs the extra store")
 from semisure.errors import FileError, InputError
 from semisure.io.files import calibration_document, load_calibration
 from semisure.io.places import place_of
-from semisure.io.shards import PAIRS_A_GROUP, parquet_of
+from semisure.io.shards import PAIRS_A_GROUP, parquet_of, records_in
 from semisure.io.store import Manifest, Store
 from semisure.synthetic import SyntheticMatcher
 from semisure.types.pair_records import ImageRecord, PairRecord
@@ -165,6 +166,25 @@ def test_any_pair_of_a_long_shard_is_found(store: Store) -> None:
 
 def test_the_same_pairs_give_the_same_bytes() -> None:
     assert parquet_of([a_record()]) == parquet_of([a_record()])
+
+
+class Watched(BytesIO):
+    """A file that knows which threads read it."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.readers: set[int] = set()
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.readers.add(threading.get_ident())
+        return super().read(size)
+
+
+def test_no_other_thread_reads_a_file_of_pythons() -> None:
+    """One that still does when the interpreter ends aborts the process."""
+    file = Watched(parquet_of([a_record(k) for k in range(3)]))
+    assert len(list(records_in(file, "a shard"))) == 3
+    assert file.readers == {threading.get_ident()}
 
 
 def test_a_confidence_that_float32_lacks_is_not_lost(store: Store) -> None:

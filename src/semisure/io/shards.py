@@ -211,7 +211,11 @@ def _rows(
     pa, pq = require_pyarrow()
     try:
         check_footer(file)
-        parquet = pq.ParquetFile(file, page_checksum_verification=True)
+        # No reading ahead: pyarrow's threads would read `file`, which is Python's, and
+        # one that still holds it when the interpreter ends aborts the process.
+        parquet = pq.ParquetFile(
+            file, page_checksum_verification=True, pre_buffer=False
+        )
         groups = range(parquet.num_row_groups) if group is None else (group,)
         for k in groups:
             size = _unpacked(parquet.metadata.row_group(k))
