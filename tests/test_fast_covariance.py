@@ -39,7 +39,7 @@ from semisure.refit.plane_moments import SQUARE_PX, LeastSquares, sums_of
 from semisure.refit.shared_field import bilinear_field
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.types import FloatArray, Matches
-from test_fast_core_plus import pair
+from test_core_plus import pair
 
 SIDES = ("target", "source", "mixed")
 MOST = 0.01  # of a field, in diagonals

@@ -108,8 +108,8 @@ def test_exact_matches_give_the_exact_pose() -> None:
         result = refit_pose(matches, CAMERA, CALIBRATION, start, method=method)
         assert result.reason is None
         apart, angle = se3.errors(result.model, truth)
-        assert apart < 1e-6
-        assert angle < 1e-5
+        assert apart < 1e-5  # 1e-3 px at a distance of 5
+        assert angle < 1e-4
 
 
 def test_story_of_planted_coarse_failures() -> None:

@@ -188,11 +188,20 @@ def ordered(law: ErrorLaw) -> ErrorLaw:
     return replace(law, coarse_scale=np.maximum(law.coarse_scale, law.fine_scale))
 
 
+def log_joint(law: ErrorLaw, residual: PerAxis) -> list[PerAxis]:
+    """log of each component's chance times its density at r, (n, 2) nats each."""
+    x = residual - law.location
+    return [law.family.log_density(x, s) + chance for chance, s in law.log_parts()]
+
+
+def log_sum(a: PerAxis, b: PerAxis) -> PerAxis:
+    """log(e^a + e^b), by NumPy's vectorised functions: its logaddexp is scalar."""
+    return np.maximum(a, b) + np.log(1.0 + np.exp(-np.abs(a - b)))
+
+
 def log_density(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """log p(r) per axis, (n, 2) nats (eq. laplace_mixture)."""
-    x = residual - law.location
-    parts = [law.family.log_density(x, s) + chance for chance, s in law.log_parts()]
-    return reduce(np.logaddexp, parts)
+    return reduce(log_sum, log_joint(law, residual))
 
 
 def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:

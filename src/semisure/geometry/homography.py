@@ -179,7 +179,7 @@ def weighted_dlt(source: Points, target: Points, weight: PerMatch) -> Matrix3 | 
            [0., 2., 1.],
            [0., 0., 1.]])
     """
-    frame0, frame1 = _normalise(source, weight), _normalise(target, weight)
+    frame0, frame1 = framed(source, weight), framed(target, weight)
     if frame0 is None or frame1 is None:
         return None
     (T0, p), (T1, q) = frame0, frame1
@@ -190,7 +190,7 @@ def weighted_dlt(source: Points, target: Points, weight: PerMatch) -> Matrix3 | 
     return normalised(np.linalg.solve(T1, vectors[:, 0].reshape(3, 3) @ T0))
 
 
-def _normalise(points: Points, weight: PerMatch) -> tuple[Matrix3, Points] | None:
+def framed(points: Points, weight: PerMatch) -> tuple[Matrix3, Points] | None:
     """Hartley's frame, weighted, as a 3 × 3 map, and the points in it.
 
     Their weighted centroid becomes the origin and their rms distance √2; None if

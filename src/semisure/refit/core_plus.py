@@ -1,24 +1,56 @@
-"""What ``core+`` adds to the paper's weights, for homographies and poses alike."""
+"""What ``core+`` is for homographies and camera poses alike: weights, steps, judgement.
+
+Each axis of a match has the weight ω / (sᶠ √(r² + sᶠ²)), where
+
+    ω = ω_x ω_y,   ω_d = 1 / (1 + odds),
+    odds = α / (1 − α) · sᶠ / sᶜ · exp(energy(r, sᶠ) − energy(r, sᶜ)).
+
+ω is the paper's posterior (:func:`semisure.mixture.coarse_success`). The rest is the
+fine Laplace law's own robustness, 1 / (sᶠ |r|), rounded at zero for its curvature.
+Steps of weighted least squares, each with weights by the residuals that the last one
+left, are taken until further ones would no longer move the image.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semisure.mixture import ErrorLaw, ordered
-from semisure.types import Matches, PerMatch, WorldMatches
+from semisure.mixture import ErrorLaw, Family, expit, log_joint, log_sum, ordered
+from semisure.types import (
+    Columns,
+    FloatArray,
+    Index,
+    Matches,
+    PerAxis,
+    PerMatch,
+    WorldMatches,
+)
 
-MAX_ITERATIONS = 30
-# What the last step moves corners or points by, at most. It ends closer than that, a
-# millionth of a pixel or less, to where all further ones would lead.
-TOLERANCE_PX = 2e-6
-BLOCK_ROWS = 10_000  # a dozen arrays of (2, 10000) numbers are two megabytes
+MAX_ITERATIONS = 50
+TOLERANCE_PX = 1e-4  # that all further steps together would move a corner or point by
+# A step covers some three quarters of the way that is left: weights fall as residuals
+# grow, which makes the true curvature smaller than that of the weighted squares.
+STRIDE = 4 / 3
+# The arrays of so many matches stay in the processor's cache, and their products are
+# too small for BLAS to start threads on.
+BLOCK_ROWS = 5000
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on
 # real pairs; where the homography is exact it costs a little, which
 # benchmarks/model_floor.py prints.
 MODEL_FLOOR = 4e-4
+_ONE = np.ones(())
+
+
+def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
+    """The law with the model's own error added to the fine scale, in quadrature."""
+    floor2 = MODEL_FLOOR**2 * (matches.refined_size**2).sum(axis=1)
+    fine = law.fine_scale * law.fine_scale
+    fine += np.asarray(floor2)[:, None]
+    return ordered(replace(law, fine_scale=np.sqrt(fine, out=fine)))
 
 
 def equal_parts(count: int, most: int = BLOCK_ROWS) -> list[slice]:
@@ -32,13 +64,81 @@ def equal_parts(count: int, most: int = BLOCK_ROWS) -> list[slice]:
     return [slice(i * rows, min((i + 1) * rows, count)) for i in range(parts)]
 
 
-def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
-    """The law with the model's own error added to the fine scale, in quadrature."""
-    fine = law.fine_scale * law.fine_scale
-    fine += floor2_of(matches)[:, None]
-    return ordered(replace(law, fine_scale=np.sqrt(fine, out=fine)))
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """The weights of some matches as a function of their residuals, both (2, n).
+
+    What no residual changes is computed once. In either family the energy is that of
+    the scale 1 times a rate.
+    """
+
+    family: Family
+    steepness: Columns  # rateᶠ − rateᶜ
+    log_odds: Columns  # at r = 0
+    fine2: Columns  # (sᶠ)²
+
+    @classmethod
+    def of(cls, law: ErrorLaw, unit_px: float = 1.0) -> Weights:
+        """For residuals in units of `unit_px`; the law must have no location."""
+        fine, coarse = law.fine_scale.T / unit_px, law.coarse_scale.T / unit_px
+        energy = law.family.energy
+        return cls(
+            law.family,
+            (energy(_ONE, fine) - energy(_ONE, coarse)) / energy(_ONE, _ONE),
+            np.log(fine / coarse) + law.tail_logit.T,
+            fine * fine,
+        )
+
+    def at(self, residual: Columns) -> Columns:
+        """The weights; overflow is to the right limit, 0."""
+        odds = self.family.energy(residual, _ONE)
+        odds *= self.steepness
+        odds += self.log_odds
+        np.exp(odds, out=odds)
+        odds += 1.0
+        softened = residual * residual
+        softened += self.fine2
+        softened *= self.fine2
+        return 1.0 / (odds[0] * odds[1] * np.sqrt(softened))
 
 
-def floor2_of(matches: Matches | WorldMatches) -> PerMatch:
-    """The model's own error, px², of each match or the same of all, (n,) or (1,)."""
-    return np.asarray(MODEL_FLOOR**2 * (matches.refined_size**2).sum(axis=1))
+def converged(
+    start: FloatArray,
+    stepped: Callable[[FloatArray], FloatArray | None],
+    moved_px: Callable[[FloatArray, FloatArray], float],
+) -> tuple[FloatArray | None, int]:
+    """The model that further steps would not move, and how many steps it took.
+
+    None where a step is not determined.
+    """
+    model, last, count = start, 0.0, 0
+    with np.errstate(all="ignore"):
+        while count < MAX_ITERATIONS:
+            following = stepped(model)
+            count += 1
+            if following is None:
+                return None, count
+            moved = moved_px(model, following)
+            model = following
+            # Steps shrink by the same share each time: q = moved / last. What is left
+            # is moved (q + q² + …) = moved² / (last − moved).
+            if moved * moved <= TOLERANCE_PX * (last - moved):
+                break
+            last = moved
+    return model, count
+
+
+def judged(
+    parts: Iterable[tuple[Index, ErrorLaw, PerAxis]], count: int
+) -> tuple[PerMatch, float]:
+    """ω of each of `count` matches, and the log likelihood of all, nats.
+
+    `parts` are rows of the matches, their law and their residuals.
+    """
+    weight, total = np.zeros(count), 0.0
+    for rows, law, residual in parts:
+        fine, coarse = log_joint(law, residual)
+        success = expit(fine - coarse)
+        weight[rows] = success[:, 0] * success[:, 1]
+        total += float(log_sum(fine, coarse).sum())
+    return weight, total

@@ -14,13 +14,25 @@ Every method takes raw matches: a calibrated location is taken off first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
+from semisure.mixture import ErrorLaw
 from semisure.refit import plane_covariance
+from semisure.refit.core_plus import (
+    STRIDE,
+    Weights,
+    converged,
+    equal_parts,
+    floored,
+    judged,
+)
 from semisure.refit.initial import (
     far_not_undefined,
     kept,
@@ -30,23 +42,29 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
-from semisure.refit.law_terms import Whitening
-from semisure.refit.plane_fit import PlaneFit
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
+    Columns,
     Estimate,
+    FloatArray,
+    Index,
+    Labels,
     Matches,
     Matrix,
     Matrix3,
     PerAxis,
     PerMatch,
+    Points,
     Refit,
     as_choice,
 )
 from semisure.types.checks import as_reals
 from semisure.types.matches import DEFAULT_FINE_WINDOW_PX
 
+HORIZON = 1e-9  # of the depth 1 in a frame: what is less far from it is on the horizon
+# Rows and columns of (J | r)ᵀ (J | r) where J of the first and second axis is not 0.
+_ENTRIES = np.ix_(*2 * [[0, 1, 2, 6, 7, 8, 9]]), np.ix_(*2 * [[3, 4, 5, 6, 7, 8, 9]])
 _UNDETERMINED = "the weighted matches do not determine a homography"
 
 
@@ -171,37 +189,147 @@ def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
 
 
 def _core_plus(matches: Matches, calibration: Calibration, start: Matrix3) -> Refit:
-    fit = PlaneFit.of(matches, calibration)
-    H, iterations = fit.converged(start)
+    frames = _frame(matches.source), _frame(matches.target)
+    blocks = [
+        _Block.of(rows, matches.take(rows), calibration, frames)
+        for rows in _rows_by_side(matches.side)
+    ]
+    H, iterations = _converged(start, blocks, frames, matches.source_size)
     return more_likely(
         H,
         start,
         method="core+",
-        judged=fit.judged,
-        covariance=partial(
-            _covariance, matches=matches, scores=fit.scores, calibration=calibration
+        judged=lambda H: judged(
+            ((block.rows, block.law, _residual(H, block.matches)) for block in blocks),
+            len(matches),
         ),
+        covariance=partial(_covariance, matches=matches, calibration=calibration),
         iterations=iterations,
         objection=_why_not(H, start, matches),
     )
 
 
 def _covariance(
-    H: Matrix3,
-    matches: Matches,
-    scores: Whitening,
-    calibration: Calibration,
-    *,
-    field: bool,
+    H: Matrix3, matches: Matches, calibration: Calibration, *, field: bool
 ) -> Matrix | None:
     return plane_covariance.of_homography(
         H,
         matches,
-        scores=scores,
+        law=floored(error_law(matches, calibration), matches),
         shared_error=calibration.shared_error,
         least=calibration.model_error,
         field=field,
     )
+
+
+def _frame(points: Points) -> Matrix3:
+    """Hartley's, of a thousand of the points: it need not be exact."""
+    some = points[:: 1 + len(points) // 1000]
+    framed = plane.framed(some, np.ones(len(some)))
+    return np.eye(3) if framed is None else framed[0]
+
+
+def _rows_by_side(side: Labels) -> Iterator[Index]:
+    """Blocks of rows whose points were refined in the same image."""
+    for image in (0, 1):
+        rows = np.flatnonzero(side == image)
+        for part in equal_parts(len(rows)):
+            yield part if len(rows) == len(side) else rows[part]
+
+
+def _converged(
+    start: Matrix3,
+    blocks: list[_Block],
+    frames: tuple[Matrix3, Matrix3],
+    size: tuple[int, int],
+) -> tuple[Matrix3 | None, int]:
+    """The homography at which the corners of image 0 stay, and the number of steps.
+
+    It is sought as a matrix G of norm 1 between the two frames.
+    """
+    T0, T1 = frames
+    corners = T0 @ np.column_stack([plane.corners(size), np.ones(4)]).T
+
+    def stepped(G: Matrix3) -> Matrix3 | None:
+        try:
+            equations = sum((block.equations(G) for block in blocks), np.zeros((9, 10)))
+            return _solved(G, equations)
+        except np.linalg.LinAlgError:  # G has no inverse
+            return None
+
+    def moved_px(before: Matrix3, after: Matrix3) -> float:
+        a, b = before @ corners, after @ corners
+        return float(np.abs(a[:2] / a[2] - b[:2] / b[2]).max() / T1[0, 0])
+
+    first = _of_norm_1(T1 @ start @ np.linalg.inv(T0))
+    G, steps = converged(first, stepped, moved_px)
+    return None if G is None else plane.normalised(np.linalg.solve(T1, G @ T0)), steps
+
+
+def _solved(G: Matrix3, equations: FloatArray) -> Matrix3 | None:
+    """`G` after the step that solves [N | b]; None if N does not determine one."""
+    values, vectors = np.linalg.eigh(equations[:, :9])
+    if not values[1] > plane.RANK_TOLERANCE**2 * values[-1]:
+        return None
+    across = vectors[:, 1:]  # the first direction is the scale of G
+    step = across @ ((equations[:, 9] @ across) / values[1:])
+    return _of_norm_1(G + STRIDE * step.reshape(3, 3))
+
+
+def _of_norm_1(G: Matrix3) -> Matrix3:
+    return np.asarray(G / np.linalg.norm(G))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Some matches refined in one image, where points of the other predict them."""
+
+    rows: Index
+    matches: Matches
+    law: ErrorLaw
+    weights: Weights
+    anchors: FloatArray  # (3, n): the points that predict, in their frame
+    refined: Columns
+
+    @classmethod
+    def of(
+        cls,
+        rows: Index,
+        matches: Matches,
+        calibration: Calibration,
+        frames: tuple[Matrix3, Matrix3],
+    ) -> _Block:
+        law, side = error_law(matches, calibration), matches.side[0]
+        weights = Weights.of(floored(law, matches), 1.0 / frames[side][0, 0])
+        lifted = [
+            T @ np.vstack([points.T, np.ones(len(matches))])
+            for T, points in zip(frames, (matches.source, matches.target), strict=True)
+        ]
+        return cls(rows, matches, law, weights, lifted[1 - side], lifted[side][:2])
+
+    def equations(self, G: Matrix3) -> FloatArray:
+        """[Σ JᵀWJ | Σ JᵀWr] of a step of the nine entries of G, (9, 10)."""
+        if self.matches.side[0] == 1:
+            return self._sums(G)[:9]
+        B = np.linalg.inv(G)
+        change = np.eye(10)
+        change[:9, :9] = -np.kron(B, B.T)  # dB = −B dG B, entries in rows
+        return (change.T @ self._sums(B) @ change)[:9]
+
+    def _sums(self, model: Matrix3) -> FloatArray:
+        """Σ w (J | r)ᵀ (J | r) by the entries of the model that predicts, (10, 10)."""
+        depth = model[2] @ self.anchors
+        depth[np.abs(depth) < HORIZON] = np.inf  # there a match pulls nowhere
+        direction = self.anchors / depth
+        predicted = model[:2] @ direction
+        residual = self.refined - predicted
+        weight = self.weights.at(residual)
+        sums = np.zeros((10, 10))
+        for axis, entries in enumerate(_ENTRIES):
+            down = -predicted[axis] * direction
+            J = np.concatenate([direction, down, residual[axis : axis + 1]])
+            sums[entries] += (weight[axis] * J) @ J.T
+        return sums
 
 
 def _why_not(H: Matrix3 | None, start: Matrix3, matches: Matches) -> str | None:

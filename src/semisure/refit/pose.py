@@ -11,17 +11,27 @@ returned. Every method takes raw matches: a calibrated location is taken off fir
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from semisure.error_laws import error_law
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
+from semisure.mixture import ErrorLaw
 from semisure.refit import pose_covariance
 from semisure.refit.climbing import climb
-from semisure.refit.core_plus import MAX_ITERATIONS, floored
+from semisure.refit.core_plus import (
+    STRIDE,
+    TOLERANCE_PX,
+    Weights,
+    converged,
+    equal_parts,
+    floored,
+    judged,
+)
 from semisure.refit.initial import (
     far_not_undefined,
     kept,
@@ -31,7 +41,6 @@ from semisure.refit.initial import (
     start_of,
     without_bias,
 )
-from semisure.refit.pose_fit import PoseFit, law_with_map
 from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
 from semisure.types import (
     Calibration,
@@ -39,6 +48,7 @@ from semisure.types import (
     Matrix,
     PerAxis,
     PerMatch,
+    Points3,
     Pose,
     Refit,
     Vector,
@@ -46,7 +56,7 @@ from semisure.types import (
     as_choice,
 )
 
-TOLERANCE_PX = 1e-3  # no point moves farther in the last step
+WATCHED = 200  # world points that tell how far a pose moved, or a few more
 # Three determine a pose and four leave two equations to check six parameters by: the
 # likeliest pose of four was 7° off where its start was 0.3°.
 MIN_MATCHES = 5
@@ -176,7 +186,7 @@ def _least_squares(
     first = _Reprojection.at(pose, camera, used, both)
     if se3.solve(*first.equations()) is None:
         return None, 0
-    last, iterations = climb(first, MAX_ITERATIONS)
+    last, iterations = climb(first)
     return last.pose, iterations
 
 
@@ -187,16 +197,22 @@ def _core_plus(
     start: Pose,
     objection: str | None,
 ) -> Refit:
-    fit = PoseFit.of(matches, camera, calibration)
+    blocks = [
+        _Block.of(rows, matches.take(rows), calibration)
+        for rows in equal_parts(len(matches))
+    ]
     pose, iterations = None, 0
     if objection is None:
-        pose, iterations = fit.converged(start)
+        skip = 1 + len(matches) // WATCHED
+        pose, iterations = _converged(start, camera, blocks, matches.world[::skip])
         objection = _UNDETERMINED if pose is None else None
     return more_likely(
         pose,
         start,
         method="core+",
-        judged=fit.judged,
+        judged=lambda pose: judged(
+            ((b.rows, b.law, b.residual(pose, camera)) for b in blocks), len(matches)
+        ),
         covariance=partial(
             _covariance, matches=matches, camera=camera, calibration=calibration
         ),
@@ -213,13 +229,70 @@ def _covariance(
     *,
     field: bool,
 ) -> Matrix | None:
-    law = floored(law_with_map(matches, calibration), matches)
     return pose_covariance.of_pose(
         pose,
         matches,
         camera,
-        law=law,
+        law=floored(law_with_map(matches, calibration), matches),
         shared_error=calibration.shared_error,
         least=calibration.model_error,
         field=field,
     )
+
+
+def law_with_map(matches: WorldMatches, calibration: Calibration) -> ErrorLaw:
+    """The law with the world points' own error added to its scales, in quadrature."""
+    law, error = error_law(matches, calibration), matches.map_error[:, None]
+    return replace(
+        law,
+        fine_scale=np.hypot(law.fine_scale, error),
+        coarse_scale=np.hypot(law.coarse_scale, error),
+    )
+
+
+def _converged(
+    start: Pose, camera: Camera, blocks: list[_Block], watched: Points3
+) -> tuple[Pose | None, int]:
+    """The pose at which `watched` points no longer move, and the number of steps."""
+
+    def stepped(pose: Pose) -> Pose | None:
+        normal, pull = np.zeros((6, 6)), np.zeros(6)
+        for block in blocks:
+            more_normal, more_pull = block.equations(pose, camera)
+            normal += more_normal
+            pull += more_pull
+        step = se3.solve(normal, pull)
+        return None if step is None else se3.moved(pose, STRIDE * step)
+
+    def moved_px(before: Pose, after: Pose) -> float:
+        """How far the farthest point moved that both poses see."""
+        seen = [se3.project(pose, camera, watched) for pose in (before, after)]
+        moved = np.abs(seen[1] - seen[0])
+        return float(moved[np.isfinite(moved)].max(initial=0.0))
+
+    return converged(start, stepped, moved_px)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Some matches of a query."""
+
+    rows: slice
+    matches: WorldMatches
+    law: ErrorLaw
+    weights: Weights
+
+    @classmethod
+    def of(cls, rows: slice, matches: WorldMatches, calibration: Calibration) -> _Block:
+        law = law_with_map(matches, calibration)
+        return cls(rows, matches, law, Weights.of(floored(law, matches)))
+
+    def equations(self, pose: Pose, camera: Camera) -> tuple[Matrix, Vector]:
+        """Σ JᵀWJ and Σ JᵀWr of a step; points behind the camera have J = 0."""
+        pixels, J = se3.look(pose, camera, self.matches.world)
+        residual = far_not_undefined(self.matches.points - pixels)
+        weight = self.weights.at(residual.T)
+        return se3.normal_equations(J, residual, weight.T)
+
+    def residual(self, pose: Pose, camera: Camera) -> PerAxis:
+        return far_not_undefined(residuals(pose, camera, self.matches))
