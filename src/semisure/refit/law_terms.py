@@ -1,16 +1,12 @@
-"""What of an error law no residual changes, computed once for many residuals.
+"""What the scores of ``core+`` need of an error law, computed once for many residuals.
 
-Posterior and likelihood of the mixture share one exponent. With e(r) = |r| for Laplace
-components and r² for Gaussian ones, and the rate of a component in its e^{−rate e(r)},
+With e(r) = |r| for Laplace components and r² for Gaussian ones, and the rate of a
+component in its e^{−rate e(r)},
 
-    odds  = α / (1 − α) · sᶠ / sᶜ · exp((rateᶠ − rateᶜ) e(r)),    ω_d = 1 / (1 + odds)
-    log p = log((1 − α) / norm sᶠ) − rateᶠ e(r) + log(1 + odds)
+    odds = α / (1 − α) · sᶠ / sᶜ · exp((rateᶠ − rateᶜ) e(r)),    ω_d = 1 / (1 + odds).
 
-A refit asks for them at the same matches again and again. The terms are therefore kept
-by columns, (2, k), x then y: ω is then a product of two contiguous rows. What they give
-is what :mod:`semisure.mixture` gives, which a test holds them to. Odds may overflow to
-infinity, the right limit; whoever calls in a loop silences that, since to do so takes
-longer than an array.
+Terms are kept by columns, (2, k), x then y. Odds may overflow to infinity, the right
+limit; whoever calls in a loop silences that.
 """
 
 from __future__ import annotations
@@ -21,11 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.mixture import LAPLACE, ErrorLaw, Family
-from semisure.types import Columns, FloatArray, Index, Mask, PerMatch
+from semisure.types import Columns, FloatArray, Index
 
-Keep = Callable[[Columns], Columns]  # where to put arrays, such as Shelf.keep
-
-LARGEST_LOGIT = 300.0  # of a likelihood: e^{2 · 300} is finite
 OPEN_GATE = 1e6  # stands for an infinite logit
 NOTHING = 1e-25  # stands for a residual of 0, in px, where one is divided by
 
@@ -40,13 +33,13 @@ class Posterior:
     location: Columns | None  # px; None stands for 0
 
     @classmethod
-    def of(cls, law: ErrorLaw, keep: Keep) -> Posterior:
+    def of(cls, law: ErrorLaw) -> Posterior:
         fine, coarse = law.fine_scale.T, law.coarse_scale.T
         return cls(
             np.abs if law.family is LAPLACE else np.square,
-            keep(_rate(law.family, fine) - _rate(law.family, coarse)),
-            keep(np.log(fine / coarse) + np.minimum(law.tail_logit.T, OPEN_GATE)),
-            keep(law.location.T) if law.location.any() else None,
+            _rate(law.family, fine) - _rate(law.family, coarse),
+            np.log(fine / coarse) + np.minimum(law.tail_logit.T, OPEN_GATE),
+            law.location.T if law.location.any() else None,
         )
 
     def centred(self, residual: Columns) -> Columns:
@@ -81,46 +74,9 @@ class Whitening:
     fine4: Columns
 
     @classmethod
-    def of(cls, law: ErrorLaw, keep: Keep = np.asarray) -> Whitening:
+    def of(cls, law: ErrorLaw) -> Whitening:
         fine2 = law.fine_scale.T**2
-        return cls(Posterior.of(law, keep), keep(fine2), keep(fine2 * fine2))
-
-    @classmethod
-    def floored(cls, law: ErrorLaw, floor2: FloatArray, room: FloatArray) -> Whitening:
-        """Of a law without location as :func:`semisure.refit.core_plus.floored` has it.
-
-        `floor2` is px² of each match; what is kept is put in `room` (8, n).
-        """
-        fine = law.fine_scale.T.astype(room.dtype)
-        fine2, fine4, steepness, log_odds = room.reshape(4, 2, -1)
-        np.multiply(fine, fine, out=fine2)
-        fine2 += floor2
-        np.multiply(fine2, fine2, out=fine4)
-        np.sqrt(fine2, out=fine)
-        coarse = np.maximum(law.coarse_scale.T.astype(room.dtype), fine)
-        np.subtract(_rate(law.family, fine), _rate(law.family, coarse), out=steepness)
-        fine /= coarse
-        np.log(fine, out=log_odds)
-        log_odds += np.minimum(law.tail_logit.T, OPEN_GATE).astype(room.dtype)
-        return cls.within(room, law.family)
-
-    @classmethod
-    def within(cls, room: FloatArray, family: Family) -> Whitening:
-        """What such a room holds."""
-        size = np.abs if family is LAPLACE else np.square
-        return cls(Posterior(size, room[4:6], room[6:], None), room[:2], room[2:4])
-
-    def __call__(self, residual: Columns) -> tuple[Columns, Columns, PerMatch]:
-        """Residuals less their location, their weights, both (2, n), and ω (n,)."""
-        centred = self.posterior.centred(residual)
-        r = centred.astype(self.fine2.dtype, copy=False)
-        odds = self.posterior.log_odds_at(self.posterior.size(r))
-        np.exp(odds, out=odds)
-        odds += 1.0
-        success = 1.0 / (odds[0] * odds[1])
-        softened = self._softened2(r)
-        np.sqrt(softened, out=softened)
-        return centred, np.divide(success, softened, out=softened), success
+        return cls(Posterior.of(law), fine2, fine2 * fine2)
 
     def _softened2(self, r: Columns) -> Columns:
         """(sᶠ)² (r² + (sᶠ)²)."""
@@ -180,80 +136,6 @@ class Whitening:
         return Whitening(
             self.posterior.take(index), self.fine2[:, index], self.fine4[:, index]
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LogLikelihood:
-    """ω of each match, and Σ log p of all, nats.
-
-    Of the two components the one that falls slower is taken out of the sum, so that
-    what is left, `slow` + `fast` e^{−steepness e(r)}, is neither 0 nor infinite.
-    """
-
-    size: Callable[[Columns], Columns]  # e(r)
-    location: Columns | None  # px; None stands for 0
-    rate: Columns  # of the slower component
-    slow: Columns
-    steepness: Columns  # of the other one against it, ≥ 0
-    fast: Columns
-    fine_is_slow: Mask | None  # on which axes; None: nowhere
-    peak: float  # −Σ log(norm (1 + α / (1 − α)))
-
-    @classmethod
-    def of(cls, law: ErrorLaw, keep: Keep = np.asarray) -> LogLikelihood:
-        scales = law.fine_scale.T, law.coarse_scale.T
-        gate = np.minimum(law.tail_logit.T, LARGEST_LOGIT)
-        np.maximum(gate, -LARGEST_LOGIT, out=gate)
-        np.exp(gate, out=gate)
-        fine, coarse = 1.0 / scales[0], 1.0 / scales[1]
-        rates = _rates(law.family, fine), _rates(law.family, coarse)
-        coarse *= gate
-        turned = (fine if law.family is LAPLACE else rates[0]) < rates[1]
-        shut = np.isneginf(law.tail_logit.T)
-        if shut.any():  # the coarse component is none
-            coarse[shut], turned = 0.0, turned | shut
-        gate += 1.0
-        peak = -float(np.log(gate[0] * gate[1]).sum())
-        peak -= 2 * len(law) * law.family.log_norm
-        rate, steepness = rates[1], rates[0] - rates[1]
-        fast, slow = fine, coarse
-        if turned.any():
-            rate = np.where(turned, rates[0], rate)
-            steepness = np.where(shut, 0.0, np.abs(steepness))
-            fast, slow = np.where(turned, coarse, fine), np.where(turned, fine, coarse)
-        return cls(
-            np.abs if law.family is LAPLACE else np.square,
-            keep(law.location.T) if law.location.any() else None,
-            keep(rate),
-            keep(slow),
-            keep(steepness),
-            keep(fast),
-            turned if turned.any() else None,
-            peak,
-        )
-
-    def __call__(self, residual: Columns) -> tuple[PerMatch, float]:
-        if self.location is not None:
-            residual = residual - self.location
-        sizes = self.size(residual)
-        part = sizes * self.steepness
-        np.negative(part, out=part)
-        np.exp(part, out=part)
-        part *= self.fast
-        whole = part + self.slow
-        if self.fine_is_slow is not None:
-            np.copyto(part, self.slow, where=self.fine_is_slow)
-        density = whole[0] * whole[1]
-        # Row by row: longer dot products would start threads.
-        energy = sizes[0] @ self.rate[0] + sizes[1] @ self.rate[1]
-        success = part[0] * part[1]
-        success /= density
-        return success, self.peak + float(np.log(density, out=density).sum() - energy)
-
-
-def _rates(family: Family, inverse: Columns) -> Columns:
-    """Rates of components by their inverse scales."""
-    return inverse.copy() if family is LAPLACE else 0.5 * inverse * inverse
 
 
 def _rate(family: Family, scale: Columns) -> Columns:
