@@ -118,12 +118,15 @@ class Lines:
     distance: PerMatch  # px, signed: point − line along the normal
     normal: PerAxis  # of length 1
     jacobian: FloatArray  # (n, k), ∂distance / ∂ the model's k parameters
-    by_anchor: PerAxis  # ∂distance / ∂anchor: large near the epipole
 
     @property
     def offset(self) -> PerAxis:
         """Refined point minus its foot on the line, px."""
         return self.distance[:, None] * self.normal
+
+    def variance(self, C: Matrix) -> PerMatch:
+        """px² of each line next to its match, of parameters with covariance `C`."""
+        return np.asarray(np.einsum("nk,nk->n", self.jacobian @ C, self.jacobian))
 
 
 def tangents(t: Vector3) -> FloatArray:
@@ -175,7 +178,6 @@ def lines_of(F: FloatArray, matches: Matches) -> Lines:
         np.empty(count),
         np.empty((count, 2)),
         np.empty((count, len(F) - 1)),
-        np.empty((count, 2)),
     )
     for side, G in ((0, F.transpose(0, 2, 1)), (1, F)):
         which = matches.side == side
@@ -212,7 +214,6 @@ def _fill(
     foot = np.hstack([point - distance[:, None] * normal, ones])
     lines.distance[which], lines.normal[which] = distance, normal
     lines.jacobian[which] = np.einsum("ni,kni->nk", foot, line[1:]) / safe[:, None]
-    lines.by_anchor[which] = foot @ G[0, :, :2] / safe[:, None]
 
 
 def weighted_eight_point(

@@ -66,7 +66,6 @@ def calibration_document(
         "parameters": {
             name: getattr(calibration, name) for name in (*_PARAMETERS, "offset")
         },
-        "shared_error": calibration.shared_error,
         "model_error": calibration.model_error,
         "pairs": None if calibration.pairs is None else asdict(calibration.pairs),
         "paper_symbols": calibration.paper_symbols(),
@@ -164,7 +163,6 @@ def calibration_from(document: Mapping[str, Any], path: Path) -> Calibration:
             **{name: parameters[name] for name in _PARAMETERS},
             # Older files have none of the next four.
             offset=parameters.get("offset"),
-            shared_error=document.get("shared_error"),
             model_error=document.get("model_error"),
             pairs=None if pairs is None else PairSpread(**pairs),
             law=document["law"],

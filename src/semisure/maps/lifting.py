@@ -70,7 +70,6 @@ def lift(
         points=points,
         world=world[taken],
         map_error=PER_AXIS * error_px[taken],
-        view_change=np.linalg.norm(maps - np.eye(2), axis=(1, 2)),
         confidence=matches.confidence[chosen],
         fine_std=matches.fine_std[chosen],
         coarse_std=matches.coarse_std[chosen],

@@ -31,7 +31,7 @@ from semisure.pipeline.motion import Motion, std_deg
 from semisure.pipeline.verdict import Verdict, judged
 from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
-from semisure.refit.covariance import of_distances, of_predictions
+from semisure.refit.corners import corner_variance
 from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
 from semisure.refit.initial import without_location
 from semisure.refit.model_choice import Evidence
@@ -111,7 +111,7 @@ class PairResult:
             return pair_law_by_lines(*pair, view.lines, C)
         assert self.H_01 is not None  # a related pair has one of the models
         residual = plane.residual(self.H_01, located[0])
-        variance = None if C is None else of_predictions(C, self.H_01, located[0])
+        variance = None if C is None else corner_variance(C, self.H_01, located[0])
         return pair_law_by_residuals(*pair, residual, variance)
 
     @cached_property
@@ -213,7 +213,7 @@ class PairResult:
         C, view = self.refit.covariance, self.lines_view()
         if C is None or view is None:
             return None
-        return np.sqrt(of_distances(C, view.lines))
+        return np.sqrt(view.lines.variance(C))
 
     def lines_view(self) -> AcrossLines[Any] | None:
         """The matches, less their bias, against the model's lines if it has any."""

@@ -6,7 +6,7 @@ the error across a line is :mod:`semisure.refit.line_law`'s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -14,8 +14,18 @@ import numpy as np
 from semisure import mixture
 from semisure.geometry.epipolar import CalibratedViews, Lines
 from semisure.mixture import ErrorLaw
-from semisure.refit import covariance, line_law
-from semisure.types import Calibration, Matches, Matrix, PerMatch, Points, Vector
+from semisure.refit import line_law
+from semisure.refit.covariance import covariance, radial
+from semisure.types import (
+    Calibration,
+    FloatArray,
+    Matches,
+    Matrix,
+    Matrix3,
+    PerMatch,
+    Points,
+    Vector,
+)
 
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
 # How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
@@ -27,6 +37,15 @@ MIN_DEPARTURE, DEPARTURE_SHARE = 4.0, 0.1
 # The lines were chosen to pass through as many as they can, coarse failures included:
 # hence more than the usual three.
 DEPARTURE_SIGMAS = 4.0
+
+# Standard deviations of intrinsics: of the principal point in diagonals, of the focal
+# length as a share of it. A principal point in the very middle was not measured but
+# assumed. Published calibrations of a few cameras (of the TUM RGB-D, EuRoC, KITTI and
+# Strecha sets) have it about 1 % of the diagonal from the middle; that a calibration is
+# good to a tenth of that is a guess.
+MEASURED, ASSUMED = 1e-3, 1e-2
+MIDDLE_PX = 0.51  # so near to the middle, by either convention of pixels, is no chance
+ONE_CAMERA = 0.01  # focal lengths that differ by less are of one, which errs once
 
 G = TypeVar("G", bound="Geometry")
 
@@ -105,19 +124,51 @@ class AcrossLines(Generic[G]):
         self, calibration: Calibration, *, field: bool = True
     ) -> Matrix | None:
         """k × k of the geometry's parameters; None if they are not determined."""
-        cameras = None
-        if field and isinstance(self.geometry, CalibratedViews):
-            from semisure.refit import intrinsics_error
-
-            cameras = intrinsics_error.across_lines(
-                self.geometry, self.lines, self.matches, calibration.model_error
+        lens = known = None
+        if field:
+            moves = radial(self.matches.refined, self.matches.refined_size)
+            lens = (self.lines.normal.T * moves).sum(axis=0)[None, None]
+            if isinstance(self.geometry, CalibratedViews):
+                share = calibration.model_error
+                known = intrinsics_errors(self.geometry, self.matches, share)[None]
+        with np.errstate(all="ignore"):
+            return covariance(
+                self.matches.target,
+                line_law.scores(self.law, self.lines.distance),
+                # ∂ prediction: the distance falls as the line follows its point.
+                -self.lines.jacobian.T[None],
+                lens=lens,
+                known=known,
             )
-        return covariance.of_lines(
-            self.lines,
-            self.matches,
-            self.law,
-            shared_error=calibration.shared_error,
-            least=calibration.model_error,
-            cameras=cameras,
-            field=field,
-        )
+
+
+def intrinsics_errors(
+    views: CalibratedViews, matches: Matches, share: float | None
+) -> FloatArray:
+    """px by which usual errors of the intrinsics move distances from lines, (k, n).
+
+    Of principal point and focal length, of either camera or of one that took both
+    images. `share` in place of the usual deviations says how good they are.
+    """
+    first = _misstated(views.K0, matches.source_size, share)
+    second = _misstated(views.K1, matches.target_size, share)
+    f0, f1 = views.K0[0, 0], views.K1[0, 0]
+    if matches.source_size == matches.target_size and abs(f0 - f1) < ONE_CAMERA * f0:
+        cameras = list(zip(first, second, strict=True))
+    else:
+        cameras = [(K, views.K1) for K in first] + [(views.K0, K) for K in second]
+    distances = [
+        replace(views, K0=K0, K1=K1).lines(matches).distance for K0, K1 in cameras
+    ]
+    return np.array(distances) - views.lines(matches).distance
+
+
+def _misstated(K: Matrix3, size: tuple[int, int], share: float | None) -> list[Matrix3]:
+    """The intrinsics with one error each, of a standard deviation."""
+    if share is None:
+        off = np.abs(K[:2, 2] - 0.5 * (np.array(size) - 1.0))
+        share = ASSUMED if bool((off < MIDDLE_PX).all()) else MEASURED
+    errors = np.zeros((3, 3, 3))
+    errors[[0, 1], [0, 1], 2] = share * np.hypot(*size)
+    errors[2, [0, 1], [0, 1]] = share * K[[0, 1], [0, 1]]
+    return list(K + errors)

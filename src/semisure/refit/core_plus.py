@@ -18,7 +18,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semisure.mixture import ErrorLaw, Family, expit, log_joint, log_sum, ordered
+from semisure.mixture import (
+    LAPLACE,
+    ErrorLaw,
+    Family,
+    coarse_success,
+    expit,
+    log_joint,
+    log_sum,
+    ordered,
+    softplus,
+)
+from semisure.refit.covariance import Scores, mean_slope
 from semisure.types import (
     Columns,
     FloatArray,
@@ -142,3 +153,20 @@ def judged(
         weight[rows] = success[:, 0] * success[:, 1]
         total += float(log_sum(fine, coarse).sum())
     return weight, total
+
+
+def scores(law: ErrorLaw, residual: PerAxis) -> Scores:
+    """What ``core+`` solves for, r times its weight, for a covariance.
+
+    Slopes are those by the axis itself: with l = log odds, d log ω_d / d log |r| =
+    −(1 − ω_d) dl / d log |r|.
+    """
+    r, fine = residual.T, law.fine_scale.T
+    success = coarse_success(law, residual).T
+    fall = law.family.energy(r, fine) - law.family.energy(r, law.coarse_scale.T)
+    fall *= (1.0 - success) * (1.0 if law.family is LAPLACE else 2.0)
+    softened = r * r + fine * fine
+    weight = success[0] * success[1] / (fine * np.sqrt(softened))
+    slope = mean_slope(weight, weight * (fine * fine / softened - fall))
+    right = np.exp(-0.5 * softplus(law.tail_logit.T))
+    return Scores(weight * r, slope, right / fine)

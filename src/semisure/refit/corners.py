@@ -6,14 +6,21 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.geometry import homography as plane
+from semisure.refit.covariance import Scores, covariance, radial
 from semisure.types import (
+    FloatArray,
     Jacobian,
     Matches,
     Matrix,
     Matrix3,
+    PerAxis,
     Points,
     Vector,
 )
+
+# The least error at the corners of a photograph, in diagonals: no wall is quite flat
+# and no lens quite a pinhole.
+LEAST_ERROR = 5e-4
 
 
 def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
@@ -39,11 +46,23 @@ def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
             return None
         # The null direction of nine entries is their scale, which pinv leaves alone.
         J = np.linalg.pinv(corners).T @ _by_entry(G, at @ unit[:2, :2])
-        if on_source.any():
-            # x₀ = Π⁻¹(y) moves by −(∂Π/∂x)⁻¹ dΠ(x₀).
-            local = plane.inverses_2x2(plane.jacobian(H_01, at[on_source]))
-            J[:, :, on_source] = -np.einsum("nab,bkn->akn", local, J[:, :, on_source])
-    return J
+        return on_refined_side(H_01, matches, J)
+
+
+def on_refined_side(H_01: Matrix3, matches: Matches, moves: Jacobian) -> Jacobian:
+    """Moves (2, k, n) of predictions in image 1 as moves on each match's refined side.
+
+    Where a match lives in image 0, x₀ = Π⁻¹(y) moves by −(∂Π/∂x)⁻¹ dΠ(x₀).
+    """
+    on_source = matches.side == 0
+    if on_source.any():
+        at = plane.project(np.linalg.inv(H_01), matches.target[on_source])
+        local = plane.inverses_2x2(plane.jacobian(H_01, at))
+        moves = moves.copy()
+        moves[:, :, on_source] = -np.einsum(
+            "nab,bkn->akn", local, moves[:, :, on_source]
+        )
+    return moves
 
 
 def _by_entry(G: Matrix3, points: Points) -> Jacobian:
@@ -58,6 +77,61 @@ def _by_entry(G: Matrix3, points: Points) -> Jacobian:
     for row, along in zip(D, mapped, strict=False):
         np.multiply(over_depth, -along * over_depth[2], out=row[6:])
     return D
+
+
+def corner_covariance(
+    H_01: Matrix3,
+    matches: Matches,
+    scores: Scores,
+    *,
+    least: float = LEAST_ERROR,
+    copies: int = 1,
+    field: bool = True,
+) -> Matrix | None:
+    """8 × 8 px² of the images of image 0's corners, x and y in turn.
+
+    `least` is the least error at the corners, in diagonals. Without `field` there is
+    none, nor a lens or relief. Each match stands for so many `copies`.
+    """
+    with np.errstate(all="ignore"):  # what is undefined is not counted
+        J = corner_jacobian(H_01, matches)
+        if J is None:
+            return None
+        if not field:
+            return covariance(matches.target, scores, J, copies=copies)
+        frame = plane.corners(matches.source_size)
+        lens = _bent(H_01, matches, matches.source, matches.target)
+        there = _bent(H_01, matches, frame, plane.project(H_01, frame))
+        C = covariance(
+            matches.target,
+            scores,
+            J,
+            lens=on_refined_side(H_01, matches, lens),
+            lens_there=there.transpose(2, 0, 1).reshape(8, -1),
+            copies=copies,
+        )
+    floor = least * float(np.hypot(*matches.target_size))
+    return None if C is None else C + floor**2 * np.eye(8)
+
+
+def _bent(H_01: Matrix3, matches: Matches, first: Points, second: Points) -> FloatArray:
+    """How a lens of either image moves points in image 1, (2, 2, n)."""
+    by_first = radial(first, matches.source_size)
+    by_first = -np.einsum("nab,bn->an", plane.jacobian(H_01, first), by_first)
+    return np.stack([radial(second, matches.target_size), by_first], axis=1)
+
+
+def corner_variance(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
+    """px² of where `H_01` puts each match, of corners with covariance `C`.
+
+    0 where it puts a match nowhere.
+    """
+    J = corner_jacobian(H_01, matches)
+    if J is None:
+        return np.zeros_like(matches.source)
+    with np.errstate(invalid="ignore"):
+        variance = np.einsum("dkn,kl,dln->nd", J, C, J, optimize=True)
+    return np.where(np.isfinite(variance), variance, 0.0)
 
 
 def expected_corner_error(C: Matrix) -> float:

@@ -1,275 +1,237 @@
-"""How far a refitted model may be off: a cluster-robust sandwich.
+"""How far a refitted model may be off: one covariance for every model.
 
-The refit solves Σ Jᵀψ(r) = 0, with ψ the score of the law or ω r. The textbook answer,
-A⁻¹ with A = Σ Jᵀψ′J, takes matches for independent and is several times too small.
-Three things are added to it:
+A refit solves Σ Jᵀs = 0, with s the score of each match and s′ its slope. Were matches
+independent, C = A⁻¹ (Σ size² JᵀJ) A⁻¹ with A = Σ s′ JᵀJ. But neighbours share a part of
+their errors, so scores are taken for
 
-1. the sandwich A⁻¹ B A⁻¹ with B = Σ Jᵀψψᵀ J, which trusts the residuals, not the law;
-2. clusters: scores summed over square blocks of the image vary more than independent
-   ones would. By how much, averaged over the parameters, multiplies B. (A matrix of
-   blocks for B itself is too noisy: there are some fifty blocks for eight parameters.)
-3. what no residual shows: an error that all matches of a pair share is absorbed by the
-   model. It is taken as a random bilinear field over the image, one for each image
-   matched to. Its variance is that of the pair's residuals times the change of view,
-   ‖A − I‖ of the local map A between the images, times the square of a factor that is
-   calibrated on pairs of known truth (`Calibration.shared_error`). Without it the
-   covariance is a lower bound.
+    s = size · √scale · (√(1 − f) own + √f shared),    corr(shared) = kernel(distance).
 
-A fourth is added to the result: what the model itself cannot follow, such as a lens,
-and no number of matches averages away (:mod:`semisure.refit.model_error`).
-
-Here is what covariances share, and that of lines. That of poses is in
-:mod:`semisure.refit.pose_covariance`; that of homographies, whose derivatives are
-simpler, in :mod:`semisure.refit.plane_covariance`.
+The share f, the kernel and the scale are told by the pair's own scores, summed over a
+hundred cells of the image, by restricted likelihood: what moving the model explains is
+projected out, for it has moved. No pair tells them exactly, so C is the mean over them
+by that likelihood. Lenses are more smooth errors, of unknown size, in it. Errors of
+known size, such as those of intrinsics, are added. Where parameters stand for places in
+the image, as corners do, what the model cannot follow there is part of their error.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from semisure import mixture
-from semisure.geometry.epipolar import Lines
-from semisure.mixture import ErrorLaw
-from semisure.refit import line_law, model_error
-from semisure.refit.corners import corner_jacobian
-from semisure.refit.line_law import LineLaw
-from semisure.refit.model_error import Misfit, block_ids
-from semisure.refit.shared_field import Shared, bilinear_field
 from semisure.types import (
+    Columns,
     FloatArray,
     Labels,
-    Mask,
-    Matches,
     Matrix,
-    Matrix3,
     PerAxis,
     PerMatch,
     Points,
     Vector,
-    WorldMatches,
 )
-from semisure.types.world import TYPICAL_VIEW_CHANGE
 
-# Matches this close err together; what reaches farther is the model error's. Of 32, 48
-# and 96 px, by random views of photos.
-BLOCK_PX = 48.0
+CELLS = 100  # of the image, by which scores are summed
+LEAST_CELL_PX = 8.0
+# Reaches in px of exp(−d / reach) and, if smooth, of exp(−½ (d / reach)²).
+KERNELS = (
+    *((reach, False) for reach in (20.0, 40.0, 80.0, 160.0)),
+    *((reach, True) for reach in (80.0, 160.0, 320.0)),
+)
+SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
+# A share of 0 is the same whatever the kernel: it counts once.
+PRIOR = np.where(SHARES > 0, 1.0, 1.0 / len(KERNELS))
+LEAST_SLOPE = 0.2  # mean slope of scores, as a share of their weight
+LENS_PX2 = np.array([0.0, 0.01, 0.04, 0.16, 0.64, 2.5, 10.0])  # at half a diagonal
 
 
-def of_lines(
-    lines: Lines,
-    matches: Matches,
-    law: LineLaw,
+class Scores(NamedTuple):
+    """The scores s of matches, their slopes, and the sizes that their law expects."""
+
+    score: FloatArray  # (axes, n)
+    slope: FloatArray
+    size: FloatArray
+
+    @classmethod
+    def of_weight(cls, weight: PerMatch, residual: PerAxis) -> Scores:
+        """Of weighted least squares: s = ω r."""
+        both = np.repeat(weight[None], residual.shape[1], axis=0)
+        return cls(both * residual.T, both, both)
+
+
+def mean_slope(weight: FloatArray, slope: FloatArray) -> FloatArray:
+    """The weight (axes, n) times the share of it that slopes have in the mean.
+
+    Slopes of single matches are noisy, and negative where a posterior falls fast.
+    """
+    total = np.nansum(weight, axis=1, keepdims=True)
+    share = np.nansum(slope, axis=1, keepdims=True) / total
+    return weight * np.maximum(share, LEAST_SLOPE)
+
+
+def covariance(
+    points: Points,
+    scores: Scores,
+    J: FloatArray,
     *,
-    shared_error: float | None = None,
-    least: float | None = None,
-    cameras: FloatArray | None = None,
-    field: bool = True,
+    lens: FloatArray | None = None,
+    lens_there: FloatArray | None = None,
+    known: FloatArray | None = None,
+    copies: int = 1,
 ) -> Matrix | None:
-    """k × k of an epipolar geometry's parameters, from distances across its lines.
+    """Covariance (p, p) of the parameters, or None where they are not determined.
 
-    One axis instead of two; the change of view, which lines do not tell, is taken as
-    the usual one. `cameras` is what errors of the intrinsics do, if there are any
-    (:func:`semisure.refit.intrinsics_error.across_lines`).
+    Parameters
+    ----------
+    points
+        Where the matches are, (n, 2) px.
+    J
+        ∂ prediction / ∂ parameters, (axes, p, n).
+    lens
+        How lenses of 1 px at half a diagonal move predictions, (axes, l, n).
+    lens_there
+        How they move the places in the image that parameters stand for, (p, l).
+    known
+        How errors of known size move predictions, (axes, k, n).
+    copies
+        Matches that each one stands for: alike but for the errors that are their own.
     """
-    distance = lines.distance
-    score, slope, weight = _line_score(law, distance)
-    shared = Shared(
-        factor=shared_error,
-        field=bilinear_field(matches.refined, matches.refined_size),
-        change=np.full(len(matches), TYPICAL_VIEW_CHANGE),
-        group=np.zeros(len(matches), dtype=np.int64),
-    )
-    # A sandwich takes ∂ prediction: the point's distance falls as its line follows.
-    J = -lines.jacobian.T[None]
-    good = np.isfinite(J.sum(axis=(0, 1)) + distance)
-    points = matches.refined
-    misfit = Misfit(
-        waves=model_error.across_lines(points, matches.refined_size, lines.normal),
-        lenses=1,
-        own=0.0,
-        points=points,
-        residual=distance[:, None],
-        rescored=partial(_line_rescored, law=law),
-        extent_px=extent_px(matches),
-        least_px=model_error.least_px(least, extent_px(matches), plane=False),
-        most=model_error.MOST_OF_CAMERAS,
-        known=cameras,
-    )
-    return sandwich(
-        J, score, slope, weight, points, good, shared, misfit if field else None
-    )
+    none = np.zeros((len(J), 0, len(points)))
+    lens = none if lens is None else lens
+    p, q = J.shape[1], J.shape[1] + lens.shape[1]
+    fields = np.concatenate([J, lens, none if known is None else known], axis=1)
+    good = np.isfinite(fields.sum(axis=(0, 1)) + scores.score.sum(axis=0))
+    good &= scores.slope.sum(axis=0) > 0
+    fields, points = fields[:, :, good], points[good]
+    score, slope, size = (part[:, good] for part in scores)
+    J, turned = fields[:, :p], fields * slope[:, None]
+    moved = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
+    if not _positive(moved[:p]):
+        return None
+    cells = Cells.of(points)
+    own = np.sqrt((size**2).mean(axis=0))  # of both axes: one decomposition serves both
+    root = np.sqrt(cells.summed(own**2))
+    told = cells.summed(np.concatenate([turned[:, :q], score[:, None]], axis=1)) / root
+    if told.shape[0] * told.shape[2] <= p:
+        return None
+    relative, by_cell = cells.summed(own) / root, cells.summed(own * J)
+    alone = ((J * own**2) @ J.transpose(0, 2, 1)).sum(axis=0)
+    shared, fits = [], []
+    for reach, smooth in KERNELS:
+        alike, within = cells.correlation(reach, smooth=smooth)
+        whole = (by_cell @ alike @ by_cell.transpose(0, 2, 1)).sum(axis=0)
+        shared.append(whole + (1.0 - within) * alone)
+        alike *= np.outer(relative, relative)
+        alike[np.diag_indices_from(alike)] += 1.0 - within
+        fits.append(_fitted(told, alike, p))
+    likelihood, scale, lens2 = map(np.array, zip(*fits, strict=True))
+    chance = PRIOR * np.exp(likelihood - likelihood.max())
+    chance /= chance.sum()
+    scale *= chance
+    meat = (scale @ (1.0 - SHARES)).sum() / copies * alone
+    meat += np.tensordot(scale @ SHARES, shared, 1)
+    out = np.linalg.inv(moved[:p])
+    C, response = out @ meat @ out, out @ moved[p:].T
+    off, by_known = response[:, : q - p], response[:, q - p :]
+    if lens_there is not None:  # there is relief where there is a smooth error
+        off = off - lens_there
+        smooth_scale = (scale @ SHARES)[[smooth for _, smooth in KERNELS]].sum()
+        C += smooth_scale * np.median(own / slope.mean(axis=0)) ** 2 * np.eye(p)
+    lens2 = np.tensordot(chance, lens2, 2)
+    return C + off @ lens2 @ off.T + by_known @ by_known.T
 
 
-def _line_score(
-    law: LineLaw, distance: PerMatch
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Score ψ (n, 1), its slope ψ′ (1, 1, n) and its weight ψ/d (n, 1)."""
-    weight = line_law.pull(law, distance)
-    # ψ′ by differences: the peak of two Laplace variables has no handy derivative.
-    step = 1e-3 * law.minor
-    ahead, behind = (
-        line_law.pull(law, distance + side * step)
-        * (distance + side * step - law.shift)
-        for side in (1.0, -1.0)
-    )
-    slope = ((ahead - behind) / (2.0 * step))[None, None]
-    return (weight * (distance - law.shift))[:, None], slope, weight[:, None]
+def _fitted(
+    told: FloatArray, correlation: Matrix, p: int
+) -> tuple[Vector, Vector, FloatArray]:
+    """By share: log likelihood, scale, and the lenses' mean square (l, l), px².
 
-
-def _line_rescored(
-    rows: Labels, residual: FloatArray, law: LineLaw
-) -> tuple[FloatArray, FloatArray]:
-    _, slope, weight = _line_score(law.take(rows), residual[:, 0])
-    return weight, slope[0].T
-
-
-def extent_px(matches: Matches | WorldMatches) -> float:
-    """The diagonal of the image in which errors are, px."""
-    return float(np.linalg.norm(matches.refined_size, axis=1).max(initial=0.0))
-
-
-def law_score(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, FloatArray, PerAxis]:
-    """The same for core+: ψ_d = ω r_d / (sᶠ √(r² + sᶠ²)), with ω = ω_x ω_y.
-
-    ψ′ has the slope of ω in it, so it is below the weight and may be negative.
+    `told` (axes, p + l + 1, cells) is what parameters and lenses do to the scores of
+    cells, and these scores, whose own errors have the variance `scale`.
     """
-    x = residual - law.location
-    success = mixture.coarse_success(law, residual)
-    weight = success[:, 0] * success[:, 1]
-    x = np.where(weight[:, None] > 0, x, 0.0)
-    softened = np.hypot(x, law.fine_scale)
-    pull = x / (law.fine_scale * softened)
-    rise = law.fine_scale / softened**3
-    # d log ω_d / dr_d = −(1 − ω_d) sign(r) (1/sᶠ − 1/sᶜ), Laplace
-    steepness = 1.0 / law.fine_scale - 1.0 / law.coarse_scale
-    fall = (success - 1.0) * np.sign(x) * steepness
-    slope = np.empty((2, 2, len(x)))
-    slope[0, 0] = weight * (rise[:, 0] + pull[:, 0] * fall[:, 0])
-    slope[1, 1] = weight * (rise[:, 1] + pull[:, 1] * fall[:, 1])
-    slope[0, 1] = weight * pull[:, 0] * fall[:, 1]
-    slope[1, 0] = weight * pull[:, 1] * fall[:, 0]
-    return weight[:, None] * pull, slope, weight[:, None] / (law.fine_scale * softened)
-
-
-def sandwich(
-    J: FloatArray,
-    score: FloatArray,
-    slope: FloatArray,
-    weight: FloatArray,
-    points: Points,
-    good: Mask,
-    shared: Shared,
-    misfit: Misfit | None,
-) -> Matrix | None:
-    """The covariance described above, of as many parameters as J (axes, p, n) has.
-
-    `score` and `weight` are (n, axes), `slope` is (axes, axes, n).
-    """
-    with np.errstate(all="ignore"):
-        try:
-            C = _sandwich(J, score, slope, weight, points, good, shared, misfit)
-        except np.linalg.LinAlgError:  # weights so small that they are none
-            return None
-    if C is None or not np.isfinite(C).all():
-        return None
-    return model_error.positive_part(C)
-
-
-def _sandwich(
-    J: FloatArray,
-    score: FloatArray,
-    slope: FloatArray,
-    weight: FloatArray,
-    points: Points,
-    good: Mask,
-    shared: Shared,
-    misfit: Misfit | None,
-) -> Matrix | None:
-    used = good & (weight > 0).any(axis=1)
-    J_all = J
-    if not used.all():
-        J, slope, score = J[:, :, used], slope[:, :, used], score[used]
-    turned = np.stack([_summed(J, by_axis) for by_axis in slope.transpose(1, 0, 2)])
-    bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
-    bread = 0.5 * (bread + bread.T)
-    if not _positive(bread):
-        # A slope that falls too often: the Gauss–Newton matrix is always positive.
-        turned = J * weight[used].T[:, None]
-        bread = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
-        if not _positive(bread):
-            return None
-    scores = _summed(J, score.T)
-    meat = scores @ scores.T
-    if not _positive(meat):
-        return None
-    meat = meat * _clustering(scores, meat, block_ids(points[used], BLOCK_PX))
-    variance = shared.variance(score, weight[used]) if shared.factor else 0.0
-    if variance:
-        meat = meat + variance * shared.moved(turned, used)
-    if not np.isfinite(meat).all():
-        return None
-    # By a root of the meat: a product with its own transpose has no negative variance.
-    values, vectors = np.linalg.eigh(meat)
-    root = np.linalg.solve(bread, vectors * np.sqrt(np.maximum(values, 0.0)))
-    if misfit is None:
-        return root @ root.T
-    waves = misfit.all_waves()[:, :, used].transpose(1, 2, 0)
-    moved = (turned @ waves).sum(axis=0)
-    response = np.linalg.solve(bread, moved)
-    matcher_px2 = variance * shared.usual_change(used) if variance else 0.0
-    return root @ root.T + model_error.added_covariance(
-        J_all, good, response, misfit, matcher_px2
+    values, vectors = np.linalg.eigh(correlation)
+    told, (axes, _, cells) = told @ vectors, told.shape
+    variance = 1.0 - SHARES[:, None] + SHARES[:, None] * np.maximum(values, 0.0)
+    gram = sum((rows / variance[:, None]) @ rows.T for rows in told)
+    of_model, across = gram[:, :p, :p], gram[:, :p, p:]
+    rest = gram[:, p:, p:]  # less what moving the model explains
+    rest = rest - across.transpose(0, 2, 1) @ np.linalg.solve(of_model, across)
+    of_lens, by_lens, left = (
+        rest[:, None, :-1, :-1],
+        rest[:, None, :-1, -1:],
+        rest[:, -1:, -1],
     )
-
-
-def _summed(J: FloatArray, factors: FloatArray) -> FloatArray:
-    """Σ over axes of J (axes, p, n) times one number an axis and match, (p, n)."""
-    total = J[0] * factors[0]
-    for rows, factor in zip(J[1:], factors[1:], strict=True):
-        total += rows * factor
-    return np.asarray(total)
-
-
-def _clustering(scores: FloatArray, meat: Matrix, block: Labels) -> float:
-    """How many times more block sums vary than independent scores would, ≥ 1."""
-    count, parameters = int(block.max()) + 1, len(scores)
-    sums = np.stack([np.bincount(block, row, count) for row in scores])
-    excess = float(np.trace(np.linalg.solve(meat, sums @ sums.T))) / parameters
-    # The fit takes as many degrees of freedom off the blocks as it has parameters.
-    return max(1.0, excess * count / max(count - parameters, 1))
+    freedom = axes * cells - p
+    # Of each size that lenses may have: their likeliest strengths, and what is left.
+    ratio = (LENS_PX2 * freedom / left)[:, :, None, None]
+    Q = np.eye(of_lens.shape[-1]) + ratio * of_lens
+    strength = ratio * (np.linalg.inv(Q) @ by_lens)
+    left = left - (by_lens * strength).sum(axis=(2, 3))
+    by_size = -0.5 * (freedom * np.log(left) + np.linalg.slogdet(Q)[1])
+    most = by_size.max(axis=1, keepdims=True)
+    chance = np.exp(by_size - most)
+    likelihood = most[:, 0] + np.log(chance.sum(axis=1))
+    likelihood -= 0.5 * (
+        axes * np.log(variance).sum(axis=1) + np.linalg.slogdet(of_model)[1]
+    )
+    chance /= chance.sum(axis=1, keepdims=True)
+    square = strength * strength.transpose(0, 1, 3, 2)
+    square += LENS_PX2[:, None, None] * np.linalg.inv(Q)
+    lens2 = (chance[:, :, None, None] * square).sum(axis=1)
+    return likelihood, (chance * left).sum(axis=1) / freedom, lens2
 
 
 def _positive(matrix: Matrix) -> bool:
     """Positive definite beyond rounding, whatever the parameters' units."""
     diagonal = np.diag(matrix)
-    if not (diagonal > 0).all():
+    if not (np.isfinite(matrix).all() and (diagonal > 0).all()):
         return False
-    scale = 1.0 / np.sqrt(diagonal)
-    scaled = matrix * scale * scale[:, None]
-    return bool(np.isfinite(scaled).all() and np.linalg.eigvalsh(scaled)[0] > 1e-12)
+    unit = 1.0 / np.sqrt(diagonal)
+    return bool(np.linalg.eigvalsh(matrix * unit * unit[:, None])[0] > 1e-12)
 
 
-def of_predictions(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
-    """px² of where `H_01` puts each match, of corners with covariance `C`.
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The squares of a grid that hold matches."""
 
-    0 where it puts a match nowhere.
-    """
-    J = corner_jacobian(H_01, matches)
-    if J is None:
-        return np.zeros_like(matches.source)
-    with np.errstate(invalid="ignore"):
-        variance = np.einsum("dkn,kl,dln->nd", J, C, J, optimize=True)
-    return np.where(np.isfinite(variance), variance, 0.0)
+    label: Labels  # of each match
+    centre: Points  # mean of its matches, (m, 2) px
+    side_px: float
+
+    @classmethod
+    def of(cls, points: Points) -> Cells:
+        first, extent = points.min(axis=0), np.ptp(points, axis=0) + 1.0
+        side = max(float(np.sqrt(extent.prod() / CELLS)), LEAST_CELL_PX)
+        column, row = ((points - first) / side).astype(np.int64).T
+        label = column * (row.max() + 1) + row
+        label = (np.cumsum(np.bincount(label) > 0) - 1)[label]
+        count = np.bincount(label)
+        centre = np.stack([np.bincount(label, x) / count for x in points.T], axis=1)
+        return cls(label, centre, side)
+
+    def summed(self, values: FloatArray) -> FloatArray:
+        """Sums over the matches of each cell, (…, m) from (…, n)."""
+        rows, count = values.reshape(-1, len(self.label)), len(self.centre)
+        sums = np.array([np.bincount(self.label, row, count) for row in rows])
+        return sums.reshape(*values.shape[:-1], count)
+
+    def correlation(self, reach: float, *, smooth: bool) -> tuple[Matrix, float]:
+        """Of errors in two cells, (m, m), and of two matches in one.
+
+        Two points of a square are half its side apart, in the mean.
+        """
+        apart = np.linalg.norm(self.centre[:, None] - self.centre, axis=2) / reach
+        inside = self.side_px / reach
+        if smooth:
+            within = float(np.exp(-0.5 * (0.55 * inside) ** 2))
+            return within * np.exp(-0.5 * apart**2), within
+        within = float(np.exp(-0.52 * inside))
+        return within * np.exp(-apart), within
 
 
-def of_distances(C: Matrix, lines: Lines) -> PerMatch:
-    """px² of each line next to its match, of a geometry with covariance `C`."""
-    J = lines.jacobian
-    return np.asarray(np.einsum("nk,nk->n", J @ C, J))
-
-
-def mahalanobis2(C: Matrix, offset: Vector) -> float:
-    """offsetᵀ C⁻¹ offset, to be held against χ² of as many degrees of freedom."""
-    return float(offset @ np.linalg.solve(C, offset))
+def radial(points: Points, size: FloatArray | tuple[int, int]) -> Columns:
+    """How a lens of 1 px at half a diagonal moves points of an image, (2, n)."""
+    off = (2.0 * points - np.array(size) + 1.0).T
+    off /= np.linalg.norm(np.atleast_2d(size), axis=1)
+    return off * (off**2).sum(axis=0)

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike
 from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
 from semisure.mixture import ErrorLaw
-from semisure.refit import plane_covariance
 from semisure.refit.core_plus import (
     STRIDE,
     Weights,
@@ -32,7 +31,10 @@ from semisure.refit.core_plus import (
     equal_parts,
     floored,
     judged,
+    scores,
 )
+from semisure.refit.corners import LEAST_ERROR, corner_covariance
+from semisure.refit.covariance import Scores
 from semisure.refit.initial import (
     far_not_undefined,
     kept,
@@ -65,6 +67,7 @@ from semisure.types.matches import DEFAULT_FINE_WINDOW_PX
 HORIZON = 1e-9  # of the depth 1 in a frame: what is less far from it is on the horizon
 # Rows and columns of (J | r)ᵀ (J | r) where J of the first and second axis is not 0.
 _ENTRIES = np.ix_(*2 * [[0, 1, 2, 6, 7, 8, 9]]), np.ix_(*2 * [[3, 4, 5, 6, 7, 8, 9]])
+MOST_MATCHES = 50_000  # that a covariance looks at, taken evenly
 _UNDETERMINED = "the weighted matches do not determine a homography"
 
 
@@ -116,12 +119,7 @@ def refit_homography(
         reason = _UNDETERMINED
         return kept(len(matches), start, method, reason, weight)
     spread = partial(
-        plane_covariance.of_homography,
-        model,
-        matches,
-        weight=weight,
-        shared_error=calibration.shared_error,
-        least=calibration.model_error,
+        _covariance, model, matches=matches, calibration=calibration, weight=weight
     )
     return made(model, start, method, weight, uncertainty=spread)
 
@@ -210,16 +208,24 @@ def _core_plus(matches: Matches, calibration: Calibration, start: Matrix3) -> Re
 
 
 def _covariance(
-    H: Matrix3, matches: Matches, calibration: Calibration, *, field: bool
+    H: Matrix3,
+    matches: Matches,
+    calibration: Calibration,
+    weight: PerMatch | None = None,
+    *,
+    field: bool,
 ) -> Matrix | None:
-    return plane_covariance.of_homography(
-        H,
-        matches,
-        law=floored(error_law(matches, calibration), matches),
-        shared_error=calibration.shared_error,
-        least=calibration.model_error,
-        field=field,
-    )
+    """Of ``core+``, or of least squares with these weights."""
+    copies = max(1, -(-len(matches) // MOST_MATCHES))
+    matches = matches if copies == 1 else matches.take(slice(None, None, copies))
+    residual = plane.residual(H, matches)
+    if weight is None:
+        law = floored(error_law(matches, calibration), matches)
+        seen = scores(law, residual)
+    else:
+        seen = Scores.of_weight(weight[::copies], residual)
+    least = LEAST_ERROR if calibration.model_error is None else calibration.model_error
+    return corner_covariance(H, matches, seen, least=least, copies=copies, field=field)
 
 
 def _frame(points: Points) -> Matrix3:

@@ -23,6 +23,7 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.mixture import LAPLACE, ErrorLaw, expit
+from semisure.refit.covariance import Scores, mean_slope
 from semisure.types import Labels, PerAxis, PerMatch
 
 BACKGROUND = 0.02  # least chance that a match says nothing at all
@@ -147,6 +148,18 @@ def pull(law: LineLaw, distance: PerMatch) -> PerMatch:
     """
     density, slope = _peak(law, distance)
     return slope / (density + law.background)
+
+
+def scores(law: LineLaw, distance: PerMatch) -> Scores:
+    """The scores of distances, for a covariance; one axis.
+
+    Slopes are by differences: the peak of two Laplace variables has no handy one.
+    """
+    weight, d, step = pull(law, distance), distance - law.shift, 1e-3 * law.minor
+    ahead, behind = (pull(law, distance + h) * (d + h) for h in (step, -step))
+    slope = mean_slope(weight[None], ((ahead - behind) / (2.0 * step))[None])
+    size = np.sqrt(law.share) / np.hypot(law.major, law.minor)
+    return Scores((weight * d)[None], slope, size[None])
 
 
 def coarse_success(law: LineLaw, distance: PerMatch) -> PerMatch:

@@ -26,9 +26,9 @@ import numpy as np
 from semisure import mixture
 from semisure.geometry import homography as plane
 from semisure.geometry.significance import BLOCK_PX
+from semisure.geometry.squares import heaps_of
 from semisure.refit.across_lines import AcrossLines, Geometry
 from semisure.refit.initial import far_not_undefined
-from semisure.refit.model_error import block_ids
 from semisure.types import Matrix3, PerMatch
 
 # Off the plane: this many fine scales along the line. The law's own chance of that,
@@ -114,7 +114,7 @@ def _off_plane(view: AcrossLines[G], H_01: Matrix3) -> tuple[PerMatch, PerMatch]
 def _block_weights(view: AcrossLines[G]) -> PerMatch:
     """Weights of the matches on their lines that sum to at most 1 in each block."""
     weight = view.weight()
-    block = block_ids(view.matches.refined, BLOCK_PX)
+    block, _ = heaps_of(view.matches.refined.T, BLOCK_PX)
     total = np.bincount(block, weight)
     shared = weight / np.maximum(total, 1.0)[block]
     return np.where(total[block] > MIN_BLOCK_WEIGHT, shared, 0.0)

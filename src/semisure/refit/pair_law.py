@@ -27,7 +27,6 @@ from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines
 from semisure.mixture import ErrorLaw, expit
 from semisure.refit.astray import OnLines, law_on_lines
-from semisure.refit.covariance import of_distances
 from semisure.refit.middle_law import MiddleLaw, middle_of
 from semisure.refit.neighbours import Surface, affine_parallax, agreement, surface
 from semisure.refit.pair_effects import (
@@ -88,7 +87,7 @@ def pair_law_by_lines(
     """
     law, spread = error_law(matches, calibration), reported_spread(calibration)
     effects = effects_by_lines(law, lines, spread)
-    variance = None if covariance is None else of_distances(covariance, lines)
+    variance = None if covariance is None else lines.variance(covariance)
     if spread.astray is None:
         adapted = _by_neighbours(matches, law, lines, effects, spread)
     else:

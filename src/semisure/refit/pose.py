@@ -21,7 +21,6 @@ from semisure.error_laws import error_law
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.mixture import ErrorLaw
-from semisure.refit import pose_covariance
 from semisure.refit.climbing import climb
 from semisure.refit.core_plus import (
     STRIDE,
@@ -31,7 +30,9 @@ from semisure.refit.core_plus import (
     equal_parts,
     floored,
     judged,
+    scores,
 )
+from semisure.refit.covariance import Scores, covariance, radial
 from semisure.refit.initial import (
     far_not_undefined,
     kept,
@@ -119,13 +120,12 @@ def refit_pose(
     if model is None:
         return kept(len(matches), start, method, _UNDETERMINED, weight)
     spread = partial(
-        pose_covariance.of_pose,
+        _covariance,
         model,
-        matches,
-        camera,
+        matches=matches,
+        camera=camera,
+        calibration=calibration,
         weight=weight,
-        shared_error=calibration.shared_error,
-        least=calibration.model_error,
     )
     return made(model, start, method, weight, iterations, uncertainty=spread)
 
@@ -226,18 +226,21 @@ def _covariance(
     matches: WorldMatches,
     camera: Camera,
     calibration: Calibration,
+    weight: PerMatch | None = None,
     *,
     field: bool,
 ) -> Matrix | None:
-    return pose_covariance.of_pose(
-        pose,
-        matches,
-        camera,
-        law=floored(law_with_map(matches, calibration), matches),
-        shared_error=calibration.shared_error,
-        least=calibration.model_error,
-        field=field,
-    )
+    """6 × 6 of the tangent (ω, v), of ``core+`` or of least squares by weights."""
+    residual = residuals(pose, camera, matches)
+    with np.errstate(all="ignore"):  # points behind the camera are not counted
+        J = se3.jacobian(pose, camera, matches.world)
+        if weight is None:
+            law = floored(law_with_map(matches, calibration), matches)
+            seen = scores(law, residual)
+        else:
+            seen = Scores.of_weight(weight, residual)
+        lens = radial(matches.points, matches.refined_size)[:, None] if field else None
+        return covariance(matches.points, seen, J, lens=lens)
 
 
 def law_with_map(matches: WorldMatches, calibration: Calibration) -> ErrorLaw:

@@ -35,7 +35,7 @@ from semisure.geometry import homography as plane
 from semisure.geometry.plane_poses import poses_of_plane
 from semisure.geometry.rotations import nearest_rotation
 from semisure.mixture import ErrorLaw
-from semisure.refit import half_samples, weights
+from semisure.refit import weights
 from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines
 from semisure.refit.climbing import climb
 from semisure.refit.initial import (
@@ -190,20 +190,8 @@ def _core_plus(
         last.weight(),
         iterations,
         (first.score, last.score),
-        partial(_covariance, last, calibration),
+        partial(last.covariance, calibration),
     )
-
-
-def _covariance(view: _View, calibration: Calibration, *, field: bool) -> Matrix | None:
-    """5 × 5 of the pose: the sandwich, what halves say, and then what models lack."""
-    alone = view.covariance(calibration, field=False)
-    if alone is None:
-        return None
-    spread = half_samples.widened(alone, view)
-    if not field:
-        return spread
-    whole = view.covariance(calibration)
-    return None if whole is None else spread + (whole - alone)
 
 
 def _climbed(first: _View) -> tuple[_View, int]:

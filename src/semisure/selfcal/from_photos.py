@@ -29,7 +29,6 @@ from semisure.selfcal.kept_pairs import HERE, kept_pairs
 from semisure.selfcal.offset import fit_offset
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
-from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import Calibration, Matcher, Matches, Tick
 from semisure.types.progress import Begin, quietly
 
@@ -176,8 +175,7 @@ def law_of_views(
     both = fit_offset(views.fitted) if settings.location else None
     if both is not None:
         calibration = replace(calibration, location=both[0], offset=both[1])
-    shared_error = fit_shared_error(views.fitted, calibration)
-    return replace(calibration, shared_error=shared_error), report
+    return calibration, report
 
 
 def _matched(

@@ -257,7 +257,6 @@ def _with_truth(
             photos=views.photos if views else 0,
         ),
     )
-    calibration = replace(calibration, shared_error=start.shared_error)
     trust = trial(observe(tested), calibration)
     return SelfCalibration(
         calibration=tried(calibration, trust),

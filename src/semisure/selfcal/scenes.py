@@ -39,7 +39,6 @@ from semisure.refit.pair_law import (
     agreement_by_lines,
     with_effects,
 )
-from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import (
     Calibration,
     FloatArray,
@@ -106,8 +105,6 @@ def fit_scenes(
         resolution=resolution,
         provenance=provenance,
     )
-    shared_error = fit_shared_error(_planes(good), calibration)
-    calibration = replace(calibration, shared_error=shared_error)
     spread = fit_spread(good, calibration, neighbours=neighbours)
     return replace(calibration, pairs=spread), report
 
@@ -136,11 +133,6 @@ def _to_begin_with(scenes: Scenes) -> list[tuple[Matches, PerAxis]]:
 
 def _planar(pairs: Sequence[ScenePair]) -> list[ScenePair]:
     return [pair for pair in pairs if pair.F_01 is None]
-
-
-def _planes(scenes: Scenes) -> list[tuple[Matches, PerAxis]]:
-    """Every planar pair, with the matches whose residual is known."""
-    return [pair.known() for pairs in scenes.values() for pair in _planar(pairs)]
 
 
 def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:

@@ -26,7 +26,7 @@ from semisure.maps.keypoints import (
 )
 from semisure.maps.lifting import local_maps
 from semisure.maps.placement import PULL, Links, Placed, place
-from semisure.sfm.sightings import Sightings, sighted
+from semisure.sfm.sightings import SHARED_PX, Sightings, sighted
 from semisure.types import (
     Calibration,
     FloatArray,
@@ -113,7 +113,7 @@ class Aggregator:
 
     def __call__(self) -> Aggregated:
         self.window = self.usual_window()
-        sizes, votes, floor_px = self._votes()
+        sizes, votes = self._votes()
         if not sizes:
             raise InputError(
                 "No pair of the store has a model that may be right, so that there is "
@@ -122,12 +122,12 @@ class Aggregator:
         keypoints = {
             name: Keypoints.fixed(self.reference[name])
             if name in self.reference
-            else votes[name].keypoints(floor_px[name], self.settings.max_keypoints)
+            else votes[name].keypoints(SHARED_PX, self.settings.max_keypoints)
             for name in sorted(sizes)
         }
         if self.settings.placement == "mean":
             return Aggregated(sizes, keypoints, self._assigned(sizes, keypoints))
-        return _Tracks(self, sizes, keypoints, floor_px).placed()
+        return _Tracks(self, sizes, keypoints).placed()
 
     def usual_window(self) -> float:
         """The window of the fine stage as a share of the longer side, by some pairs."""
@@ -152,11 +152,10 @@ class Aggregator:
                     yield record, seen
             self.tick(done, max(self.total, done))
 
-    def _votes(self) -> tuple[dict[str, Size], dict[str, Votes], dict[str, float]]:
-        """Sizes, votes and the error shared by the matches of a pair, by image."""
+    def _votes(self) -> tuple[dict[str, Size], dict[str, Votes]]:
+        """Sizes and votes, by image."""
         sizes: dict[str, Size] = {}
         votes: dict[str, Votes] = {}
-        shared: dict[str, list[float]] = {}
         for record, seen in self.used():
             for side, name in enumerate(record.names):
                 size = (seen.matches.source_size, seen.matches.target_size)[side]
@@ -165,9 +164,7 @@ class Aggregator:
                     votes[name] = Votes(self.grid(size))
                 points = (seen.matches.source, seen.matches.target)[side]
                 votes[name].add(points, seen.variance[side], seen.score)
-                shared.setdefault(name, []).append(seen.shared_px)
-        floor_px = {name: float(np.median(px)) for name, px in shared.items()}
-        return sizes, votes, floor_px
+        return sizes, votes
 
     def assigned(
         self, sizes: Mapping[str, Size], keypoints: Mapping[str, Keypoints]
@@ -206,10 +203,8 @@ class _Tracks:
         source: Aggregator,
         sizes: dict[str, Size],
         keypoints: dict[str, Keypoints],
-        floor_px: dict[str, float],
     ) -> None:
         self.source, self.sizes, self.keypoints = source, sizes, keypoints
-        self.floor_px = floor_px
         counts = [len(found) for found in keypoints.values()]
         starts = np.concatenate([[0], np.cumsum(counts)])
         self.start = dict(zip(keypoints, starts.tolist(), strict=False))
@@ -272,7 +267,7 @@ class _Tracks:
             moved[name] = replace(
                 found,
                 points=found.points + placed.move[own],
-                covariance=floored(covariance[own], self.floor_px[name]),
+                covariance=floored(covariance[own], SHARED_PX),
             )
         return moved
 

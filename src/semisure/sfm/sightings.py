@@ -17,10 +17,9 @@ from semisure.mixture import STD_FLOOR_PX
 from semisure.refit import without_bias
 from semisure.types import Calibration, Matches, PerAxis, PerMatch
 from semisure.types.pair_records import PairRecord
-from semisure.types.world import TYPICAL_VIEW_CHANGE
 
 LEAST_WEIGHT = 0.5  # of a match that the model explains
-LEAST_SHARED_PX = 0.05  # no calibration is better than this
+SHARED_PX = 0.05  # standard deviation of an error that the matches of a pair share
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +29,6 @@ class Sightings:
     matches: Matches
     variance: tuple[PerAxis, PerAxis]  # px² in both images, the shared error included
     score: PerMatch
-    shared_px: float  # standard deviation of the error that the matches share
 
     def __len__(self) -> int:
         return len(self.score)
@@ -55,12 +53,12 @@ def sighted(record: PairRecord, calibration: Calibration | None) -> Sightings:
     if calibration is not None:
         matches, _ = without_bias(matches, calibration)
     fine = _fine_variance(record)[kept]
-    shared = shared_variance(fine, calibration)
     first, second = (
-        shared + np.where(matches.side[:, None] == side, fine, 0.0) for side in (0, 1)
+        SHARED_PX**2 + np.where(matches.side[:, None] == side, fine, 0.0)
+        for side in (0, 1)
     )
     score = matches.confidence * weight[kept]
-    return Sightings(matches, (first, second), score, float(np.sqrt(shared)))
+    return Sightings(matches, (first, second), score)
 
 
 def _fine_variance(record: PairRecord) -> PerAxis:
@@ -69,14 +67,3 @@ def _fine_variance(record: PairRecord) -> PerAxis:
         return 2.0 * record.fine_scale**2  # Laplace's
     assert record.matches is not None
     return np.maximum(record.matches.fine_std, STD_FLOOR_PX) ** 2
-
-
-def shared_variance(fine: PerAxis, calibration: Calibration | None) -> float:
-    """Variance of the error that a pair's matches share, px².
-
-    As in a model's covariance: the variance of the matches' own errors times the change
-    of view, here a usual one, times the square of the calibrated factor.
-    """
-    own = float(np.median(fine)) if len(fine) else 0.0
-    factor = 0.0 if calibration is None else calibration.shared_error or 0.0
-    return max(factor**2 * TYPICAL_VIEW_CHANGE * own, LEAST_SHARED_PX**2)

@@ -141,7 +141,6 @@ class Calibration:
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
     offset: tuple[float, float] | None = None  # of both points, in windows of each
-    shared_error: float | None = None  # factor of the error that a pair's matches share
     # Least error of a model that no match averages away, in image diagonals: 0 where
     # images have no lens and planes no relief, None for photographs.
     model_error: float | None = None
@@ -172,11 +171,6 @@ class Calibration:
                 raise InputError(
                     f"{name} must be positive, but is {getattr(self, name)}."
                 )
-        if self.shared_error is not None:
-            factor = as_number("shared_error", self.shared_error)
-            if factor < 0:
-                raise InputError(f"shared_error must not be negative, but is {factor}.")
-            object.__setattr__(self, "shared_error", factor)
         if self.model_error is not None:
             share = as_number("model_error", self.model_error)
             if not 0 <= share < 1:

@@ -26,9 +26,6 @@ from semisure.types.matches import (
     unchecked,
 )
 
-# Where none is given: the median of the views that calibrations are made on.
-TYPICAL_VIEW_CHANGE = 0.4
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class WorldMatches:
@@ -36,9 +33,7 @@ class WorldMatches:
 
     The cues describe the query's points: it is the refined side. Pixels are ours
     (centres at integers), world points are in whatever unit the map has. `map_error`
-    is the scale of a world point's own error, seen in the query; `group` numbers the
-    mapped image that each point came through, and `view_change` says how unlike the
-    query that image is: ‖A − I‖ of the local map A between them. `shift_map` takes a
+    is the scale of a world point's own error, seen in the query. `shift_map` takes a
     shift of the refined point to the query's pixels: the identity where the query's
     point was refined, −A (in query pixels per unit of the window) where the mapped one
     was.
@@ -59,8 +54,6 @@ class WorldMatches:
     size: tuple[int, int]  # width, height of the query
     fine_window: PerMatch = field(default_factory=default_window)  # px
     map_error: PerMatch = field(default_factory=lambda: np.array(0.0))  # px
-    view_change: PerMatch = field(default_factory=lambda: np.array(TYPICAL_VIEW_CHANGE))
-    group: Labels = field(default_factory=lambda: np.array(0))  # which mapped image
     shift_map: FloatArray = field(default_factory=lambda: np.eye(2))  # (n, 2, 2)
 
     doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
@@ -81,16 +74,12 @@ class WorldMatches:
         near = np.abs(world) <= MAX_WORLD
         require("world", world, near, f"lie within ±{MAX_WORLD:g}", "Use other units.")
         n = len(image)
-        meanings = {"map_error": "a scale in px", "view_change": "a norm"}
-        for name, meaning in meanings.items():
-            values = as_floats(name, np.broadcast_to(getattr(self, name), (n,)), (n,))
-            if (values < 0).any():
-                raise InputError(f"{name} must not be negative; it is {meaning}.")
-            object.__setattr__(self, name, values)
+        error = as_floats("map_error", np.broadcast_to(self.map_error, (n,)), (n,))
+        if (error < 0).any():
+            raise InputError("map_error must not be negative; it is a scale in px.")
+        object.__setattr__(self, "map_error", error)
         maps = np.broadcast_to(self.shift_map, (n, 2, 2))
         object.__setattr__(self, "shift_map", as_floats("shift_map", maps, (n, 2, 2)))
-        group = np.broadcast_to(np.asarray(self.group, dtype=np.int64), (n,))
-        object.__setattr__(self, "group", group)
         object.__setattr__(self, "points", image.source)
         object.__setattr__(self, "world", world)
         object.__setattr__(self, "size", image.source_size)
@@ -137,11 +126,9 @@ class WorldMatches:
             raise InputError(f"Matches of one query have one size, but have {sizes}.")
         arrays = {
             name: np.concatenate([getattr(part, name) for part in parts])
-            for name in _ARRAYS[:-1]
+            for name in _ARRAYS
         }
-        lengths = [len(part) for part in parts]
-        group = np.repeat(np.arange(len(parts)), lengths)
-        return cls(size=parts[0].size, group=group, **arrays)
+        return cls(size=parts[0].size, **arrays)
 
 
 _ARRAYS = (
@@ -152,7 +139,5 @@ _ARRAYS = (
     "coarse_std",
     "fine_window",
     "map_error",
-    "view_change",
     "shift_map",
-    "group",
 )
