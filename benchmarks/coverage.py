@@ -101,35 +101,13 @@ def show_published(data: Path, cache: Path) -> None:
 
 
 def fit_shared(data: Path, cache: Path) -> None:
-    """How the shipped shared errors were made, and the offset that is most of them."""
+    """How the shipped shared errors were made."""
     for name in (*MATCHERS, "xfeat-star-faithful"):
         matcher = name.removesuffix("-faithful")
         made = exact(matcher, data, "first", FITTED_ON, cache)
         pairs = [(m, plane.residual(H_01, m)) for m, H_01 in made.values()]
         factor = fit_shared_error(pairs, load_calibration(name))
-        print(f"{name}: {factor}; {shared_offset(made, name)}", flush=True)
-
-
-def shared_offset(pairs: dict[str, tuple[Matches, FloatArray]], name: str) -> str:
-    """The offset δ of the points of both images that explains most of all errors."""
-    rows, offsets = [], []
-    for key, (offset, C) in refits(pairs, name, "core+", made=True).items():
-        (matches, truth), stated = pairs[key], expected_corner_error(C)
-        frame = plane.corners(matches.source_size)
-        there = plane.project(truth, frame)
-        # How corners move if points of both images are a tenth of a pixel off.
-        moved = [
-            plane.project(truth, frame + step) - step - there
-            for step in 0.1 * np.eye(2)
-        ]
-        rows.append(np.reshape(moved, (2, 8)).T / (0.1 * stated))
-        offsets.append(offset / stated)
-    X, y = np.concatenate(rows), np.concatenate(offsets)
-    (x_px, y_px), *_ = np.linalg.lstsq(X, y, rcond=None)
-    left = y - X @ [x_px, y_px]
-    share = 1.0 - float(left @ left / (y @ y))
-    told = f"an offset of {x_px:.2f}, {y_px:.2f} px explains {100 * share:.0f} %"
-    return f"{told} of the squares of {len(rows)} pairs' errors over stated ones"
+        print(f"{name}: {factor}", flush=True)
 
 
 def exact(
@@ -241,7 +219,7 @@ def poses(name: str, data: Path, cache: Path) -> None:
             parts = []
             for other in query.mapped:
                 matches, seen = source(query.name, other), model.observations(other)
-                parts.append(lift(matches, *seen, calibration=calibration))
+                parts.append(lift(matches, *seen))
             world = WorldMatches.joined(parts)
             unbiased, _ = without_bias(world, calibration)
             start = estimate_pose(unbiased, query.camera, "poselib")

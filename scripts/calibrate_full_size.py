@@ -5,7 +5,7 @@
 
 for `src/semisure/data/calibrations`. Refinement on full-size photos changes how precise
 a right match is, not which cell was chosen: the gate and the coarse scales are those of
-the network's own law for views of photos (`xfeat-star-planar`), and the two fine scales
+the network's own law for views of photos, and the two fine scales
 are fitted here, to views of mosaics, which are reduced for the network, and of photos,
 which are not. The law has no location: grey values know no systematic shift.
 """
@@ -74,18 +74,18 @@ def main() -> None:
     views = match_views(
         matcher, find_images(options.photos), settings, cache=options.cache
     )
-    planar = semisure.load_calibration(f"{options.network}-planar")
+    shipped = semisure.load_calibration(options.network)
     provenance = {
-        "numbers": dict(planar.provenance),
+        "numbers": shipped.provenance["numbers"],
         "fine gains": "views of mosaics and photos, refined on the full-size images",
         "matcher": described(matcher),
         "views": len(views.fitted),
         **versions(),
     }
     law = replace(
-        planar,
+        shipped,
+        pairs=None,
         location=None,
-        offset=None,
         matcher=name,
         resolution=usual_size([matches for matches, _ in views.fitted]),
         provenance=provenance,

@@ -26,7 +26,6 @@ from semisure.io.sources import digest
 from semisure.matchers import load_matcher, name_of
 from semisure.selfcal.held_out import Trust, trial, tried
 from semisure.selfcal.kept_pairs import HERE, kept_pairs
-from semisure.selfcal.offset import fit_offset
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.selfcal.shared_error import fit_shared_error
@@ -173,9 +172,6 @@ def law_of_views(
         resolution=usual_size([matches for matches, _ in views.fitted]),
         provenance=_provenance(matcher, views.photos, settings),
     )
-    both = fit_offset(views.fitted) if settings.location else None
-    if both is not None:
-        calibration = replace(calibration, location=both[0], offset=both[1])
     shared_error = fit_shared_error(views.fitted, calibration)
     return replace(calibration, shared_error=shared_error), report
 

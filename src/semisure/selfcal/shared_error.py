@@ -20,8 +20,7 @@ from semisure.estimators import estimate_homography
 from semisure.geometry import homography as plane
 from semisure.refit import refit_homography
 from semisure.refit.covariance import mahalanobis2
-from semisure.selfcal.offset import true_homography
-from semisure.types import Calibration, Matches, Matrix, PerAxis, Vector
+from semisure.types import Calibration, Matches, Matrix, Matrix3, PerAxis, Vector
 
 MIN_PAIRS = 10  # a median of fewer is too uncertain
 FACTORS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
@@ -78,6 +77,15 @@ def _trial(
     frame = plane.corners(matches.source_size)
     offset = plane.project(refit.model, frame) - plane.project(truth, frame)
     return offset.ravel(), [C for C in covariances if C is not None]
+
+
+def true_homography(matches: Matches, residual: PerAxis) -> Matrix3 | None:
+    """The homography under which the matches have these residuals."""
+    diagonal = np.linalg.norm(matches.refined_size, axis=1)
+    # A residual as long as the diagonal was cut there.
+    whole = np.asarray(np.linalg.norm(residual, axis=1) < (1.0 - 1e-9) * diagonal)
+    exact = matches.shifted(-residual).take(whole)
+    return plane.weighted_dlt(exact.source, exact.target, np.ones(len(exact)))
 
 
 def _loss(C: Matrix, offset: Vector) -> float:
