@@ -1,7 +1,6 @@
 """How often the truth lies in the 50 % and 90 % regions that a covariance claims.
 
-Four trials for each matcher. *Views*: random views of photos, truth exact; the photos
-are those on which the shipped shared errors were not fitted. *Published*: sequences
+Four trials for each matcher. *Views*: random views of photos, truth exact. *Published*: sequences
 with published homographies, whose own error is taken as 0.7 px at each corner, or not
 at all. *Agreement*: the two matchers' refits of the same real pair against the sum of
 their covariances, which no published truth can spoil. *SIFT*: the pairs of which
@@ -40,14 +39,11 @@ from semisure.refit import (
     refit_pose,
     without_bias,
 )
-from semisure.refit.covariance import mahalanobis2
-from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import FloatArray, Matches, WorldMatches
 
 MATCHERS = ("xfeat-star", "daisy")
 METHODS: tuple[RefitMethod, ...] = ("core+", "core")
 PARTS = ("views", "published", "poses")
-FITTED_ON = 100  # photos of the first half
 GROSS_PX = 20.0  # a wrong model is not a matter of its covariance
 PUBLISHED_PX = 0.7
 SIFT_RATIO, SIFT_INLIERS = 0.8, 100
@@ -62,11 +58,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=90)
     parser.add_argument("--cache", type=Path, required=True, help="folder of matches")
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
-    parser.add_argument("--fit", action="store_true", help="shared errors, no trial")
     options = parser.parse_args()
-    if options.fit:
-        fit_shared(options.data, options.cache)
-        return
     for name in MATCHERS:
         if "views" in options.parts:
             made = exact(name, options.data, "second", options.pairs, options.cache)
@@ -98,38 +90,6 @@ def show_published(data: Path, cache: Path) -> None:
         for pair in first.keys() & second.keys()
     }
     show("agreement of the two, core+", both, 2)
-
-
-def fit_shared(data: Path, cache: Path) -> None:
-    """How the shipped shared errors were made, and the offset that is most of them."""
-    for name in (*MATCHERS, "xfeat-star-faithful"):
-        matcher = name.removesuffix("-faithful")
-        made = exact(matcher, data, "first", FITTED_ON, cache)
-        pairs = [(m, plane.residual(H_01, m)) for m, H_01 in made.values()]
-        factor = fit_shared_error(pairs, load_calibration(name))
-        print(f"{name}: {factor}; {shared_offset(made, name)}", flush=True)
-
-
-def shared_offset(pairs: dict[str, tuple[Matches, FloatArray]], name: str) -> str:
-    """The offset δ of the points of both images that explains most of all errors."""
-    rows, offsets = [], []
-    for key, (offset, C) in refits(pairs, name, "core+", made=True).items():
-        (matches, truth), stated = pairs[key], expected_corner_error(C)
-        frame = plane.corners(matches.source_size)
-        there = plane.project(truth, frame)
-        # How corners move if points of both images are a tenth of a pixel off.
-        moved = [
-            plane.project(truth, frame + step) - step - there
-            for step in 0.1 * np.eye(2)
-        ]
-        rows.append(np.reshape(moved, (2, 8)).T / (0.1 * stated))
-        offsets.append(offset / stated)
-    X, y = np.concatenate(rows), np.concatenate(offsets)
-    (x_px, y_px), *_ = np.linalg.lstsq(X, y, rcond=None)
-    left = y - X @ [x_px, y_px]
-    share = 1.0 - float(left @ left / (y @ y))
-    told = f"an offset of {x_px:.2f}, {y_px:.2f} px explains {100 * share:.0f} %"
-    return f"{told} of the squares of {len(rows)} pairs' errors over stated ones"
 
 
 def exact(
@@ -241,7 +201,7 @@ def poses(name: str, data: Path, cache: Path) -> None:
             parts = []
             for other in query.mapped:
                 matches, seen = source(query.name, other), model.observations(other)
-                parts.append(lift(matches, *seen, calibration=calibration))
+                parts.append(lift(matches, *seen))
             world = WorldMatches.joined(parts)
             unbiased, _ = without_bias(world, calibration)
             start = estimate_pose(unbiased, query.camera, "poselib")
@@ -278,10 +238,10 @@ def show(
     whole, parts, ratios = [], [], []
     for offset, alone in outcomes.values():
         C, p = alone + extra, len(offset)
-        whole.append(mahalanobis2(C, offset))
+        whole.append(float(offset @ np.linalg.solve(C, offset)))
         for i in range(0, p, block):
             of = slice(i, i + block)
-            parts.append(mahalanobis2(C[of, of], offset[of]))
+            parts.append(float(offset[of] @ np.linalg.solve(C[of, of], offset[of])))
         if p == 8:
             seen = float(np.linalg.norm(offset.reshape(4, 2), axis=1).mean())
             ratios.append((seen, expected_corner_error(C)))

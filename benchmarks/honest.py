@@ -177,7 +177,7 @@ def poses(data: Path, name: str, cache: Path, law: Calibration) -> None:
         if query.condition != "near" or query.truth is None:
             continue
         parts = [
-            lift(source(query.name, other), *model.observations(other), calibration=law)
+            lift(source(query.name, other), *model.observations(other))
             for other in query.mapped[:MAPPED]
         ]
         world = WorldMatches.joined(parts)

@@ -40,7 +40,7 @@ from semisure.types import Calibration, FloatArray, Matches, Refit
 SIZES = (1_000, 8_500, 100_000, 1_000_000)
 PAIRS = 5  # RANSAC takes more or less time, as chance has it
 # As the shipped laws have it: all terms of a covariance are then computed.
-CALIBRATION = replace(EXAMPLE_CALIBRATION, shared_error=0.3, model_error=None)
+CALIBRATION = replace(EXAMPLE_CALIBRATION, model_error=None)
 
 
 def main() -> None:

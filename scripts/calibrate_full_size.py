@@ -5,7 +5,7 @@
 
 for `src/semisure/data/calibrations`. Refinement on full-size photos changes how precise
 a right match is, not which cell was chosen: the gate and the coarse scales are those of
-the network's own law for views of photos (`xfeat-star-planar`), and the two fine scales
+the network's own law for views of photos, and the two fine scales
 are fitted here, to views of mosaics, which are reduced for the network, and of photos,
 which are not. The law has no location: grey values know no systematic shift.
 """
@@ -31,7 +31,6 @@ from semisure.selfcal.from_photos import (
 )
 from semisure.selfcal.held_out import trial, tried
 from semisure.selfcal.pair_store import described
-from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import Calibration
 
 WHOLE = 10_000  # px: no mosaic is reduced before the network does so
@@ -74,24 +73,23 @@ def main() -> None:
     views = match_views(
         matcher, find_images(options.photos), settings, cache=options.cache
     )
-    planar = semisure.load_calibration(f"{options.network}-planar")
+    shipped = semisure.load_calibration(options.network)
     provenance = {
-        "numbers": dict(planar.provenance),
+        "numbers": shipped.provenance["numbers"],
         "fine gains": "views of mosaics and photos, refined on the full-size images",
         "matcher": described(matcher),
         "views": len(views.fitted),
         **versions(),
     }
     law = replace(
-        planar,
+        shipped,
+        pairs=None,
         location=None,
-        offset=None,
         matcher=name,
         resolution=usual_size([matches for matches, _ in views.fitted]),
         provenance=provenance,
     )
     law = fit_fine(observe(views.fitted), law)
-    law = replace(law, shared_error=fit_shared_error(views.fitted, law))
     trust = trial(observe(views.held_out), law)
     print(trust.verdict())
     print(f"50 / 90 % hold {100 * trust.inside_50:.0f} / {100 * trust.inside_90:.0f} %")

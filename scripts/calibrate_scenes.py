@@ -2,15 +2,15 @@
 
     python scripts/calibrate_scenes.py daisy DATA PHOTOS daisy.json --cache CACHE
 
-for `src/semisure/data/calibrations`. The eight numbers are those of `daisy-planar`,
-which `semisure calibrate` fitted to random views of photos. How pairs differ is fitted
-here, to the pairs that `semisure bench calibrated --limit 50` learns from, with its
-cache of matches: views of PHOTOS, a folder of photos, and the scenes below DATA that
-docs/evaluation.md describes, posed images with depth. Each scene has the same say.
-`--without NAME` leaves scenes out, to judge the law on them; `--neighbours` makes
-`daisy-neighbours`, in which matches that move alone count as more likely to fail.
-`--middle` leaves the shipped law as it is and adds the third component of what is said
-of matches, as `daisy` has it.
+for `src/semisure/data/calibrations`. The eight numbers stay those of the law that is
+there, which `semisure calibrate` fitted to random views of photos. How pairs differ is
+fitted here, to the pairs that `semisure bench calibrated --limit 50` learns from, with
+its cache of matches: views of PHOTOS, a folder of photos, and the scenes below DATA
+that docs/evaluation.md describes, posed images with depth. Each has the same say.
+`--without NAME` leaves scenes out, to judge the law on them. With `--neighbours`, as in
+the law `xfeat-star`, matches that move alone count as more likely to fail. `--middle`
+leaves the shipped law as it is and adds the third component of what is said of matches,
+as `daisy` has it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def with_middle(
 
 
 def main() -> None:
-    """Match, fit how pairs differ, and write it beside the planar law's numbers."""
+    """Match, fit how pairs differ, and write it beside the shipped law's numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("matcher")
     parser.add_argument("data", type=Path)
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--neighbours", action="store_true")
     parser.add_argument("--middle", action="store_true")
     asked = parser.parse_args()
-    planar = semisure.load_calibration(f"{asked.matcher}-planar")
+    shipped = semisure.load_calibration(asked.matcher)
     options = Options(
         data=folders(asked.data, asked.photos, set(asked.without)),
         matchers=(asked.matcher,),
@@ -85,13 +85,13 @@ def main() -> None:
         "opencv": cv2.__version__,
     }
     if asked.middle:
-        law = with_middle(semisure.load_calibration(asked.matcher), scenes)
+        law = with_middle(shipped, scenes)
         provenance = {**law.provenance, "reported": made_from}
     else:
-        location = planar.location is not None
+        location, planar = shipped.location is not None, replace(shipped, pairs=None)
         law = learn(Lesson(scenes, location, planar, asked.neighbours))
         provenance = {
-            "numbers": dict(planar.provenance),
+            "numbers": shipped.provenance["numbers"],
             "pairs": "scenes in depth and random views of photos",
             **made_from,
         }

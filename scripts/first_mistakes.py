@@ -47,7 +47,7 @@ MISTAKES = (
         python='semisure.match("a.jpg", "b.png")',
     ),
     Mistake(
-        "Did you mean xfeat-star or xfeat-star-centred?",
+        "Did you mean xfeat-star or xfeat-star-raw?",
         python='semisure.match("a.png", "b.png", matcher="xfeat")',
     ),
     Mistake(

@@ -4,7 +4,8 @@
     python scripts/freeze.py ../shared/data after.json --cache /tmp/freeze
     python scripts/freeze.py --compare before.json after.json
 
-Milliseconds and memory are no rows. To freeze another checkout, put its src on PYTHONPATH.
+Milliseconds and memory are no rows. To freeze another checkout, put its src on
+PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -19,10 +20,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PHOTOS = (
-    "astronaut brick camera chelsea coffee coins grass gravel hubble ihc moon "
-    "motorcycle_left page retina rocket"
-).split()
+PHOTOS = [
+    "astronaut",
+    "brick",
+    "camera",
+    "chelsea",
+    "coffee",
+    "coins",
+    "grass",
+    "gravel",
+    "hubble",
+    "ihc",
+    "moon",
+    "motorcycle_left",
+    "page",
+    "retina",
+    "rocket",
+]
 BENCHES = {
     "all": "--data homography --data thermal --data posed --data depth/multiview "
     "--limit 6",
@@ -31,7 +45,8 @@ BENCHES = {
     "relative": "--data posed --limit 30 --estimator poselib",
 }
 SCRIPTS = {
-    "honest": "--views 60 --pairs 120 120 80 --parts ratios relative poses verdicts lines",
+    "honest": "--views 60 --pairs 120 120 80 "
+    "--parts ratios relative poses verdicts lines",
     "coverage": "--pairs 60",
     "model_choice": "--count 30",
 }
@@ -54,7 +69,9 @@ def main() -> None:
     for name, command in commands(options):
         if name in frozen or (options.only and name.split(",")[0] not in options.only):
             continue
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        ran = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, check=False
+        )
         lines = ran.stdout.splitlines()
         if ran.returncode:
             lines += ["failed", *ran.stderr.splitlines()[-3:]]

@@ -206,7 +206,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
     ("line", "offered"),
     [
         ("semisure ma", ["match", "match-pairs", "matchers"]),
-        ("semisure match --matcher xf", ["xfeat-star", "xfeat-star-centred"]),
+        ("semisure match --matcher xf", ["xfeat-star", "xfeat-star-raw"]),
         ("semisure calibrate --matcher loftr-", ["loftr-indoor", "loftr-indoor-new"]),
         ("semisure match a.jpg b.jpg -e m", ["magsac++"]),
         ("semisure localize --estimator pose", ["poselib"]),

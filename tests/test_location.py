@@ -171,9 +171,8 @@ def test_relative_poses_of_located_matches(
 
 
 @pytest.mark.parametrize("side", [0, 1])
-@pytest.mark.parametrize("with_law", [True, False])
-def test_a_location_survives_lifting_on_either_side(side: int, with_law: bool) -> None:
-    """Whichever image was refined, and whether or not lifting knew of the location."""
+def test_a_location_survives_lifting_on_either_side(side: int) -> None:
+    """Of world matches it is taken off whichever image was refined."""
     zoom = 1.5
     x, y = np.meshgrid(np.arange(20.0, 600, 8), np.arange(20.0, 400, 8))
     mapped = np.column_stack([x.ravel(), y.ravel()])
@@ -190,7 +189,7 @@ def test_a_location_survives_lifting_on_either_side(side: int, with_law: bool) -
     )
     shifted = matches.shifted(matches.shift_px((0.15, -0.1)))
     world = np.column_stack([mapped, np.ones(len(mapped))])
-    lifted = lift(shifted, mapped, world, calibration=LOCATED if with_law else None)
+    lifted = lift(shifted, mapped, world)
     unbiased, _ = semisure.without_bias(lifted, LOCATED)
     assert len(lifted) == len(matches)
     assert np.allclose(unbiased.points, zoom * lifted.world[:, :2], atol=1e-6)

@@ -106,7 +106,7 @@ def test_without_a_middle_share_it_is_the_law_of_two() -> None:
 
 
 def test_old_files_load_and_new_ones_come_back(tmp_path: Path) -> None:
-    old = semisure.load_calibration("daisy-neighbours").pairs
+    old = semisure.load_calibration("xfeat-star").pairs
     assert old is not None
     assert old.reported is old.middle is old.departure is None
     law = semisure.load_calibration("daisy")

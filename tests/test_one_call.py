@@ -203,7 +203,7 @@ def test_wrong_choices_get_one_sentence(photos, choice, words: str) -> None:
 
 
 def test_force_accepts_a_law_of_another_matcher(photos) -> None:
-    forced = semisure.match(*photos, calibration="xfeat-star-planar", force=True)
+    forced = semisure.match(*photos, calibration="xfeat-star-faithful", force=True)
     assert forced.calibration.matcher == "xfeat-star"
 
 

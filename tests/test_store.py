@@ -96,26 +96,6 @@ def test_cells_come_back_and_none_stays_none(store: Store) -> None:
     assert records[1].weight is None
 
 
-def test_windows_of_other_points_come_back_and_older_shards_have_none(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from semisure.io import shards
-
-    plain = a_record(seed=1)
-    window = np.linspace(6.0, 13.0, 50)
-    stated = replace(plain, matches=replace(plain.matches, anchor_window=window))
-    store.write("s", [plain, stated])
-    first, second = _all(store)
-    assert first.matches.anchor_window is None
-    assert np.allclose(second.matches.anchor_window, window, rtol=1e-6)
-    older = [name for name in shards._CUES if name != "anchor_window"]
-    monkeypatch.setattr(shards, "_CUES", tuple(older))
-    bytes_of_old = shards.parquet_of([plain])
-    monkeypatch.undo()
-    (old,) = shards.records_in(BytesIO(bytes_of_old), "old")
-    assert old.matches.anchor_window is None
-
-
 def _all(store: Store) -> list[PairRecord]:
     """Every row, also where two have the same names."""
     from semisure.io import shards

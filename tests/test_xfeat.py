@@ -22,7 +22,7 @@ from semisure.matchers import describe_matchers, load_matcher  # noqa: E402
 from semisure.matchers._weights import locate  # noqa: E402
 from semisure.matchers.xfeat import (  # noqa: E402
     WEIGHTS,
-    CentredXFeatStar,
+    RawXFeatStar,
     XFeatStar,
 )
 from semisure.selfcal.random_views import random_pair  # noqa: E402
@@ -59,7 +59,7 @@ def own_matches(model, image0: Image, image1: Image, top_k: int):
 
 @pytest.mark.parametrize("swap", [False, True])
 def test_matches_are_the_librarys_own(random_weights: Path, images, swap: bool) -> None:
-    xfeat = XFeatStar(weights=random_weights, top_k=1000)
+    xfeat = RawXFeatStar(weights=random_weights, top_k=1000)
     pair = images[::-1] if swap else images
     matches = xfeat(*pair)
     source, target = own_matches(xfeat.model, *pair, 1000)
@@ -76,7 +76,7 @@ def test_matches_are_the_librarys_own(random_weights: Path, images, swap: bool) 
 
 @needs_weights
 def test_official_weights_give_the_librarys_matches_and_true_cues(images) -> None:
-    xfeat = XFeatStar(top_k=1500)
+    xfeat = RawXFeatStar(top_k=1500)
     matches = xfeat(*images)
     source, target = own_matches(xfeat.model, *images, 1500)
     assert len(matches) == len(source) > 100
@@ -89,34 +89,35 @@ def test_official_weights_give_the_librarys_matches_and_true_cues(images) -> Non
 
 
 @needs_weights
-def test_centred_points_are_the_middles_of_the_librarys_cells(images) -> None:
-    """A cell of 8 px at 0.6 or 1.3 of the size: 4 / 0.6 − 0.5 px from its first."""
-    own, centred = XFeatStar(top_k=1000)(*images), CentredXFeatStar(top_k=1000)(*images)
-    assert len(own) == len(centred) > 0
-    moved = centred.target - own.target
+def test_points_of_both_images_move_to_the_middles_of_their_cells(images) -> None:
+    """By half a cell, 8 px at 0.6 or 1.3 of the size, less half a pixel.
+
+    Image 0 is seen at half its size, so that its cells and pixels are twice as large.
+    """
+    image0 = cv2.resize(images[0], None, fx=2, fy=2)
+    raw, centred = (
+        kind(max_side=max(images[0].shape))(image0, images[1])
+        for kind in (RawXFeatStar, XFeatStar)
+    )
+    assert len(raw) == len(centred) > 100
+    moved = centred.target - raw.target
     steps = np.array([4 / 0.6 - 0.5, 4 / 1.3 - 0.5])
     assert np.abs(moved[..., None] - steps).min(axis=2).max() < 1e-3
-    # The window of the other point tells which; centred points have no offset.
-    assert own.anchor_window is not None
-    assert moved == pytest.approx(
-        (0.5 * own.anchor_window[:, None] - 0.5) * np.ones(2), abs=1e-3
-    )
-    assert centred.anchor_window is None
-    # In image 0 the middle of the library's offsets, −4 to 3, is half a pixel more.
     cell = centred.fine_window[:, None]
-    assert centred.source - own.source == pytest.approx(
-        (4.5 / 8 * cell - 0.5) * np.ones(2), abs=1e-3
-    )
+    assert sorted({*cell.ravel().round(3)}) == pytest.approx([16 / 1.3, 16 / 0.6], 1e-3)
+    # The middle of the library's steps in a cell, −4 to 3 eighths, is half of one more.
+    moved = centred.source - raw.source - cell / 16
+    assert moved == pytest.approx((cell / 2 - 1.0) * np.ones(2), abs=1e-3)
     assert centred.in_cell(centred.source).all()
 
 
 @needs_weights
 @pytest.mark.slow
-def test_a_turn_does_not_move_centred_matches() -> None:
+def test_a_turn_moves_raw_matches_and_no_centred_ones() -> None:
     """The first pixels of cells, turned by 20°, are 0.4 · 2 sin 10° windows apart."""
     photo = reduced(read_image(sample_folder() / "astronaut.png"), 400)
     shift = {}
-    for name, matcher in {"own": XFeatStar(), "centred": CentredXFeatStar()}.items():
+    for name, matcher in {"raw": RawXFeatStar(), "centred": XFeatStar()}.items():
         for angle in (0.0, 20.0):
             turn = np.eye(3)
             turn[:2] = cv2.getRotationMatrix2D((199.5, 199.5), angle, 1.0)
@@ -126,9 +127,9 @@ def test_a_turn_does_not_move_centred_matches() -> None:
             shift[name, angle] = np.median(r[(np.abs(r) < 1).all(axis=1)], axis=0)
     apart = {
         name: np.abs(shift[name, 20.0] - shift[name, 0.0]).max()
-        for name in ("own", "centred")
+        for name in ("raw", "centred")
     }
-    assert apart["own"] > 0.1
+    assert apart["raw"] > 0.1
     assert apart["centred"] < 0.05
 
 
@@ -175,26 +176,23 @@ def test_reduced_images_are_mapped_back_to_their_own_pixels() -> None:
     assert matches.source.max() > 400
     # Cells of 8 px at 0.6 or 1.3 of half the size, in px of the whole.
     cells = 16.0 / np.array([0.6, 1.3])
-    assert matches.anchor_window is not None
-    assert np.abs(matches.anchor_window[:, None] - cells).min(axis=1).max() < 1e-3
+    assert np.abs(matches.fine_window[:, None] - cells).min(axis=1).max() < 1e-3
     assert isinstance(load_matcher("xfeat-star"), Matcher)
 
 
 @needs_weights
-def test_shipped_calibrations_know_the_shift() -> None:
+def test_shipped_calibrations_are_of_their_matchers() -> None:
     from semisure.io.files import load_calibration
 
-    ours, faithful = (
-        load_calibration(name) for name in ("xfeat-star", "xfeat-star-faithful")
+    ours, faithful, raw = (
+        load_calibration(f"xfeat-star{suffix}") for suffix in ("", "-faithful", "-raw")
     )
-    assert faithful.location is None
+    assert ours.matcher == faithful.matcher == "xfeat-star"
+    assert raw.matcher == "xfeat-star-raw"
+    assert faithful.location is raw.location is None  # as in the paper
+    # Centred points are less than a tenth of a window off.
     assert ours.location is not None
-    # The library's grid of offsets is centred half a pixel off, and more.
-    assert all(-0.25 < shift < -0.05 for shift in ours.location)
-    # Half a cell less half a pixel is 0.46 of large cells and 0.42 of small ones.
-    assert faithful.offset is None
-    assert ours.offset is not None
-    assert all(-0.47 < shift < -0.39 for shift in ours.offset)
+    assert np.abs(ours.location).max() < 0.1
     assert "temperature=0.02" in ours.provenance["numbers"]["matcher"]
 
 

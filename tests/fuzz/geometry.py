@@ -26,7 +26,7 @@ from semisure.types import Calibration, Matches, WorldMatches
 
 SIZE = (640, 480)
 K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
-LAWS = ("daisy", "xfeat-star", "xfeat-star-faithful")
+LAWS = ("daisy", "xfeat-star", "xfeat-star-raw")
 
 
 def attack(rng: np.random.Generator, folder: Path) -> str:

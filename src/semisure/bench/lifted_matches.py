@@ -14,7 +14,7 @@ from semisure.datasets.query_maps import Query
 from semisure.errors import InputError
 from semisure.maps.colmap import MapModel
 from semisure.maps.lifting import lift
-from semisure.types import Calibration, PerMatch, Points, Points3, WorldMatches
+from semisure.types import PerMatch, Points, Points3, WorldMatches
 
 
 @lru_cache(maxsize=1)  # the queries that a worker is given are of one map in a row
@@ -27,24 +27,20 @@ def lifted(
     model: MapModel,
     query: Query,
     exported: Sequence[Exported],
-    calibration: Calibration | None = None,
     *,
     compensate: bool = False,
 ) -> WorldMatches:
     """The matches of a query to each mapped image, in the order of `query.mapped`.
 
     As hloc forms them, the query's point stays where the matcher put it; with
-    `compensate` it moves as far as the keypoint is from the match. A calibrated
-    location is taken off the matches before they are lifted.
+    `compensate` it moves as far as the keypoint is from the match.
     """
     parts = []
     for name, pair in zip(query.mapped, exported, strict=True):
         _check_size(query, pair.sizes[0])
         matches = pair.matches()
         seen = observed(model, name, pair.sizes[1], matches.target_size)
-        parts.append(
-            lift(matches, *seen, calibration=calibration, compensate=compensate)
-        )
+        parts.append(lift(matches, *seen, compensate=compensate))
     return WorldMatches.joined(parts)
 
 

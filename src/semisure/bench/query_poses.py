@@ -83,11 +83,10 @@ def poses_of(task: Task) -> tuple[Poses, dict[str, Any]]:
     core = refit_pose(world, camera, task.calibrations.paper, start, method="core")
     poses: Poses = {"base": start.model, "core": core.model}
     if ours.location is not None:
-        located = lifted(model, task.query, task.exported, ours)
-        unbiased, _ = without_bias(located, ours)
+        unbiased, _ = without_bias(world, ours)
         shifted = estimate_pose(unbiased, camera, task.estimator, task.settings)
         poses[SHIFTED] = shifted.model
-    moved = lifted(model, task.query, task.exported, ours, compensate=True)
+    moved = lifted(model, task.query, task.exported, compensate=True)
     poses["core+"] = refit_pose(moved, camera, ours, start.model).model
     return poses, details
 

@@ -1,7 +1,7 @@
 """Laws from other scenes, and their judgement on one scene, with and without adapting.
 
 ==================  ================================================================
-``planar``          shipped, made from random views of flat photos
+``planar``          the numbers of the shipped one, from random views of flat photos
 ``shipped``         the matcher's default, which may know the scene
 ``given``           that of ``--calibration``
 ``left out``        as the shipped one is made, from the other scenes of the data and

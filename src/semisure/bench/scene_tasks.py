@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from semisure.bench.scene_laws import (
     ADAPTED,
@@ -55,11 +56,10 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
 
 def _ready_laws(matcher: str, given: str | None) -> dict[str, Calibration]:
     """The laws in files: shipped with the matcher, or given."""
-    laws = {}
+    laws: dict[str, Calibration] = {}
     if is_shipped(matcher):
-        planar = f"{matcher}-{PLANAR}"
-        laws[PLANAR] = load_calibration(planar if is_shipped(planar) else matcher)
-        laws[SHIPPED] = load_calibration(matcher)
+        shipped = load_calibration(matcher)
+        laws |= {PLANAR: replace(shipped, pairs=None), SHIPPED: shipped}
     if given is not None:
         laws[GIVEN] = load_calibration(given)
     return laws

@@ -16,7 +16,7 @@ Value = TypeVar("Value", str, list[str], None)
 MATCHERS = (
     "daisy",
     "xfeat-star",
-    "xfeat-star-centred",
+    "xfeat-star-raw",
     "loftr",
     "loftr-indoor",
     "loftr-indoor-new",

@@ -20,12 +20,11 @@ FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
 **coarse_std** (n × 2, px), **confidence** (n), **source_size**, **target_size**
 (width, height) and, where needed, **side** (0 or 1: the image that was refined; else
-1), **fine_window** (px; else 8), **cell** (n × 2 × 3, px: the coarse cell that was
-chosen) and **anchor_window** (px: the window of the point that was not refined; else
-as fine_window), or a CSV with the columns x0, y0, x1, y1, confidence, fine_std_x,
-fine_std_y, coarse_std_x, coarse_std_y [, width0, height0, width1, height1, side,
-fine_window, cell_xx, cell_xy, cell_x, cell_yx, cell_yy, cell_y, anchor_window]. Matches
-are raw, as the matcher gave them.
+1), **fine_window** (px; else 8) and **cell** (n × 2 × 3, px: the coarse cell that was
+chosen), or a CSV with the columns x0, y0, x1, y1, confidence, fine_std_x, fine_std_y,
+coarse_std_x, coarse_std_y [, width0, height0, width1, height1, side, fine_window,
+cell_xx, cell_xy, cell_x, cell_yx, cell_yy, cell_y]. Matches are raw, as the matcher
+gave them.
 """
 
 

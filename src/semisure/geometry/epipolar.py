@@ -19,6 +19,7 @@ from semisure.types import (
     FloatArray,
     Mask,
     Matches,
+    Matrix,
     Matrix3,
     PerAxis,
     PerMatch,

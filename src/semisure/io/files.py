@@ -26,11 +26,10 @@ if TYPE_CHECKING:  # fitting is no part of reading
 FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1
 
-_SCALARS = ("side", "fine_window")
-_OPTIONAL = ("cell", "anchor_window")
+_OPTIONAL = ("side", "fine_window", "cell")
 _REQUIRED = ("source", "target", "confidence", "fine_std", "coarse_std")
 _SIZES = ("source_size", "target_size")
-MATCH_ARRAYS = (*_REQUIRED, *_SCALARS, *_OPTIONAL, *_SIZES)  # in a file of matches
+MATCH_ARRAYS = (*_REQUIRED, *_OPTIONAL, *_SIZES)  # in a file of matches
 SIZE_COLUMNS = ("width0", "height0", "width1", "height1")
 CSV_DIGITS = 9  # a hundred-thousandth of a pixel of any image; NPZ keeps all
 _MAX_CSV_BYTES = 128 << 20
@@ -63,9 +62,7 @@ def calibration_document(
         "matcher": calibration.matcher,
         "resolution": calibration.resolution,
         "law": calibration.law,
-        "parameters": {
-            name: getattr(calibration, name) for name in (*_PARAMETERS, "offset")
-        },
+        "parameters": {name: getattr(calibration, name) for name in _PARAMETERS},
         "model_error": calibration.model_error,
         "pairs": None if calibration.pairs is None else asdict(calibration.pairs),
         "paper_symbols": calibration.paper_symbols(),
@@ -161,8 +158,6 @@ def calibration_from(document: Mapping[str, Any], path: Path) -> Calibration:
         resolution, pairs = document.get("resolution"), document.get("pairs")
         return Calibration(
             **{name: parameters[name] for name in _PARAMETERS},
-            # Older files have none of the next four.
-            offset=parameters.get("offset"),
             model_error=document.get("model_error"),
             pairs=None if pairs is None else PairSpread(**pairs),
             law=document["law"],
@@ -303,8 +298,7 @@ def matches_from(
             "(CSV: width0, height0, width1, height1), or give --size."
         )
     fields: dict[str, Any] = {name: arrays[name] for name in _REQUIRED}
-    more = (*_SCALARS, *_OPTIONAL)
-    fields |= {name: arrays[name] for name in more if name in arrays}
+    fields |= {name: arrays[name] for name in _OPTIONAL if name in arrays}
     try:
         return Matches(**fields, **sizes)
     except InputError as error:

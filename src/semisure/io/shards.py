@@ -30,9 +30,8 @@ _SIZES = ("width0", "height0", "width1", "height1")
 # Of matches, and of what is said about them.
 _CUES = (
     *("source", "target", "confidence", "fine_std", "coarse_std"),
-    *("side", "fine_window", "cell", "anchor_window"),
+    *("side", "fine_window", "cell"),
 )
-_LATER = ("anchor_window",)  # older files lack these columns
 _JUDGED = ("weight", "expected_px", "fine_scale")
 _COLUMNS = {**COLUMN_NAMES, "fine_scale": ("fine_scale_x", "fine_scale_y")}
 _LEAF = ".list.element"
@@ -279,8 +278,7 @@ def _record(row: Row, name: str) -> PairRecord:
 
 
 def _matches(row: Row) -> Matches:
-    stored = [field for field in _CUES if field not in _LATER or field in row]
-    cues: dict[str, Any] = {field: _joined(field, row) for field in stored}
+    cues: dict[str, Any] = {field: _joined(field, row) for field in _CUES}
     if cues["cell"] is not None:
         cues["cell"] = cues["cell"].reshape(-1, 2, 3)
     width0, height0, width1, height1 = (row[name] for name in _SIZES)

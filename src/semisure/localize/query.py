@@ -72,7 +72,7 @@ def localize_query(
     """The pose of one query from its matches to the `mapped` images."""
     parts, images = [], []
     for other in mapped[: settings.max_pairs]:
-        part, entry = _lifted(name, camera, other, model, source, calibration, settings)
+        part, entry = _lifted(name, camera, other, model, source, settings)
         images.append(entry)
         if part is not None:
             parts.append(part)
@@ -101,7 +101,6 @@ def _lifted(
     other: str,
     model: MapModel,
     source: Source,
-    calibration: Calibration,
     settings: LocalizeSettings,
 ) -> tuple[WorldMatches | None, dict[str, Any]]:
     """2D–3D matches through one mapped image, and an entry about it for the report."""
@@ -111,9 +110,7 @@ def _lifted(
         _check_size(matches, name, camera)
     except InputError as error:
         return None, {"image": other, "skipped": str(error)}
-    part = lift(
-        matches, *observed, radius_px=settings.radius_px, calibration=calibration
-    )
+    part = lift(matches, *observed, radius_px=settings.radius_px)
     return part, {"image": other, "matches": len(matches), "lifted": len(part)}
 
 

@@ -26,7 +26,7 @@ from semisure.types.checks import require_file
 _CUES = ("fine_std", "coarse_std", "side", "fine_window")
 _OURS = {"source": "keypoints0", "target": "keypoints1", "confidence": "scores"}
 _ARRAYS = (*_OURS.values(), *_CUES)
-_OPTIONAL = ("cell", "anchor_window")  # where the matcher states them
+_CELL = "cell"  # where the matcher states it
 _SIZES = ("source_size", "target_size")
 _PART = "unfinished"
 _DIGEST, _MADE_OF = "sha256", "made_of"
@@ -107,8 +107,8 @@ def write_matches(
         "scores": matches.confidence,
         **{name: getattr(matches, name) for name in _CUES},
     }
-    stated = {name: getattr(matches, name) for name in _OPTIONAL}
-    arrays |= {name: array for name, array in stated.items() if array is not None}
+    if matches.cell is not None:
+        arrays[_CELL] = matches.cell
     sizes = {name: np.array(getattr(matches, name)) for name in _SIZES}
     key = pair_key(name0, name1)
     with _changed(Path(path)) as file:
@@ -148,7 +148,7 @@ def read_matches(path: str | Path, name0: str, name1: str) -> Matches:
     with opened_hdf5(path) as file, _readable(path, name0, name1):
         group, reversed_order = _find(file, path, name0, name1)
         _check_complete(group, path, name0, name1)
-        names = (*_ARRAYS, *(name for name in _OPTIONAL if name in group))
+        names = (*_ARRAYS, _CELL) if _CELL in group else _ARRAYS
         arrays: dict[str, Any] = {name: numbers_in(group[name])[()] for name in names}
         sizes: dict[str, Any] = {name: _attribute(group, name) for name in _SIZES}
         # Without a digest, it was the digest's name that was damaged.

@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 
 from semisure.types import (
-    Calibration,
     FloatArray,
     Labels,
     Matches,
@@ -39,31 +38,20 @@ def lift(
     *,
     radius_px: float = RADIUS_PX,
     compensate: bool = True,
-    calibration: Calibration | None = None,
 ) -> WorldMatches:
     """2D–3D matches of image 0, the query, from matches to a mapped image 1.
 
     `observed` (m, 2) px are the triangulated keypoints of image 1, `world` (m, 3)
     their points and `error_px` (m,) the points' mean reprojection errors. With
     `compensate` the query's point moves as far as the keypoint is from the match.
-    Matches are compared with keypoints and with each other after the location and the
-    offset of a `calibration` are taken off; the query's points that come back have the
-    location all the same.
     """
-    location = None if calibration is None else calibration.location
-    if calibration is not None and calibration.offset is not None:
-        matches = matches.without_offset(calibration.offset)
-    shift = matches.shift_px(location or (0.0, 0.0))
-    in_query = matches.side == 0
-    matches, shift_map = towards_source(matches.shifted(-shift))
-    if location is not None:  # points refined in image 1 have lost it for good
-        shift_map[~in_query] = 0.0
+    matches, shift_map = towards_source(matches)
     chosen, taken = _claims(matches, observed, radius_px)
     maps = local_maps(matches, chosen)
-    points = matches.source[chosen] + np.where(in_query[:, None], shift, 0.0)[chosen]
+    points = matches.source[chosen]
     if compensate:
-        offset = observed[taken] - matches.target[chosen]
-        points = points + np.einsum("nij,nj->ni", maps, offset)
+        away = observed[taken] - matches.target[chosen]
+        points = points + np.einsum("nij,nj->ni", maps, away)
     if error_px is None:
         error_px = np.zeros(len(observed))
     return WorldMatches(
@@ -160,6 +148,5 @@ def towards_source(matches: Matches) -> tuple[Matches, FloatArray]:
         fine_window=matches.fine_window * zoom,
         side=np.zeros(len(matches), dtype=np.int64),
         cell=None,  # a cell of image 1 is none of image 0
-        anchor_window=None,
     )
     return transported, shift_map

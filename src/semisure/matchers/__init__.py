@@ -3,20 +3,20 @@
 A matcher is any callable of two uint8 images, (h, w) or (h, w, 3) RGB, that returns
 :class:`semisure.types.Matches` in the images' own pixels.
 
-======================  ===============================  ================  =============
-name                    what                             refines           needs
-======================  ===============================  ================  =============
-``daisy``               the embedded matcher             image 1           nothing
-``xfeat-star``          XFeat* by kornia                 image 0           extra `torch`
-``xfeat-star-centred``  the same, cells' middles (ours)  image 0           extra `torch`
-``loftr``               LoFTR by kornia, outdoor         image 1           extra `torch`
-``loftr-indoor``        the same, indoor                 image 1           extra `torch`
-``loftr-indoor-new``    the same, encoding fixed         image 1           extra `torch`
-``eloftr``              EfficientLoFTR by transformers   image 1           extra `torch`
-``gim-loftr``           GIM-LoFTR                        image 1           extra `torch`
-``comatch``             CoMatch                          image 1           extra `torch`
-``edm``                 EDM                              either, by match  extra `torch`
-======================  ===============================  ================  =============
+====================  ===============================  ================  =============
+name                  what                             refines           needs
+====================  ===============================  ================  =============
+``daisy``             the embedded matcher             image 1           nothing
+``xfeat-star``        XFeat* by kornia                 image 0           extra `torch`
+``xfeat-star-raw``    the same, cells' first pixels    image 0           extra `torch`
+``loftr``             LoFTR by kornia, outdoor         image 1           extra `torch`
+``loftr-indoor``      the same, indoor                 image 1           extra `torch`
+``loftr-indoor-new``  the same, encoding fixed         image 1           extra `torch`
+``eloftr``            EfficientLoFTR by transformers   image 1           extra `torch`
+``gim-loftr``         GIM-LoFTR                        image 1           extra `torch`
+``comatch``           CoMatch                          image 1           extra `torch`
+``edm``               EDM                              either, by match  extra `torch`
+====================  ===============================  ================  =============
 
 A network's name with ``+full`` behind it, such as ``xfeat-star+full``, is the network
 with its matches refined on the full-size photos; ``daisy`` does so by itself.
@@ -60,9 +60,7 @@ _KORNIA = ("torch", "kornia")
 _ENTRIES = {
     "daisy": _Entry("daisy", "Daisy"),
     "xfeat-star": _Entry("xfeat", "XFeatStar", _KORNIA, refines_source=True),
-    "xfeat-star-centred": _Entry(
-        "xfeat", "CentredXFeatStar", _KORNIA, refines_source=True
-    ),
+    "xfeat-star-raw": _Entry("xfeat", "RawXFeatStar", _KORNIA, refines_source=True),
     "loftr": _Entry("loftr", "LoFTR", _KORNIA, "outdoor"),
     "loftr-indoor": _Entry("loftr", "LoFTR", _KORNIA, "indoor"),
     "loftr-indoor-new": _Entry("loftr", "LoFTR", _KORNIA, "indoor-new"),

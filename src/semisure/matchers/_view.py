@@ -104,19 +104,15 @@ def assemble(
     side: int | Labels,
     cell: Points,
     half_cell: float | PerMatch,
-    anchor_window: PerMatch | None = None,
 ) -> Matches:
     """Matches in the images' own pixels, from points and cues in those of the views.
 
     `cell` is the centre of the coarse cell on the refined side, `half_cell` half of
-    its side; `anchor_window` is the window of the other point.
+    its side.
     """
     view0, view1 = views
     side = np.broadcast_to(side, confidence.shape)
-    scales = np.stack([view0.scale, view1.scale])
-    scale = scales[side]
-    if anchor_window is not None:
-        anchor_window = anchor_window * scales[1 - side].mean(axis=1)
+    scale = np.stack([view0.scale, view1.scale])[side]
     return Matches(
         source=view0.back(source),
         target=view1.back(target),
@@ -128,7 +124,6 @@ def assemble(
         target_size=view1.size,
         side=side,
         cell=_cells(views, cell, half_cell, side),
-        anchor_window=anchor_window,
     )
 
 

@@ -1,7 +1,7 @@
 """XFeat* by kornia, with its cues.
 
-Exactly the library's matches: dense features at two scales, mutual maxima of their raw
-dot products, offsets from the fine head added to **image 0**, so the refined side is 0.
+The library's matches: dense features at two scales, mutual maxima of their raw dot
+products, offsets from the fine head added to **image 0**, so the refined side is 0.
 The coarse cue needs a distribution, which XFeat* does not form: features are normalised
 and a softmax applied with a temperature of our choice (paper, supplement), over the
 keypoints of image 0 for the keypoint of image 1.
@@ -9,9 +9,8 @@ keypoints of image 0 for the keypoint of image 1.
 The library names each cell by its first pixel, in both images. Where one image is the
 other shifted, the two errors cancel but for half a pixel of the grid of offsets; where
 it is turned or zoomed, they move all matches of a pair by up to some pixels, a turn of
-15° by one. So that refits can undo it (`Calibration.offset`), the cells of both points
-are stated. :class:`CentredXFeatStar` is ours: both points are at the middles of their
-cells.
+15° by one. So both points are moved to the middles of their cells here;
+:class:`RawXFeatStar` leaves them where the library has them.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class XFeatStar(PairNetwork):
         As in :class:`~semisure.matchers._network.Network`.
     """
 
-    centred: ClassVar[bool] = False  # else points are the library's
+    centred: ClassVar[bool] = True  # else points are the library's
 
     top_k: int = 4096
     temperature: float = TEMPERATURE
@@ -97,10 +96,10 @@ class XFeatStar(PairNetwork):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CentredXFeatStar(XFeatStar):
-    """The same matches, their points moved to the middles of their cells."""
+class RawXFeatStar(XFeatStar):
+    """The same matches, their points exactly where the library has them."""
 
-    centred: ClassVar[bool] = True
+    centred: ClassVar[bool] = False
 
 
 def _match(
@@ -117,7 +116,7 @@ def _match(
     scale = scale0[index0][:, None]
     if xfeat.centred:
         position, other = _middle(position, scale0), _middle(other, scale1)
-        offset = offset + 0.5  # of the library's grid
+        offset = offset + 0.5  # the library's grid runs from −4 to 3
     cues = single(_coarse_cues)(f0, f1, position, index0, index1, xfeat.temperature)
     named = {
         "source": position[index0] + offset[sure] * scale,
@@ -129,8 +128,6 @@ def _match(
         "cell": position[index0],
         "half_cell": GRID / 2 * scale[:, 0],
     }
-    if not xfeat.centred:
-        named["anchor_window"] = GRID * scale1[index1]
     return as_arrays(named)
 
 

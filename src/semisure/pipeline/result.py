@@ -33,7 +33,6 @@ from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
 from semisure.refit.corners import corner_variance
 from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
-from semisure.refit.initial import without_location
 from semisure.refit.model_choice import Evidence
 from semisure.refit.pair_law import (
     PairLaw,
@@ -67,8 +66,8 @@ class PairResult:
     """What semisure has to say about two images.
 
     `matches` are as the matcher gave them, and what is said of each, its expected
-    error included, is said of those points. What the calibration knows of their shifts
-    ``semisure.without_bias(result.matches, result.calibration)`` takes it off.
+    error included, is said of those points. Their location
+    ``semisure.without_bias(result.matches, result.calibration)`` takes off.
 
     >>> from semisure.pipeline import refit_matches
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -105,13 +104,13 @@ class PairResult:
         if self.calibration.pairs is None or not self.related:
             return None
         C, pair = self.refit.matching_covariance, (self.matches, self.calibration)
-        located = without_location(*pair)
-        view = self._view_of(*located)
+        view = self.lines_view()
         if view is not None:
             return pair_law_by_lines(*pair, view.lines, C)
         assert self.H_01 is not None  # a related pair has one of the models
-        residual = plane.residual(self.H_01, located[0])
-        variance = None if C is None else corner_variance(C, self.H_01, located[0])
+        unbiased, _ = without_bias(*pair)
+        residual = plane.residual(self.H_01, unbiased)
+        variance = None if C is None else corner_variance(C, self.H_01, unbiased)
         return pair_law_by_residuals(*pair, residual, variance)
 
     @cached_property
@@ -217,13 +216,9 @@ class PairResult:
 
     def lines_view(self) -> AcrossLines[Any] | None:
         """The matches, less their bias, against the model's lines if it has any."""
-        return self._view_of(*without_bias(self.matches, self.calibration))
-
-    def _view_of(
-        self, matches: Matches, calibration: Calibration
-    ) -> AcrossLines[Any] | None:
-        law = error_law(matches, calibration)
-        return view_of_lines(self.kind, self.refit.model, matches, law, self.cameras)
+        unbiased, rest = without_bias(self.matches, self.calibration)
+        law = error_law(unbiased, rest)
+        return view_of_lines(self.kind, self.refit.model, unbiased, law, self.cameras)
 
     def columns(self) -> dict[str, PerMatch]:
         """Of each match: weight, expected error, its quantiles, chance of failure."""

@@ -137,15 +137,14 @@ def refit_points(
     target_size: tuple[int, int],
     side: ArrayLike = 1,
     fine_window: ArrayLike = DEFAULT_FINE_WINDOW_PX,
-    anchor_window: ArrayLike | None = None,
     method: RefitMethod = "core+",
 ) -> tuple[Matrix3, PerMatch]:
     """Refitted H_01 and weights from plain arrays: for any matcher, any RANSAC.
 
     `source`, `target`, `fine_std`, `coarse_std` are (n, 2) px, `confidence` is (n,)
     in (0, 1], sizes are (width, height); `side` names the image whose point was
-    refined, and so the image that the standard deviations describe. `fine_window` and
-    `anchor_window` are as in :class:`semisure.Matches`.
+    refined, and so the image that the standard deviations describe. `fine_window` is
+    as in :class:`semisure.Matches`.
 
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
     >>> yours, _ = SyntheticMatcher().match(np.eye(3), count=500)
@@ -167,7 +166,6 @@ def refit_points(
         target_size=target_size,
         side=np.asarray(side),
         fine_window=np.asarray(fine_window),
-        anchor_window=None if anchor_window is None else np.asarray(anchor_window),
     )
     refit = refit_homography(matches, calibration, H_01, method=method)
     assert refit.model is not None  # a 3 × 3 start is returned where nothing is better

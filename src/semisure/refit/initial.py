@@ -1,11 +1,9 @@
 """What every refit shares: where it begins, the location, and how it ends.
 
-Refits take raw matches. What a calibration knows of their systematic errors, the shift
-of refined points (location) and the one of both points (offset), is taken off by
-:func:`without_bias` where a refit begins, and nowhere after that. Estimators know
-neither, so whoever runs one on raw matches calls it too. What is said of matches is
-said of the raw ones: their law is centred on the location, and an offset is an error of
-theirs, so that a law is adapted to residuals of matches :func:`without_location`.
+Refits take raw matches. The location, a systematic shift of refined points that a
+calibration knows, is taken off by :func:`without_bias` where a refit begins, and not
+after that. Estimators know none, so whoever runs one on raw matches calls it too. What
+is said of matches is said of the raw ones: their law is centred on the location.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ AnyMatches = TypeVar("AnyMatches", Matches, WorldMatches)
 def without_bias(
     matches: AnyMatches, calibration: Calibration
 ) -> tuple[AnyMatches, Calibration]:
-    """The matches less their systematic shifts, and the calibration without them.
+    """The matches less their location, and the calibration without it.
 
     For estimators, which know none. Refits do this themselves, so that they
     are given the raw matches and the calibration as it is.
@@ -59,24 +57,13 @@ def without_bias(
     >>> calibration.location is None
     True
     """
-    located, rest = without_location(matches, calibration)
-    # World matches lost the offset when they were lifted.
-    if calibration.offset is not None and isinstance(located, Matches):
-        located = located.without_offset(calibration.offset)
-    return located, rest
-
-
-def without_location(
-    matches: AnyMatches, calibration: Calibration
-) -> tuple[AnyMatches, Calibration]:
-    """The matches less their location alone, and the calibration without shifts."""
     require_calibration(calibration)
     if not isinstance(matches, WorldMatches):
         require_matches(matches)
     if calibration.location is None:
         return matches, calibration
     shift = mixture.location(matches, calibration)
-    return matches.shifted(-shift), replace(calibration, location=None, offset=None)
+    return matches.shifted(-shift), replace(calibration, location=None)
 
 
 def start_of(

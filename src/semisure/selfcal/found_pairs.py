@@ -20,7 +20,7 @@ from semisure.refit import refit_homography, without_bias
 from semisure.refit.across_lines import CAMERA_FLOOR, AcrossLines
 from semisure.refit.climbing import climb
 from semisure.refit.core_plus import MODEL_FLOOR
-from semisure.refit.initial import far_not_undefined, without_location
+from semisure.refit.initial import far_not_undefined
 from semisure.selfcal.by_lines import Distances
 from semisure.selfcal.scenes import MIN_MATCHES, ScenePair
 from semisure.types import (
@@ -87,8 +87,8 @@ class FoundPair:
         H = refit_homography(others, calibration, start.model).model
         assert H is not None  # the start, at least
         matches = self.matches.take(judged)
-        located, _ = without_location(matches, calibration)
-        residual = far_not_undefined(plane.residual(H, located))
+        unbiased, _ = without_bias(matches, calibration)
+        residual = far_not_undefined(plane.residual(H, unbiased))
         floor = MODEL_FLOOR * _diagonal(matches) / np.sqrt(2.0)  # two scales share it
         return Distances.of_axes(matches, residual, floor)
 
@@ -102,7 +102,7 @@ class FoundPair:
         if C is None:
             return None
         matches = self.matches.take(judged)
-        lines = self._view(*without_location(matches, calibration), model).lines
+        lines = self._view(*without_bias(matches, calibration), model).lines
         J = lines.jacobian
         # As a scale: two Laplace variables of scale s have a variance of 4 s².
         off = 0.5 * np.sqrt(np.maximum(((J @ C) * J).sum(axis=1), 0.0))

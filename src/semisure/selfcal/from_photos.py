@@ -8,7 +8,7 @@ law.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from semisure.io.sources import digest
 from semisure.matchers import load_matcher, name_of
 from semisure.selfcal.held_out import Trust, trial, tried
 from semisure.selfcal.kept_pairs import HERE, kept_pairs
-from semisure.selfcal.offset import fit_offset
 from semisure.selfcal.pair_store import PairStore, Residuals, described, identified
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.types import Calibration, Matcher, Matches, Tick
@@ -164,18 +163,14 @@ def match_views(
 def law_of_views(
     views: Views, matcher: Matcher, settings: SelfCalSettings, name: str
 ) -> tuple[Calibration, FitReport]:
-    """The law that fits the views, with the error that all matches of a pair share."""
-    calibration, report = fit(
+    """The law that fits the views."""
+    return fit(
         views.fitted,
         location=settings.location,
         matcher=name,
         resolution=usual_size([matches for matches, _ in views.fitted]),
         provenance=_provenance(matcher, views.photos, settings),
     )
-    both = fit_offset(views.fitted) if settings.location else None
-    if both is not None:
-        calibration = replace(calibration, location=both[0], offset=both[1])
-    return calibration, report
 
 
 def _matched(

@@ -28,7 +28,7 @@ from semisure.calibration import FitReport, fit
 from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
-from semisure.refit.initial import without_location
+from semisure.refit.initial import without_bias
 from semisure.refit.neighbours import agreement
 from semisure.refit.pair_effects import (
     bluntness,
@@ -220,9 +220,9 @@ def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
 
 def lines_of_pair(pair: ScenePair, calibration: Calibration) -> Lines:
     """The true lines of a posed pair's matches, less their location."""
-    located, _ = without_location(pair.matches, calibration)
+    unbiased, _ = without_bias(pair.matches, calibration)
     assert pair.F_01 is not None
-    return lines_of(pair.F_01[None], located)
+    return lines_of(pair.F_01[None], unbiased)
 
 
 def _with_truth(

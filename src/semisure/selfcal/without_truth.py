@@ -27,8 +27,7 @@ from semisure.calibration.newton import Minimum
 from semisure.calibration.parameters import pack
 from semisure.errors import InputError
 from semisure.io.files import SHIPPED, load_calibration
-from semisure.mixture import ErrorLaw, sample
-from semisure.refit.initial import without_location
+from semisure.mixture import ErrorLaw, location, sample
 from semisure.refit.pair_law import pair_law_by_lines, pair_law_by_residuals
 from semisure.selfcal.by_lines import Distances, LineLikelihood, fit_lines, joined
 from semisure.selfcal.found_pairs import FoundPair
@@ -235,7 +234,7 @@ def _with_truth(
 
 def _axes(pair: Residuals, start: Calibration) -> Distances:
     matches, residual = pair
-    shift = matches.shift_px(start.location or (0.0, 0.0))
+    shift = location(matches, start)
     return Distances.of_axes(matches, residual - shift, np.zeros(len(matches)))
 
 
@@ -279,7 +278,5 @@ def _adapted(pair: ScenePair, calibration: Calibration) -> ErrorLaw:
     if pair.F_01 is not None:
         lines = lines_of_pair(pair, calibration)
         return pair_law_by_lines(pair.matches, calibration, lines).law
-    located, _ = without_location(pair.matches, calibration)
-    shift = pair.matches.refined - located.refined
-    residual = pair.residual - shift
+    residual = pair.residual - location(pair.matches, calibration)
     return pair_law_by_residuals(pair.matches, calibration, residual).law

@@ -120,9 +120,7 @@ class Calibration:
     free. :meth:`paper_symbols` gives the nine with the gauge t_m = 0, and
     :meth:`from_paper` reads any nine. `location` is our addition: the mean
     residual per axis in units of the fine window, or None as in the paper. So is
-    `offset`, by which the matcher misplaces both points of a match alike, each in units
-    of its own window: residuals show it only where the view changes, by as much as it
-    does. So is `pairs`: with it the law can adapt to a pair once its geometry is found.
+    `pairs`: with it the law can adapt to a pair once its geometry is found.
 
     >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
     >>> calibration = Calibration.from_paper(**nine)
@@ -140,7 +138,6 @@ class Calibration:
     doubt_slope: float  # k_m, logit per nat
     intercept: tuple[float, float]  # logit
     location: tuple[float, float] | None = None  # in fine windows
-    offset: tuple[float, float] | None = None  # of both points, in windows of each
     # Least error of a model that no match averages away, in image diagonals: 0 where
     # images have no lens and planes no relief, None for photographs.
     model_error: float | None = None
@@ -154,13 +151,6 @@ class Calibration:
         pairs = ["coarse_var_gain", "fine_var_gain", "intercept"]
         if self.location is not None:
             pairs.append("location")
-        if self.offset is not None:
-            pairs.append("offset")
-            if self.location is None:
-                raise InputError(
-                    "An offset goes with a location: refined points have either. Give "
-                    "location=(0, 0) if they have the offset alone."
-                )
         for name in pairs:
             object.__setattr__(self, name, as_numbers(name, getattr(self, name), 2))
         for name in ("spread_slope", "doubt_slope"):

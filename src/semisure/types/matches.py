@@ -63,8 +63,6 @@ class Matches:
     fine stage searched; a calibrated location is measured in it. `cell` is the cell
     that the coarse stage chose, where the matcher has one: [A | c], the affine map
     that takes the square from −1 to 1 on both axes to the cell in the refined image.
-    `anchor_window` is the window of the point that was not refined, in its own image,
-    where that may differ from `fine_window`; a calibrated offset is measured in both.
 
     >>> import numpy as np
     >>> matches = Matches(
@@ -88,7 +86,6 @@ class Matches:
     side: Labels = field(default_factory=lambda: np.array(1))  # 0 or 1
     fine_window: PerMatch = field(default_factory=default_window)  # px
     cell: CellMaps | None = None  # px of the refined image
-    anchor_window: PerMatch | None = None  # px; None: as large as fine_window
 
     doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
 
@@ -106,14 +103,9 @@ class Matches:
                 values = np.full(n, values)
             array = as_floats(name, values, (n, *shape))
             object.__setattr__(self, name, array)
-        for name, shape in _OPTIONAL_SHAPES.items():
-            given = getattr(self, name)
-            if given is not None:
-                values = as_reals(name, given)
-                if name == "anchor_window" and np.ndim(values) == 0:
-                    values = np.full(n, values)
-                array = as_floats(name, values, (n, *shape))
-                object.__setattr__(self, name, array)
+        if self.cell is not None:
+            cell = as_floats("cell", as_reals("cell", self.cell), (n, 2, 3))
+            object.__setattr__(self, "cell", cell)
         for name in ("source_size", "target_size"):
             object.__setattr__(self, name, as_size(name, getattr(self, name)))
         self._check_ranges()
@@ -123,8 +115,6 @@ class Matches:
     def _check_ranges(self) -> None:
         for name in ("source", "target", "fine_std", "coarse_std", "fine_window"):
             require_px(name, getattr(self, name))
-        if self.anchor_window is not None:
-            require_px("anchor_window", self.anchor_window)
         m = self.confidence
         advice = "Raw scores need a softmax first; give an underflow to 0 a tiny value."
         require("confidence", m, (m > 0) & (m <= 1), "lie in (0, 1]", advice)
@@ -134,10 +124,8 @@ class Matches:
             require(name, std, std >= 0, "not be negative", advice)
         advice = "It names the image whose point was refined."
         require("side", self.side, np.isin(self.side, (0, 1)), "be 0 or 1", advice)
-        for name in ("fine_window", "anchor_window"):
-            window = getattr(self, name)
-            if window is not None:
-                require(name, window, window > 0, "be positive", "It is a size in px.")
+        window = self.fine_window
+        require("fine_window", window, window > 0, "be positive", "It is a size in px.")
         if self.cell is not None:
             area = np.linalg.det(self.cell[:, :, :2])
             advice = "Its first two columns are half its sides, as vectors in px."
@@ -242,8 +230,8 @@ class Matches:
 
     def take(self, index: Index) -> Matches:
         """The matches that `index` (a mask, a slice or positions) picks."""
-        given = [n for n in _OPTIONAL_SHAPES if getattr(self, n) is not None]
-        names = [*_ARRAY_SHAPES, "doubt", *given]
+        cell = () if self.cell is None else ("cell",)
+        names = [*_ARRAY_SHAPES, "doubt", *cell]
         return unchecked(self, picked_rows(self, names, index))
 
     def swapped(self) -> Matches:
@@ -257,35 +245,14 @@ class Matches:
             side=1 - self.side,
         )
 
-    def shifted(self, offset: PerAxis) -> Matches:
-        """The matches with `offset` (n, 2) px added to each refined point."""
+    def shifted(self, shift: PerAxis) -> Matches:
+        """The matches with `shift` (n, 2) px added to each refined point."""
         on_target = (self.side == 1)[:, None]
         moved = {}
         for name, refined in (("source", ~on_target), ("target", on_target)):
             if refined.any():
-                moved[name] = getattr(self, name) + np.where(refined, offset, 0.0)
+                moved[name] = getattr(self, name) + np.where(refined, shift, 0.0)
                 require_px(name, moved[name])
-        return unchecked(self, moved)
-
-    def without_offset(self, offset: tuple[float, float]) -> Matches:
-        """The matches with `offset`, in windows of each point, taken off both points.
-
-        >>> import numpy as np
-        >>> one = Matches(
-        ...     source=np.zeros((1, 2)), target=np.zeros((1, 2)), confidence=[0.9],
-        ...     fine_std=np.ones((1, 2)), coarse_std=np.ones((1, 2)), fine_window=6.0,
-        ...     anchor_window=12.0, source_size=(640, 480), target_size=(640, 480))
-        >>> moved = one.without_offset((-0.5, 0.0))  # image 1 was refined
-        >>> moved.source.tolist(), moved.target.tolist()
-        ([[6.0, 0.0]], [[3.0, 0.0]])
-        """
-        fine, anchor = self.fine_window, self.anchor_window
-        anchor = fine if anchor is None else anchor
-        moved = {}
-        for side, name in enumerate(("source", "target")):
-            window = np.where(self.side == side, fine, anchor)
-            moved[name] = getattr(self, name) - window[:, None] * np.array(offset)
-            require_px(name, moved[name])
         return unchecked(self, moved)
 
 
@@ -311,7 +278,6 @@ _ARRAY_SHAPES: dict[str, tuple[int, ...]] = {
     "side": (),
     "fine_window": (),
 }
-_OPTIONAL_SHAPES: dict[str, tuple[int, ...]] = {"cell": (2, 3), "anchor_window": ()}
 
 
 # The columns of a CSV file and of a table, for each array.
@@ -324,7 +290,6 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "side": ("side",),
     "fine_window": ("fine_window",),
     "cell": ("cell_xx", "cell_xy", "cell_x", "cell_yx", "cell_yy", "cell_y"),
-    "anchor_window": ("anchor_window",),
     "residual": ("residual_x", "residual_y"),
 }
 _TABLE = ("source", "target", "confidence", "fine_std", "coarse_std", "side")

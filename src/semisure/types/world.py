@@ -11,7 +11,6 @@ from semisure.errors import InputError
 from semisure.types.arrays import (
     FloatArray,
     Index,
-    Labels,
     PerAxis,
     PerMatch,
     Points,
@@ -112,9 +111,9 @@ class WorldMatches:
         """The matches that `index` (a mask, a slice or positions) picks."""
         return unchecked(self, picked_rows(self, (*_ARRAYS, "doubt"), index))
 
-    def shifted(self, offset: PerAxis) -> WorldMatches:
-        """The matches with `offset` (n, 2) px added to each query point."""
-        points = self.points + offset
+    def shifted(self, shift: PerAxis) -> WorldMatches:
+        """The matches with `shift` (n, 2) px added to each query point."""
+        points = self.points + shift
         require_px("points", points)
         return unchecked(self, {"points": points})
 
