@@ -233,6 +233,11 @@ def _frame(points: Points) -> Matrix3:
     return np.eye(3) if framed is None else framed[0]
 
 
+def _lifted(T: Matrix3, points: Points) -> FloatArray:
+    """x, y and 1 of points in the frame T, (3, n)."""
+    return T[:, :2] @ points.T + T[:, 2:]
+
+
 def _rows_by_side(side: Labels) -> Iterator[Index]:
     """Blocks of rows whose points were refined in the same image."""
     for image in (0, 1):
@@ -252,7 +257,7 @@ def _converged(
     It is sought as a matrix G of norm 1 between the two frames.
     """
     T0, T1 = frames
-    corners = T0 @ np.column_stack([plane.corners(size), np.ones(4)]).T
+    corners = _lifted(T0, plane.corners(size))
 
     def stepped(G: Matrix3) -> Matrix3 | None:
         try:
@@ -305,10 +310,8 @@ class _Block:
     ) -> _Block:
         law, side = error_law(matches, calibration), matches.side[0]
         weights = Weights.of(floored(law, matches), 1.0 / frames[side][0, 0])
-        lifted = [
-            T @ np.vstack([points.T, np.ones(len(matches))])
-            for T, points in zip(frames, (matches.source, matches.target), strict=True)
-        ]
+        points = matches.source, matches.target
+        lifted = [_lifted(T, p) for T, p in zip(frames, points, strict=True)]
         return cls(rows, matches, law, weights, lifted[1 - side], lifted[side][:2])
 
     def equations(self, G: Matrix3) -> FloatArray:
