@@ -1,12 +1,12 @@
 """How often the truth lies in the 50 % and 90 % regions that a covariance claims.
 
-Four trials for each matcher. *Views*: random views of photos, truth exact. *Published*: sequences
-with published homographies, whose own error is taken as 0.7 px at each corner, or not
-at all. *Agreement*: the two matchers' refits of the same real pair against the sum of
-their covariances, which no published truth can spoil. *SIFT*: the pairs of which
-OpenCV's SIFT has a homography with 100 inliers; it stands in for the truth, beside
-the published one of just these pairs. *Pose*: the RedKitchen queries of `semisure bench
-localisation`, the pseudo-truth's floor added or not.
+Four trials for each matcher. *Views*: random views of photos, truth exact.
+*Published*: sequences with published homographies, whose own error is taken as 0.7 px
+at each corner, or not at all. *Agreement*: the two matchers' refits of the same real
+pair against the sum of their covariances, which no published truth can spoil. *SIFT*:
+the pairs of which OpenCV's SIFT has a homography with 100 inliers; it stands in for the
+truth, beside the published one of just these pairs. *Pose*: the RedKitchen queries of
+`semisure bench localisation`, the pseudo-truth's floor added or not.
 
     python benchmarks/coverage.py ../shared/data --cache /tmp/honest
 """

@@ -92,6 +92,7 @@ def of_plane(rng: np.random.Generator, errors: Errors) -> tuple[Vector, Matrix |
     refit = semisure.refit_homography(replace(matches, target=true + drawn), LAW, H_01)
     corners = plane.corners(matches.source_size)
     there = plane.project(H_01, corners)
+    assert refit.model is not None
     off = plane.project(refit.model, corners) - there - errors.lens(there)
     return off.ravel(), refit.covariance
 
@@ -103,6 +104,7 @@ def of_pose(rng: np.random.Generator, errors: Errors) -> tuple[Vector, Matrix | 
     drawn = errors.drawn(rng, error_law(matches, LAW), true)
     moved = replace(matches, points=true + drawn)
     refit = refit_pose(moved, EXAMPLE_CAMERA, LAW, POSE)
+    assert refit.model is not None
     return se3.tangent(refit.model, POSE), refit.covariance
 
 
@@ -111,6 +113,7 @@ def of_fundamental(
 ) -> tuple[Vector, Matrix | None]:
     matches, true = _views(rng, errors)
     refit = refit_fundamental(matches, LAW, epipolar.fundamental(P_01, K, K))
+    assert refit.model is not None
     form = Seven.of(refit.model, matches.source_size, matches.target_size)
     return _off_lines(form.lines(true)), refit.covariance
 
@@ -120,6 +123,7 @@ def of_relative(
 ) -> tuple[Vector, Matrix | None]:
     matches, true = _views(rng, errors)
     refit = refit_relative(matches, LAW, P_01, K, K)
+    assert refit.model is not None
     views = epipolar.CalibratedViews(refit.model, K, K)
     return _off_lines(views.lines(true)), refit.covariance
 
@@ -141,6 +145,11 @@ def _views(
 def _off_lines(lines: epipolar.Lines) -> Vector:
     """True matches are J θ off the lines of a model that is θ off."""
     return np.asarray(np.linalg.lstsq(lines.jacobian, lines.distance, rcond=None)[0])
+
+
+def _far(off: Vector, C: Matrix | None) -> float:
+    assert C is not None
+    return float(off @ np.linalg.solve(C, off))
 
 
 def _seed(rng: np.random.Generator) -> int:
@@ -165,7 +174,7 @@ def main() -> None:
         for kind, errors in KINDS.items():
             rng = np.random.default_rng(1)
             found = [trial(rng, errors) for _ in range(options.trials)]
-            far = np.array([off @ np.linalg.solve(C, off) for off, C in found])
+            far = np.array([_far(off, C) for off, C in found])
             inside = [np.mean(far < chi2.ppf(p, parameters)) for p in (0.5, 0.9)]
             told = " / ".join(f"{100 * share:3.0f}" for share in inside)
             print(f"{name:14} {kind:22} {told} %", flush=True)
