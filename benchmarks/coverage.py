@@ -17,10 +17,9 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 
-from honest_cases import Half, Matched, matched, published, views
+from honest_cases import Half, Matched, matched, published, sift_homography, views
 from semisure.datasets.query_maps import RETRIEVAL, read_located, read_located_map
 from semisure.datasets.sequences import read_sequences
 from semisure.estimators import estimate_homography
@@ -46,7 +45,6 @@ METHODS: tuple[RefitMethod, ...] = ("core+", "core")
 PARTS = ("views", "published", "poses")
 GROSS_PX = 20.0  # a wrong model is not a matter of its covariance
 PUBLISHED_PX = 0.7
-SIFT_RATIO, SIFT_INLIERS = 0.8, 100
 FLOOR = np.radians(0.02) / np.sqrt(3), 0.0008 / np.sqrt(3)  # rad, m, per axis
 
 Outcome = tuple[FloatArray, FloatArray]  # offset from the truth, covariance
@@ -154,7 +152,7 @@ def show_third(
     extra = 0.5 * PUBLISHED_PX**2 * np.eye(8)
     by_sift: dict[str, Outcome] = {}
     for pair in read_sequences(data / "homography"):
-        third = sift_homography(pair.image0, pair.image1)
+        third = sift_homography(read_image(pair.image0), read_image(pair.image1))
         if pair.name not in found or third is None:
             continue
         (offset, C), (matches, truth) = found[pair.name], real[pair.name]
@@ -164,29 +162,6 @@ def show_third(
     same = {name: found[name] for name in by_sift}
     show(f"{told} of which truth, 0.7 px", same, 2, extra)
     show(f"{told} of which SIFT, 0.7 px", by_sift, 2, extra)
-
-
-def sift_homography(first: Path, second: Path) -> FloatArray | None:
-    """A homography by SIFT and MAGSAC, or None where few matches agree."""
-    sift, points, descriptors = cv2.SIFT.create(8000), [], []
-    for path in (first, second):
-        image = read_image(path)
-        gray = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-        keypoints, described = sift.detectAndCompute(gray, None)
-        points.append(np.array([k.pt for k in keypoints]))
-        descriptors.append(described)
-    near = cv2.BFMatcher().knnMatch(descriptors[0], descriptors[1], k=2)
-    good = [a for a, b in near if a.distance < SIFT_RATIO * b.distance]
-    x0 = points[0][[m.queryIdx for m in good]]
-    x1 = points[1][[m.trainIdx for m in good]]
-    if len(good) < SIFT_INLIERS:
-        return None
-    _, inliers = cv2.findHomography(x0, x1, cv2.USAC_MAGSAC, 2.0)
-    kept = np.zeros(len(x0), bool) if inliers is None else inliers.ravel() > 0
-    if kept.sum() < SIFT_INLIERS:
-        return None
-    H_01, _ = cv2.findHomography(x0[kept], x1[kept], 0)  # least squares
-    return np.asarray(H_01)
 
 
 def poses(name: str, data: Path, cache: Path) -> None:

@@ -24,9 +24,10 @@ from semisure.io.files import load_arrays, matches_from, save_matches
 from semisure.io.images import Image, find_images, read_image, reduced
 from semisure.matchers import load_matcher
 from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
-from semisure.types import Matches, Points
+from semisure.types import Matches, Matrix3, Points
 
 SEED = 777
+SIFT_RATIO, SIFT_INLIERS = 0.8, 100
 PHOTO_SIDE = 640
 HARD_WARPS = WarpSettings(rotation_deg=35.0, log_zoom=0.5, corner_shift=0.3)
 MAX_DISTORTION = 0.01  # of the half-diagonal at its end: what cheap lenses do
@@ -292,6 +293,28 @@ def _page(rng: np.random.Generator, size: float) -> Image:
         font = cv2.FONT_HERSHEY_COMPLEX
         cv2.putText(page, text, (15, y), font, size, (30, 30, 30), 1, cv2.LINE_AA)
     return page
+
+
+def sift_homography(first: Image, second: Image) -> Matrix3 | None:
+    """A homography by SIFT and MAGSAC, or None where few matches agree."""
+    sift, points, descriptors = cv2.SIFT.create(8000), [], []
+    for image in (first, second):
+        gray = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+        keypoints, described = sift.detectAndCompute(gray, None)
+        points.append(np.array([k.pt for k in keypoints]))
+        descriptors.append(described)
+    near = cv2.BFMatcher().knnMatch(descriptors[0], descriptors[1], k=2)
+    good = [a for a, b in near if a.distance < SIFT_RATIO * b.distance]
+    x0 = points[0][[m.queryIdx for m in good]]
+    x1 = points[1][[m.trainIdx for m in good]]
+    if len(good) < SIFT_INLIERS:
+        return None
+    _, inliers = cv2.findHomography(x0, x1, cv2.USAC_MAGSAC, 2.0)
+    kept = np.zeros(len(x0), bool) if inliers is None else inliers.ravel() > 0
+    if kept.sum() < SIFT_INLIERS:
+        return None
+    H_01, _ = cv2.findHomography(x0[kept], x1[kept], 0)  # least squares
+    return np.asarray(H_01)
 
 
 def posed(data: Path, folder: str, most: int) -> Iterator[tuple[Case, PosedPair]]:
