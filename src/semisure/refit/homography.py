@@ -67,7 +67,7 @@ from semisure.types.matches import DEFAULT_FINE_WINDOW_PX
 HORIZON = 1e-9  # of the depth 1 in a frame: what is less far from it is on the horizon
 # Rows and columns of (J | r)ᵀ (J | r) where J of the first and second axis is not 0.
 _ENTRIES = np.ix_(*2 * [[0, 1, 2, 6, 7, 8, 9]]), np.ix_(*2 * [[3, 4, 5, 6, 7, 8, 9]])
-MOST_MATCHES = 50_000  # that a covariance looks at, taken evenly
+MOST_MATCHES = 20_000  # that a covariance looks at, taken evenly
 _UNDETERMINED = "the weighted matches do not determine a homography"
 
 
