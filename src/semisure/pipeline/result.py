@@ -96,22 +96,32 @@ class PairResult:
             return predictive_law(self.matches, self.calibration)
         return self.pair_law.law
 
+    @property
+    def blind_law(self) -> ErrorLaw:
+        """The same as cues and pair tell it, before each match's own residual."""
+        if self.pair_law is None:
+            return self.law
+        return self.pair_law.blind
+
     @cached_property
     def pair_law(self) -> PairLaw | None:
         """The law adapted to the pair, and how it differs from the matcher's.
 
-        It takes a calibration that says how pairs differ, and a model to adapt by.
+        It takes a calibration that says how pairs differ, and a model to adapt by
+        whose own error is known.
         """
         if self.calibration.pairs is None or not self.related:
             return None
-        C, pair = self.refit.matching_covariance, (self.matches, self.calibration)
+        C, pair = self.refit.covariance, (self.matches, self.calibration)
+        if C is None:
+            return None
         located = without_location(*pair)
         view = self._view_of(*located)
         if view is not None:
             return pair_law_by_lines(*pair, view.lines, C)
         assert self.H_01 is not None  # a related pair has one of the models
         residual = plane.residual(self.H_01, located[0])
-        variance = None if C is None else of_predictions(C, self.H_01, located[0])
+        variance = of_predictions(C, self.H_01, located[0])
         return pair_law_by_residuals(*pair, residual, variance)
 
     @cached_property
@@ -137,7 +147,9 @@ class PairResult:
     @cached_property
     def failure(self) -> PerMatch:
         """Chance of each match that its coarse cell was wrong."""
-        return mixture.coarse_failure(self.law)
+        if self.pair_law is None:
+            return mixture.coarse_failure(self.law)
+        return self.pair_law.failure
 
     @property
     def related(self) -> bool:
