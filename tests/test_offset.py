@@ -177,7 +177,7 @@ def test_what_is_said_of_matches_is_said_of_the_raw_ones(true: Matches) -> None:
     located, _ = without_location(raw, LAW)
     actual = np.abs(residual(H_01, located)).mean()
     assert actual > 1.0
-    assert np.mean(result.law.fine_scale) == pytest.approx(actual, rel=0.35)
+    assert np.mean(result.blind_law.fine_scale) == pytest.approx(actual, rel=0.35)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])

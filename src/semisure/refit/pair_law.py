@@ -160,7 +160,9 @@ def pair_law_by_residuals(
     effects = effects_by_residuals(law, residual, spread)
     blind, residual = with_effects(law, effects), far_not_undefined(residual)
     own2 = 0.5 * (_floor2(matches)[:, None] + (0.0 if variance is None else variance))
-    fine, coarse = (np.sqrt(s**2 + own2) for s in (law.fine_scale, law.coarse_scale))
+    fine, coarse = (
+        np.sqrt(s**2 + own2) for s in (blind.fine_scale, blind.coarse_scale)
+    )
     failing = blind.tail_logit + _evidence(residual, fine, coarse)
     logit = either_logit(failing[:, 0], failing[:, 1])
     own = np.sqrt(own2) * np.ones_like(residual)

@@ -226,8 +226,6 @@ def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
 
     Each scene has the same say, and each pair in it. `adapting` knows how pairs differ.
     """
-    from scipy.optimize import minimize
-
     posed = [
         [pair for pair in pairs if pair.F_01 is not None] for pairs in scenes.values()
     ]
@@ -236,14 +234,7 @@ def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
         for pairs in posed
         for pair in _seen(pairs, adapting)
     ]
-    if not seen:
-        return AlongLines()
-    whole = SeenAlong.joined(seen)
-
-    def objective(numbers: Vector) -> float:
-        return -whole.score(along_lines(numbers))
-
-    return along_lines(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
+    return SeenAlong.joined(seen).most_likely() if seen else AlongLines()
 
 
 def along_lines(numbers: Vector) -> AlongLines:
@@ -316,3 +307,12 @@ class SeenAlong:
         right = laplace(self.error, fine) - mixture.softplus(logit)
         failed = laplace(self.error, coarse) - mixture.softplus(-logit)
         return float(self.weight @ np.logaddexp(right, failed))
+
+    def most_likely(self) -> AlongLines:
+        """The numbers with the best score."""
+        from scipy.optimize import minimize
+
+        def objective(numbers: Vector) -> float:
+            return -self.score(along_lines(numbers)) / self.weight.sum()
+
+        return along_lines(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
