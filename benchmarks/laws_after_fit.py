@@ -47,9 +47,6 @@ class Along:
     scale: FloatArray
     error: PerMatch
 
-    def take(self, rows: PerMatch) -> Along:
-        return Along(self.chance[:, rows], self.scale[:, rows], self.error[rows])
-
     def numbers(self) -> list[float]:
         size = np.abs(self.error)
         tail = self.chance * np.exp(-size / self.scale)
@@ -73,20 +70,20 @@ def components(law: ErrorLaw) -> list[tuple[PerAxis, PerAxis]]:
 
 def seen_along(pair: ScenePair, result: PairResult) -> tuple[Along, Along]:
     """The errors of a pair along its lines by its law, blind and after the fit."""
-    view = result.lines_view()
+    view, known = result.lines_view(), np.flatnonzero(within_px(pair.residual))
     assert view is not None
-    normal, blind, law = view.lines.normal, result.blind_law, result.law
+    normal, blind = view.lines.normal[known], result.blind_law.take(known)
     x, y = np.abs(normal[:, ::-1].T)
-    off = pair.residual - blind.location
+    off = pair.residual[known] - blind.location
     error = off[:, 1] * normal[:, 0] - off[:, 0] * normal[:, 1]
     both = [(c, d) for c in components(blind) for d in components(blind)]
     chance = np.array([p[:, 0] * q[:, 1] for (p, _), (q, _) in both])
     scale = np.array([size_of_sum(s[:, 0] * x, t[:, 1] * y) for (_, s), (_, t) in both])
     # Failure is one event; the axes share the size along.
-    once = np.array([chances[:, 0] for chances, _ in components(law)])
-    size = np.array([np.hypot(*scales.T) for _, scales in components(law)])
-    known = within_px(pair.residual)
-    return Along(chance, scale, error).take(known), Along(once, size, error).take(known)
+    parts = components(result.law.take(known))
+    once = np.array([chances[:, 0] for chances, _ in parts])
+    size = np.array([np.hypot(*scales.T) for _, scales in parts])
+    return Along(chance, scale, error), Along(once, size, error)
 
 
 def joined(parts: Sequence[Along]) -> Along:
@@ -98,16 +95,11 @@ def pairs_of(scene: Scene) -> list[ScenePair]:
     return [scene_pair(pair) for pair in evenly(scene.judged, PAIRS)]
 
 
-def told(scene: Scene, law: Calibration) -> list[tuple[ScenePair, PairResult]]:
-    """The pairs of a scene whose geometry was found, with what is said of them."""
-    kind: Kind = "fundamental" if scene.in_depth else "homography"
-    every = [(p, refit_matches(p.matches, law, model=kind)) for p in pairs_of(scene)]
-    return [(pair, result) for pair, result in every if result.pair_law is not None]
-
-
 def judge(scene: Scene, law: Calibration) -> list[list[float]]:
     """The numbers of a scene along lines, blind and after; printed."""
-    pairs = told(scene, law)
+    kind: Kind = "fundamental" if scene.in_depth else "homography"
+    every = [(p, refit_matches(p.matches, law, model=kind)) for p in pairs_of(scene)]
+    pairs = [(pair, result) for pair, result in every if result.pair_law is not None]
     pits = [mixture.cdf(r.law, p.residual)[within_px(p.residual)] for p, r in pairs]
     axes = 100.0 * metrics.coverage(np.concatenate(pits), LEVELS)
     print(f"{scene.name:24} per axis {axes[0]:3.0f} / {axes[1]:3.0f}")

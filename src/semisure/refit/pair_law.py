@@ -1,30 +1,29 @@
 """The law of each match once its pair's geometry is known: Bayes on its mixture.
 
-Pairs differ more than eight numbers can say. Given a homography the residuals of a
-pair's own matches, or given epipolar geometry their distances from their lines, tell
-four effects (:mod:`semisure.refit.pair_effects`). Under these a match has scales sᶠ, sᶜ
-and chances α of a wrong coarse cell, still blind to its own residual.
+Pairs differ more than eight numbers can say. The residuals of a pair's own matches to a
+homography, or their distances from epipolar lines, tell four effects
+(:mod:`semisure.refit.pair_effects`). Under these a match has scales sᶠ, sᶜ and chances
+α of a wrong coarse cell, still blind to its own residual.
 
-A line gives a match's error across it: its distance d, give or take √v, the line's own
-standard deviation. Along it neighbours speak: the match and those around lie about a
-from one affine map (:mod:`semisure.refit.neighbours`). Failure is one event of the
-match. With scales f and c along the line, f⊥ and c⊥ across it and h = √(f² + a²),
+A line gives a match's error across it: its distance d, with the line's own variance v.
+Along it neighbours speak: the match and those around lie about a from one affine map
+(:mod:`semisure.refit.neighbours`). Failure is one event of the match. With scales f, c
+along the line, f⊥, c⊥ across it (v/2 added to their squares) and h = √(f² + a²),
 
     logit q = logit(1 − (1−α_x)(1−α_y)) + log Lap(d; c⊥) − log Lap(d; f⊥)
               + g + k log(h²/f²)
 
 and the error along the line follows (1−q) Lap(λ √(f h)) + q Lap(μ √(c h)): both scales
 are half way, as logarithms go, to what the neighbours say. λ, μ, g, k are the matcher's
-(:class:`semisure.types.AlongLines`), from scenes with truth. v/2 is added to the
-squares of f⊥ and c⊥, since a Laplace variable of scale s has the variance 2 s².
+(:class:`semisure.types.AlongLines`), from scenes with truth.
 
-A homography gives both coordinates of the error: the residual, give or take what the
-model may be off. Its failures are the paper's, per axis.
+A homography gives the whole error: the residual, give or take what the model may be
+off. Its failures are the paper's, per axis.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,12 +58,9 @@ from semisure.types import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairLaw:
-    """The law of each match of one pair, and what is behind it.
+    """The law of each match of one pair, and what is behind it."""
 
-    On both axes the tail of `law` is that of the whole match: failure is one event.
-    """
-
-    law: ErrorLaw
+    law: ErrorLaw  # the tail of either axis is the match's: failure is one event
     blind: ErrorLaw  # the same before each match's own residual was looked at
     effects: Vector  # fine, gate, coarse, background
 
@@ -75,10 +71,7 @@ class PairLaw:
 
 
 def predictive_law(matches: Cues, calibration: Calibration) -> ErrorLaw:
-    """The law of raw `matches` before their pair's geometry is known: wider.
-
-    It is the calibration's own law where that does not say how pairs differ.
-    """
+    """The law of raw `matches` before their geometry is known; wider if pairs differ."""
     law, spread = error_law(matches, calibration), calibration.pairs
     if spread is None:
         return law
@@ -136,8 +129,7 @@ def on_lines(
     across = [np.sqrt(_size(s, normal) ** 2 + 0.5 * variance) for s in scales]
     fine, coarse = (_size(s, normal[:, ::-1]) for s in scales)
     reach = np.hypot(fine, away)
-    logit = either_logit(law.tail_logit[:, 0], law.tail_logit[:, 1])
-    logit = logit + _evidence(distance, *across) + along.gate
+    logit = either_logit(*law.tail_logit.T) + _evidence(distance, *across) + along.gate
     logit += 2.0 * along.departure * np.log(reach / fine)
     fine = np.exp(along.fine) * np.sqrt(fine * reach)
     coarse = np.exp(along.coarse) * np.sqrt(coarse * reach)
@@ -152,27 +144,20 @@ def pair_law_by_residuals(
 ) -> PairLaw:
     """The adapted law of raw `matches` whose residuals to a model are known.
 
-    `residual` is that of the matches less their location; rows that are not finite do
-    not count. `variance`, px², is that of where the model puts each match, if the
-    model was estimated.
+    `residual` is that of the matches less their location; rows that are not finite
+    have no say in the effects. `variance`, px², is that of where the model puts each
+    match, if it was estimated.
     """
     law, spread = error_law(matches, calibration), _spread_of(calibration)
     effects = effects_by_residuals(law, residual, spread)
     blind, residual = with_effects(law, effects), far_not_undefined(residual)
     own2 = 0.5 * (_floor2(matches)[:, None] + (0.0 if variance is None else variance))
-    fine, coarse = (
-        np.sqrt(s**2 + own2) for s in (blind.fine_scale, blind.coarse_scale)
-    )
+    scales = blind.fine_scale, blind.coarse_scale
+    fine, coarse = (np.sqrt(scale**2 + own2) for scale in scales)
     failing = blind.tail_logit + _evidence(residual, fine, coarse)
-    logit = either_logit(failing[:, 0], failing[:, 1])
+    logit = np.repeat(either_logit(*failing.T)[:, None], 2, axis=1)
     own = np.sqrt(own2) * np.ones_like(residual)
-    told = replace(
-        blind,
-        fine_scale=own,
-        coarse_scale=own,
-        tail_logit=np.repeat(logit[:, None], 2, axis=1),
-        location=law.location + residual,
-    )
+    told = ErrorLaw(own, own, logit, law.location + residual, law.family)
     return PairLaw(told, blind, effects)
 
 
@@ -201,7 +186,7 @@ def _evidence(x: FloatArray, fine: FloatArray, coarse: FloatArray) -> FloatArray
 
 
 def _floor2(matches: Matches) -> PerMatch:
-    """px² by which no camera is exactly a pinhole, (n,) or (1,)."""
+    """px² by which no camera is exactly a pinhole."""
     return np.asarray(CAMERA_FLOOR**2 * (matches.refined_size**2).sum(axis=1))
 
 
