@@ -71,7 +71,7 @@ class PairLaw:
 
 
 def predictive_law(matches: Cues, calibration: Calibration) -> ErrorLaw:
-    """The law of raw `matches` before their geometry is known; wider if pairs differ."""
+    """The law of raw `matches` before their geometry is known: that of all pairs."""
     law, spread = error_law(matches, calibration), calibration.pairs
     if spread is None:
         return law
