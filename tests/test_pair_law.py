@@ -29,7 +29,12 @@ from semisure.refit.pair_law import (
     pair_law_by_residuals,
     predictive_law,
 )
-from semisure.selfcal.scenes import ScenePair, SeenAlong, fit_scenes
+from semisure.selfcal.scenes import (
+    ScenePair,
+    SeenAlong,
+    fit_scenes,
+    most_likely_along,
+)
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import AlongLines, Calibration, Matches, PairSpread, PerAxis
 
@@ -208,7 +213,7 @@ def test_the_numbers_of_errors_along_lines_are_recovered() -> None:
     logit, near, wide = on_lines(law, distance, normal, np.zeros(1), away, true)
     failed = rng.random(count) < mixture.expit(logit)
     error = rng.laplace(0.0, np.where(failed, wide, near))
-    found = SeenAlong(law, *seen, error, np.ones(count)).most_likely()
+    found = most_likely_along([[SeenAlong(law, *seen, error)]])
     assert astuple(found) == pytest.approx(astuple(true), abs=0.1)
 
 

@@ -37,7 +37,6 @@ from semisure.selfcal.shared_error import fit_shared_error
 from semisure.types import (
     AlongLines,
     Calibration,
-    FloatArray,
     Index,
     Matches,
     Matrix3,
@@ -229,12 +228,23 @@ def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
     posed = [
         [pair for pair in pairs if pair.F_01 is not None] for pairs in scenes.values()
     ]
-    seen = [
-        replace(pair, weight=pair.weight / len(pairs))
-        for pairs in posed
-        for pair in _seen(pairs, adapting)
-    ]
-    return SeenAlong.joined(seen).most_likely() if seen else AlongLines()
+    seen = [_seen(pairs, adapting) for pairs in posed if pairs]
+    return most_likely_along(seen) if seen else AlongLines()
+
+
+def most_likely_along(scenes: Sequence[Sequence[SeenAlong]]) -> AlongLines:
+    """The same, of pairs whose errors along lines are at hand."""
+    from scipy.optimize import minimize
+
+    def objective(numbers: Vector) -> float:
+        along = along_lines(numbers)
+        return -float(
+            np.mean(
+                [np.mean([pair.score(along) for pair in pairs]) for pairs in scenes]
+            )
+        )
+
+    return along_lines(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
 
 
 def along_lines(numbers: Vector) -> AlongLines:
@@ -252,14 +262,13 @@ def _seen(pairs: Sequence[ScenePair], adapting: Calibration) -> list[SeenAlong]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenAlong:
-    """Known errors along lines, and what a law needs to foresee them."""
+    """A pair's known errors along lines, and what foretells them."""
 
-    law: mixture.ErrorLaw  # under the effects of each pair
-    distance: PerMatch
+    law: mixture.ErrorLaw  # under the effects of the pair
+    distance: PerMatch  # from the line, px
     normal: PerAxis
     away: PerMatch  # departure from neighbours, px
     error: PerMatch  # along the line, px
-    weight: PerMatch
 
     @classmethod
     def of(cls, pair: ScenePair, adapting: Calibration) -> SeenAlong:
@@ -267,52 +276,20 @@ class SeenAlong:
         law, lines = error_law(pair.matches, adapting), lines_of_pair(pair, adapting)
         effects = effects_by_lines(law, lines, adapting.pairs)
         away = departure_by_lines(pair.matches, law, lines)
-        x, y = (pair.residual - law.location).T
-        error = y * lines.normal[:, 0] - x * lines.normal[:, 1]
-        return cls(
-            with_effects(law, effects),
-            lines.distance,
-            lines.normal,
-            away,
-            error,
-            np.ones(len(law)),
-        ).take(np.flatnonzero(within_px(pair.residual)))
+        normal, (x, y) = lines.normal, (pair.residual - law.location).T
+        error = y * normal[:, 0] - x * normal[:, 1]
+        whole = cls(with_effects(law, effects), lines.distance, normal, away, error)
+        return whole.take(within_px(pair.residual))
 
     def take(self, rows: Index) -> SeenAlong:
-        """Some of the matches, which weigh as much as all did."""
         arrays = (self.distance, self.normal, self.away, self.error)
-        distance, normal, away, error = (array[rows] for array in arrays)
-        weight = np.full(len(error), 1.0 / max(len(error), 1))
-        return SeenAlong(self.law.take(rows), distance, normal, away, error, weight)
-
-    @classmethod
-    def joined(cls, parts: Sequence[SeenAlong]) -> SeenAlong:
-        def put(name: str) -> FloatArray:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        laws = [part.law for part in parts]
-        names = ("fine_scale", "coarse_scale", "tail_logit", "location")
-        law = mixture.ErrorLaw(
-            *(np.concatenate([getattr(one, name) for one in laws]) for name in names)
-        )
-        return cls(law, *(put(name) for name in cls.__slots__[1:]))
+        return SeenAlong(self.law.take(rows), *(array[rows] for array in arrays))
 
     def score(self, along: AlongLines) -> float:
-        """Weighted log density of the errors; true lines are exact."""
-        exact = np.zeros(1)
-        logit, fine, coarse = on_lines(
-            self.law, self.distance, self.normal, exact, self.away, along
-        )
+        """Mean log density of the errors; true lines are exact."""
+        seen = self.distance, self.normal, np.zeros(1), self.away
+        logit, fine, coarse = on_lines(self.law, *seen, along)
         laplace = mixture.LAPLACE.log_density
         right = laplace(self.error, fine) - mixture.softplus(logit)
         failed = laplace(self.error, coarse) - mixture.softplus(-logit)
-        return float(self.weight @ np.logaddexp(right, failed))
-
-    def most_likely(self) -> AlongLines:
-        """The numbers with the best score."""
-        from scipy.optimize import minimize
-
-        def objective(numbers: Vector) -> float:
-            return -self.score(along_lines(numbers)) / self.weight.sum()
-
-        return along_lines(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
+        return float(np.logaddexp(right, failed).mean())
