@@ -74,8 +74,8 @@ def with_effects(law: ErrorLaw, effects: FloatArray) -> ErrorLaw:
     >>> one = np.ones((1, 2))
     >>> law = ErrorLaw(one, 8 * one, -2 * one, 0 * one)
     >>> other = with_effects(law, np.array([np.log(2), 0.5, 0.0, -np.inf]))
-    >>> other.fine_scale[0, 0], other.coarse_scale[0, 0], other.tail_logit[0, 0]
-    (2.0, 8.0, -1.5)
+    >>> other.fine_scale.round(6), other.tail_logit.round(6)
+    (array([[2., 2.]]), array([[-1.5, -1.5]]))
     """
     fine, gate, coarse, background = effects
     fine_scale = law.fine_scale * np.exp(fine)
@@ -95,7 +95,9 @@ def either_logit(first: FloatArray, second: FloatArray | float) -> FloatArray:
     >>> odds.round(12)  # 1 − ½ · ⅓ = 5/6
     array([5.])
     """
-    return np.logaddexp(np.logaddexp(first, second), first + second)
+    with np.errstate(over="ignore", divide="ignore"):  # infinite logits are the limits
+        odds, other = np.exp(first), np.exp(second)
+        return np.log(odds + other + odds * other)
 
 
 def size_of_sum(first: FloatArray, second: FloatArray) -> FloatArray:
