@@ -20,6 +20,7 @@ from semisure.geometry import pose as se3
 from semisure.metrics import coverage
 from semisure.mixture import ErrorLaw
 from semisure.pipeline import Model, refit_matches
+from semisure.refit.error_quantiles import abs_quantile
 from semisure.refit.line_law import two_laplace
 from semisure.refit.pair_effects import with_effects
 from semisure.refit.pair_law import (
@@ -395,3 +396,14 @@ def test_before_a_model_is_found_the_law_is_the_usual_one() -> None:
     assert np.allclose(usual.tail_logit, law.tail_logit + 1.0)
     plain = predictive_law(matches, EXAMPLE_CALIBRATION)
     assert np.array_equal(plain.fine_scale, law.fine_scale)
+
+
+def test_quantiles_hold_where_a_match_is_known_to_be_far_off() -> None:
+    """Of 300 px, give or take 0.1: half of the errors are within 300 px."""
+    scale = np.full((1, 2), 0.1)
+    law = ErrorLaw(scale, 5.0 * scale, -3.0 * scale, np.array([[300.0, -300.0]]))
+    assert abs_quantile(law, 0.5) == pytest.approx(np.full((1, 2), 300.0))
+    most = abs_quantile(law, 0.9)
+    assert mixture.cdf(law, most) - mixture.cdf(law, -most) == pytest.approx(
+        np.full((1, 2), 0.9)
+    )
