@@ -236,8 +236,9 @@ def test_of_a_plane_the_error_is_the_residual() -> None:
     variance = np.full((500, 2), 0.08)
     found = pair_law_by_residuals(matches, ADAPTING, residual, variance)
     assert np.allclose(found.law.location, residual)
-    # √(0.08 / 2) = 0.2 px, and a camera's floor of 0.08 px as a standard deviation
-    assert np.allclose(found.law.fine_scale, np.hypot(0.2, 0.08 / np.sqrt(2)))
+    assert np.allclose(found.law.fine_scale, 0.2)  # √(0.08 / 2) px
+    exact = pair_law_by_residuals(matches, ADAPTING, residual).law.fine_scale
+    assert np.allclose(exact, 0.08 / np.sqrt(2))  # 1e-4 of the diagonal, 800 px
     expected = mixture.expected_abs_error(found.law)
     large = np.abs(residual).min(axis=1) > 3.0
     observed = np.abs(residual).mean(axis=1)

@@ -93,7 +93,7 @@ def pair_law_by_lines(
     effects = effects_by_lines(law, lines, spread)
     variance = _floor2(matches)
     if covariance is not None:
-        variance = variance + of_distances(covariance, lines)
+        variance = np.maximum(variance, of_distances(covariance, lines))
     away = departure_by_lines(matches, law, lines)
     blind = with_effects(law, effects)
     told = law_on_lines(blind, lines, variance, away, spread.along)
@@ -140,7 +140,7 @@ def pair_law_by_residuals(
     matches: Matches,
     calibration: Calibration,
     residual: PerAxis,
-    variance: PerAxis | None = None,
+    variance: PerAxis | float = 0.0,
 ) -> PairLaw:
     """The adapted law of raw `matches` whose residuals to a model are known.
 
@@ -151,7 +151,7 @@ def pair_law_by_residuals(
     law, spread = error_law(matches, calibration), _spread_of(calibration)
     effects = effects_by_residuals(law, residual, spread)
     blind, residual = with_effects(law, effects), far_not_undefined(residual)
-    own2 = 0.5 * (_floor2(matches)[:, None] + (0.0 if variance is None else variance))
+    own2 = 0.5 * np.maximum(_floor2(matches)[:, None], variance)
     scales = blind.fine_scale, blind.coarse_scale
     fine, coarse = (np.sqrt(scale**2 + own2) for scale in scales)
     failing = blind.tail_logit + _evidence(residual, fine, coarse)
@@ -186,7 +186,7 @@ def _evidence(x: FloatArray, fine: FloatArray, coarse: FloatArray) -> FloatArray
 
 
 def _floor2(matches: Matches) -> PerMatch:
-    """px² by which no camera is exactly a pinhole."""
+    """px²: no camera is a pinhole, and no model known better than so."""
     return np.asarray(CAMERA_FLOOR**2 * (matches.refined_size**2).sum(axis=1))
 
 
