@@ -20,13 +20,12 @@ from clock import medians, wanted
 from semisure.geometry.epipolar import checked_pose
 from semisure.geometry.pose import moved
 from semisure.pipeline import refit_matches
-from semisure.refit.covariance import of_predictions
+from semisure.refit.corners import corner_variance
 from semisure.refit.pair_effects import effects_by_lines
 from semisure.refit.pair_law import (
+    departure_by_lines,
     pair_law_by_lines,
     pair_law_by_residuals,
-    reported_spread,
-    surface_by_lines,
 )
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 
@@ -62,7 +61,7 @@ def arms(count: int, seed: int) -> dict[str, Callable[[], Any]]:
     law = replace(EXAMPLE_CALIBRATION, pairs=pairs)
     views, _ = SyntheticMatcher().match_views(P_01, K, count=count, seed=seed)
     found = refit_matches(views, law, model="fundamental")
-    view, about = found.lines_view(), found.refit.matching_covariance
+    view, about = found.lines_view(), found.refit.covariance
     assert view is not None
     lines = view.lines
     H = random_homography(np.random.default_rng(seed))
@@ -70,14 +69,15 @@ def arms(count: int, seed: int) -> dict[str, Callable[[], Any]]:
     refit = semisure.refit_homography(flat, law, H)
     assert refit.model is not None
     assert refit.covariance is not None
-    variance = of_predictions(refit.covariance, refit.model, flat)
-    raw, spread = semisure.error_law(views, law), reported_spread(law)
+    variance = corner_variance(refit.covariance, refit.model, flat)
+    raw = semisure.error_law(views, law)
+    assert pairs is not None
     return {
         "core+": lambda: semisure.refit_homography(flat, law, H),
         "by lines": lambda: pair_law_by_lines(views, law, lines, about),
         "by residuals": lambda: pair_law_by_residuals(flat, law, residual, variance),
-        "effects": lambda: effects_by_lines(raw, lines, spread),
-        "neighbours": lambda: surface_by_lines(views, raw, lines),
+        "effects": lambda: effects_by_lines(raw, lines, pairs),
+        "neighbours": lambda: departure_by_lines(views, raw, lines),
     }
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 
 from semisure.errors import InputError
 from semisure.types import (
+    BoolArray,
     Calibration,
     Cues,
     FloatArray,
@@ -114,16 +114,6 @@ class ErrorLaw:
     def __repr__(self) -> str:
         return f"ErrorLaw({counted(len(self), 'match', 'matches')})"
 
-    def parts(self) -> tuple[tuple[PerAxis, PerAxis], ...]:
-        """Chance and scale of each component; what follows needs no more of a law."""
-        alpha = expit(self.tail_logit)
-        return (1.0 - alpha, self.fine_scale), (alpha, self.coarse_scale)
-
-    def log_parts(self) -> tuple[tuple[PerAxis, PerAxis], ...]:
-        """The same with the logarithms of the chances, which never underflow."""
-        fine = -softplus(self.tail_logit), self.fine_scale
-        return fine, (-softplus(-self.tail_logit), self.coarse_scale)
-
     def take(self, index: Index) -> ErrorLaw:
         """The laws of the matches that `index` picks."""
         # One axis after the other in memory, as the arrays themselves are.
@@ -188,10 +178,12 @@ def ordered(law: ErrorLaw) -> ErrorLaw:
     return replace(law, coarse_scale=np.maximum(law.coarse_scale, law.fine_scale))
 
 
-def log_joint(law: ErrorLaw, residual: PerAxis) -> list[PerAxis]:
+def log_joint(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, PerAxis]:
     """log of each component's chance times its density at r, (n, 2) nats each."""
     x = residual - law.location
-    return [law.family.log_density(x, s) + chance for chance, s in law.log_parts()]
+    fine = law.family.log_density(x, law.fine_scale) - softplus(law.tail_logit)
+    coarse = law.family.log_density(x, law.coarse_scale) - softplus(-law.tail_logit)
+    return fine, coarse
 
 
 def log_sum(a: PerAxis, b: PerAxis) -> PerAxis:
@@ -201,7 +193,7 @@ def log_sum(a: PerAxis, b: PerAxis) -> PerAxis:
 
 def log_density(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """log p(r) per axis, (n, 2) nats (eq. laplace_mixture)."""
-    return reduce(log_sum, log_joint(law, residual))
+    return log_sum(*log_joint(law, residual))
 
 
 def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
@@ -215,10 +207,6 @@ def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """
     require_law(law)
     x = residual - law.location
-    if type(law) is not ErrorLaw:  # several components where the cell was right
-        chance, scale = law.log_parts()[-1]
-        wrong = law.family.log_density(x, scale) + chance - log_density(law, residual)
-        return -np.expm1(np.minimum(wrong, 0.0))
     odds = law.family.energy(x, law.fine_scale)
     odds -= law.family.energy(x, law.coarse_scale)
     odds += law.tail_logit
@@ -246,16 +234,17 @@ def coarse_failure(law: ErrorLaw) -> PerMatch:
     return 1.0 - expit(-law.tail_logit).prod(axis=1)
 
 
-def _mix(law: ErrorLaw, of_scale: Callable[[PerAxis], PerAxis]) -> PerAxis:
-    """The mean over the components of a function of their scale."""
-    first, *others = (chance * of_scale(scale) for chance, scale in law.parts())
-    return sum(others, first)
+def _mix(law: ErrorLaw, fine: PerAxis, coarse: PerAxis) -> PerAxis:
+    alpha = tail_prob(law)
+    return (1.0 - alpha) * fine + alpha * coarse
 
 
 def expected_abs_residual(law: ErrorLaw) -> PerAxis:
     """E|r| per axis, (n, 2) px; (1 − α) sᶠ + α sᶜ for the paper's law."""
     require_law(law)
-    return _mix(law, lambda scale: law.family.mean_abs(law.location, scale))
+    fine = law.family.mean_abs(law.location, law.fine_scale)
+    coarse = law.family.mean_abs(law.location, law.coarse_scale)
+    return _mix(law, fine, coarse)
 
 
 def expected_abs_error(law: ErrorLaw) -> PerMatch:
@@ -270,7 +259,8 @@ def expected_abs_error(law: ErrorLaw) -> PerMatch:
 def cdf(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """P(R ≤ r) per axis, (n, 2)."""
     x = residual - law.location
-    return _mix(law, lambda scale: law.family.cdf(x, scale))
+    fine = law.family.cdf(x, law.fine_scale)
+    return _mix(law, fine, law.family.cdf(x, law.coarse_scale))
 
 
 def prob_beyond(law: ErrorLaw, threshold_px: float) -> PerAxis:
@@ -283,7 +273,7 @@ def prob_beyond(law: ErrorLaw, threshold_px: float) -> PerAxis:
         below = law.family.cdf(-threshold_px - law.location, scale)
         return below + law.family.cdf(law.location - threshold_px, scale)
 
-    return _mix(law, beyond)
+    return _mix(law, beyond(law.fine_scale), beyond(law.coarse_scale))
 
 
 def quantile(law: ErrorLaw, probability: float) -> PerAxis:
@@ -296,21 +286,24 @@ def quantile(law: ErrorLaw, probability: float) -> PerAxis:
         )
     # Solved on the lower tail, where small probabilities keep their digits.
     lower = min(probability, 1.0 - probability)
+    alpha = tail_prob(law)
 
-    def excess(log_x: FloatArray, *parts: FloatArray) -> FloatArray:
-        x, pairs = -np.exp(log_x), zip(parts[::2], parts[1::2], strict=True)
-        first, *others = (chance * law.family.cdf(x, s) for chance, s in pairs)
-        return np.log(sum(others, first)) - np.log(lower)
+    def excess(
+        log_x: FloatArray, a: FloatArray, fine: FloatArray, coarse: FloatArray
+    ) -> FloatArray:
+        x = -np.exp(log_x)
+        at_fine, at_coarse = law.family.cdf(x, fine), law.family.cdf(x, coarse)
+        return np.log((1.0 - a) * at_fine + a * at_coarse) - np.log(lower)
 
     if lower == 0.5:
         return law.location.copy()
     # The mixture's quantile lies between those of the components it really has.
-    real = [np.where(c > 0.0, s, np.nan) for c, s in law.parts()]
-    smaller, larger = np.fmin.reduce(real), np.fmax.reduce(real)
+    fine = np.where(alpha < 1.0, law.fine_scale, law.coarse_scale)
+    coarse = np.where(alpha > 0.0, law.coarse_scale, law.fine_scale)
+    smaller, larger = np.minimum(fine, coarse), np.maximum(fine, coarse)
     unit = -_unit_quantile(law.family, lower)
     bracket = np.log(unit * smaller) - 1e-9, np.log(unit * larger) + 1e-9
-    components = tuple(array for part in law.parts() for array in part)
-    root = elementwise.find_root(excess, bracket, args=components).x
+    root = elementwise.find_root(excess, bracket, args=(alpha, fine, coarse)).x
     root = np.exp(root)
     return law.location + (root if probability > 0.5 else -root)
 
@@ -327,11 +320,8 @@ def _unit_quantile(family: Family, probability: float) -> float:
 
 def sample(law: ErrorLaw, rng: np.random.Generator) -> PerAxis:
     """One residual per match and axis drawn from the law, (n, 2) px."""
-    drawn, (first, *others) = rng.random(law.fine_scale.shape), law.parts()
-    scale, above = first[1], sum(chance for chance, _ in others)
-    for chance, wider in others:
-        scale = np.where(drawn < above, wider, scale)
-        above = above - chance
+    failed: BoolArray = rng.random(law.fine_scale.shape) < tail_prob(law)
+    scale = np.where(failed, law.coarse_scale, law.fine_scale)
     return law.location + law.family.sample(rng, scale)
 
 
@@ -341,7 +331,9 @@ def crps(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     E|X − r| − ½ E|X − X'| with X, X' from the law; closed form for both families.
     """
     x = residual - law.location
-    to_truth = _mix(law, lambda scale: law.family.mean_abs(x, scale))
-    between = law.family.mean_abs_difference
-    to_another = _mix(law, lambda s: _mix(law, lambda t: between(s, t)))
-    return to_truth - 0.5 * to_another
+    shape, fine, coarse = law.family, law.fine_scale, law.coarse_scale
+    to_truth = _mix(law, shape.mean_abs(x, fine), shape.mean_abs(x, coarse))
+    between = shape.mean_abs_difference
+    from_fine = _mix(law, between(fine, fine), between(fine, coarse))
+    from_coarse = _mix(law, between(fine, coarse), between(coarse, coarse))
+    return to_truth - 0.5 * _mix(law, from_fine, from_coarse)

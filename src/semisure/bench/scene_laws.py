@@ -32,10 +32,9 @@ from semisure.pipeline import refit_matches
 from semisure.pipeline.models import Kind
 from semisure.refit.pair_law import predictive_law
 from semisure.selfcal.found_pairs import FoundPair, find_pair
-from semisure.selfcal.reported import fit_reported
 from semisure.selfcal.scenes import fit_scenes, fit_spread, usable
 from semisure.selfcal.without_truth import fit_without_truth
-from semisure.types import Calibration, PairSpread
+from semisure.types import AlongLines, Calibration
 from semisure.types.checks import within_px
 
 PLANAR, SHIPPED, GIVEN = "planar", "shipped", "given"
@@ -51,8 +50,6 @@ class Lesson:
     scenes: Mapping[str, Sequence[Exported]]
     location: bool
     planar: Calibration | None = None  # shipped, whose numbers are kept
-    neighbours: bool = False  # have a say in which matches fail
-    middle: bool = False  # a third component of what is said of matches
 
 
 def learn(lesson: Lesson) -> Calibration:
@@ -62,17 +59,8 @@ def learn(lesson: Lesson) -> Calibration:
         for name, pairs in lesson.scenes.items()
     }
     if lesson.planar is None:
-        law = fit_scenes(
-            scenes, location=lesson.location, neighbours=lesson.neighbours
-        )[0]
-    else:
-        spread = fit_spread(usable(scenes), lesson.planar, neighbours=lesson.neighbours)
-        law = replace(lesson.planar, pairs=spread)
-    if not lesson.middle:
-        return law
-    assert law.pairs is not None  # laws of scenes say how pairs differ
-    reported = fit_reported(usable(scenes), law)
-    return replace(law, pairs=replace(law.pairs, reported=reported))
+        return fit_scenes(scenes, location=lesson.location)[0]
+    return replace(lesson.planar, pairs=fit_spread(usable(scenes), lesson.planar))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,8 +70,7 @@ class Untold:
     pairs: Sequence[Exported]
     views: Sequence[Exported]  # random views of photos, with their truth
     start: Calibration
-    along: PairSpread
-    taught_by: Calibration | None  # the law that `along` is from
+    along: AlongLines
 
 
 def learn_without_truth(lesson: Untold) -> Calibration | None:
@@ -96,7 +83,6 @@ def learn_without_truth(lesson: Untold) -> Calibration | None:
             {"": trusted},
             lesson.start,
             lesson.along,
-            taught_by=lesson.taught_by,
             views=views,
         )[0]
     except InputError:

@@ -94,18 +94,12 @@ def _left_out_laws(
 ) -> dict[str, Calibration | None]:
     """For each scene the law of all others; None where there are none."""
     shipped = ready.get(SHIPPED)
-    pairs = None if shipped is None else shipped.pairs
-    settings = (
-        shipped is None or shipped.location is not None,
-        ready.get(PLANAR),
-        pairs is not None and pairs.neighbours is not None,
-        pairs is not None and pairs.reported is not None,
-    )
+    location = shipped is None or shipped.location is not None
     # Scenes that nothing is learnt from share one law.
     left = {s.name: s.name if s.name in s.learnt else "" for s in scenes}
     taught = {name: lessons(scenes, name) for name in dict.fromkeys(left.values())}
     names = [name for name, parts in taught.items() if parts]
-    tasks = [Lesson(taught[name], *settings) for name in names]
+    tasks = [Lesson(taught[name], location, ready.get(PLANAR)) for name in names]
     laws = dict(zip(names, study.map(learn, tasks, f"Fitting, {matcher}"), strict=True))
     alone = [scene for scene, name in left.items() if name not in laws]
     if alone:
@@ -132,8 +126,10 @@ def _laws_without_truth(
     tasks = []
     for scene in scenes:
         other = left_out[scene.name]
-        along = along_for(matcher)[0] if other is None else other.pairs
-        assert along is not None  # laws of scenes say how pairs differ
-        tasks.append(Untold(scene.judged, views, start, along, other))
+        along = along_for(matcher)[0]
+        if other is not None:
+            assert other.pairs is not None  # laws of scenes say how pairs differ
+            along = other.pairs.along
+        tasks.append(Untold(scene.judged, views, start, along))
     answers = study.map(learn_without_truth, tasks, f"Without truth, {matcher}")
     return {scene.name: law for scene, law in zip(scenes, answers, strict=True)}

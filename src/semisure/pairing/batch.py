@@ -182,7 +182,7 @@ def record_of_result(item: PairItem, result: PairResult) -> PairRecord:
         matches=result.matches,
         weight=None if model is None else result.refit.weight,
         expected_px=result.expected_px,
-        fine_scale=result.law.fine_scale,
+        fine_scale=result.blind_law.fine_scale,
     )
 
 

@@ -95,22 +95,33 @@ class PairResult:
             return predictive_law(self.matches, self.calibration)
         return self.pair_law.law
 
+    @property
+    def blind_law(self) -> ErrorLaw:
+        """The same as cues and pair tell it, before each match's own residual."""
+        if self.pair_law is None:
+            return self.law
+        return self.pair_law.blind
+
     @cached_property
     def pair_law(self) -> PairLaw | None:
         """The law adapted to the pair, and how it differs from the matcher's.
 
-        It takes a calibration that says how pairs differ, and a model to adapt by.
+        It takes a calibration that says how pairs differ, and a model to adapt by
+        whose own error is known.
         """
         if self.calibration.pairs is None or not self.related:
             return None
-        C, pair = self.refit.matching_covariance, (self.matches, self.calibration)
+        pair = self.matches, self.calibration
         view = self.lines_view()
         if view is not None:
-            return pair_law_by_lines(*pair, view.lines, C)
+            return pair_law_by_lines(*pair, view.lines, self.refit.matching_covariance)
+        C = self.refit.covariance
+        if C is None:
+            return None
         assert self.H_01 is not None  # a related pair has one of the models
         unbiased, _ = without_bias(*pair)
         residual = plane.residual(self.H_01, unbiased)
-        variance = None if C is None else corner_variance(C, self.H_01, unbiased)
+        variance = corner_variance(C, self.H_01, unbiased)
         return pair_law_by_residuals(*pair, residual, variance)
 
     @cached_property
@@ -136,7 +147,9 @@ class PairResult:
     @cached_property
     def failure(self) -> PerMatch:
         """Chance of each match that its coarse cell was wrong."""
-        return mixture.coarse_failure(self.law)
+        if self.pair_law is None:
+            return mixture.coarse_failure(self.law)
+        return self.pair_law.failure
 
     @property
     def related(self) -> bool:

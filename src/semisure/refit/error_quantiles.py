@@ -34,8 +34,9 @@ def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
     """
     if law.family is not LAPLACE:
         return _by_halving(law, probability)
-    chances, scales = zip(*law.parts(), strict=True)
-    half, scale = 0.5 * np.stack(chances), np.stack(scales)
+    alpha = mixture.tail_prob(law)
+    half = 0.5 * np.stack([1.0 - alpha, alpha])
+    scale = np.stack([law.fine_scale, law.coarse_scale])
     centre = np.abs(law.location)
     x = centre
     inside = (half * -np.expm1(-2.0 * centre / scale)).sum(axis=0) >= probability
@@ -68,8 +69,7 @@ def _step(
 def _by_halving(law: ErrorLaw, probability: float) -> PerAxis:
     """The same for any family: the interval that holds the root is halved."""
     low = np.zeros_like(law.fine_scale)
-    widest = np.maximum.reduce([scale for _, scale in law.parts()])
-    high = np.abs(law.location) + 1e3 * widest
+    high = np.abs(law.location) + 1e3 * np.maximum(law.fine_scale, law.coarse_scale)
     for _ in range(60):
         middle = 0.5 * (low + high)
         within = mixture.cdf(law, middle) - mixture.cdf(law, -middle)

@@ -1,107 +1,55 @@
-"""Whether a match moves as its neighbours do.
+"""How far a match and its neighbours lie from one smooth surface.
 
 Where the coarse cell is wrong along an epipolar line, the match lies on the line all
 the same and no geometry betrays it. Its neighbours do: surfaces are continuous nearly
-everywhere. A smooth map, the homography found or an affine map through the matches
-that lie on their lines, takes one image to the other; what a match has beyond it, its
-parallax, varies little from one match to the next on the same surface.
+everywhere. An affine map through the matches that lie on their lines takes one image to
+the other; what a match has beyond it, its parallax, varies little from one match to the
+next on the same surface.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from semisure.types import FloatArray, Labels, Matches, PerAxis, PerMatch
 
 _FEWEST = 4  # neighbours that say where a match should be
-# The cells around a match's own, and it: rows and columns of a disc.
-_AROUND = np.array(
-    [(i, j) for i in range(-2, 3) for j in range(-2, 3) if i * i + j * j <= 5]
-)
-_AT_ONCE = 2048  # matches whose neighbours stay in the cache
 _RIDGE = 5e-3  # squared cells
 _FAR = 1e4  # px: beyond a horizon
 _TINY = 1e-9
 _LEAST_OTHERS = 1e-3  # share of a fit that is not the match's own
 
 
-def agreement(matches: Matches, parallax: PerAxis) -> FloatArray:
-    """How far each match agrees with its neighbours, and all of the pair do, (n, 2).
+def departure(matches: Matches, along: PerMatch, weight: PerMatch) -> PerMatch:
+    """How far each match, and those around it, lie from one affine map, px.
 
-    First the logit of the share of matches in the cells around that move as it does:
-    whose `parallax`, px of the refined image, differs by no more than the fine window.
-    There are 21 cells, and on average one match in each, of which one has a say. One
-    more match, half of which agrees, keeps the logit finite; it is 0 for a match that
-    is alone. Then its mean over all matches: where relief is strong, few agree.
-
-    >>> from semisure.synthetic import SyntheticMatcher
-    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=13)
-    >>> parallax = np.zeros((13, 2))
-    >>> parallax[0] = 20.0
-    >>> logit = agreement(matches, parallax)[:, 0]
-    >>> bool(logit[0] < -1.0), bool((logit[1:] > 0.0).all())
-    (True, True)
+    `along` is the matches' parallax along their lines. The map through the matches of
+    3 × 3 cells around, by `weight` and without the match itself, follows slanted
+    surfaces. A cell is so large that it holds one match where there are any. How far
+    the match lies from it, and how far the others do in the mean, are added as squares:
+    where neighbours disagree among each other they vouch for little. Matches that are
+    far off their lines, unsure or blunt should weigh little: what their neighbours
+    should be is then known without robust rounds. Where others say nothing it is the
+    median of all.
     """
-    logit = np.zeros(len(matches))
-    for rows, points, _ in _sides(matches):
-        window, count = matches.fine_window[rows], len(rows)
-        x, y = (np.append(column, np.inf) for column in parallax[rows].T)
-        cell, shape, _, _ = _cells(points, border=2)
-        grid = np.full(shape[0] * shape[1], count)
-        grid[cell] = np.arange(count)
-        steps = (_AROUND[:, 0] * shape[1] + _AROUND[:, 1])[:, None]
-        for start in range(0, count, _AT_ONCE):
-            some = np.arange(start, min(start + _AT_ONCE, count))
-            near = grid.take(steps + cell[some])
-            other = (near < count) & (near != some)
-            with np.errstate(invalid="ignore"):  # beyond a horizon nothing agrees
-                apart2 = (x.take(near) - x[some]) ** 2 + (y.take(near) - y[some]) ** 2
-                alike = apart2 <= window[some] ** 2
-            yes, all_of_them = (alike & other).sum(axis=0), other.sum(axis=0)
-            no = all_of_them - yes
-            logit[rows[some]] = np.log(yes + 0.5) - np.log(no + 0.5)
-    usual = logit.mean() if len(logit) else 0.0
-    return np.stack([logit, np.full_like(logit, usual)], axis=1)
-
-
-class Surface(NamedTuple):
-    """What the matches around each one say of it, px."""
-
-    away: PerMatch  # how far it lies from where they want it: its departure
-    rough: PerMatch  # how far they lie from their own map, root mean square
-
-
-def surface(matches: Matches, along: PerMatch, weight: PerMatch) -> Surface:
-    """The departure of each match, and the roughness around it.
-
-    `along` is the matches' parallax along their lines. An affine map through the
-    matches of 3 × 3 cells around, by `weight` and without the match itself, follows
-    slanted surfaces. A cell is so large that it holds one match where there are any.
-    Matches that are far off their lines, unsure or blunt should weigh little: what
-    their neighbours should be is then known without robust rounds. Where others say
-    nothing both numbers are those of the middle match.
-    """
-    found = np.full((2, len(matches)), np.nan)
+    found = np.full(len(matches), np.nan)
     for rows, points, _ in _sides(matches):
         if len(rows) > _FEWEST:
-            some = slice(None) if len(rows) == len(matches) else rows
-            value = along[some]
+            value = along[rows]
             value = np.where(np.isfinite(value), value, _FAR)
-            found[:, some] = _left_out(points, value, weight[some])
-    lone = np.flatnonzero(np.isnan(found[0]))
-    if len(lone) == len(matches):
-        found[:] = 0.0
-    elif len(lone):
-        middle = (len(matches) - len(lone)) // 2  # NaN is sorted behind all numbers
-        found[:, lone] = np.partition(found, middle, axis=1)[:, middle : middle + 1]
-    return Surface(*found)
+            found[rows] = _left_out(points, value, weight[rows])
+    lone = np.isnan(found)
+    if lone.all():
+        return np.zeros(len(matches))
+    if lone.any():
+        found[lone] = np.median(found[~lone])
+    return found
 
 
-def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> FloatArray:
-    """Departure and roughness by affine maps through those around, but not at, each."""
+def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
+    """Departures from affine maps through those around, but not at, each."""
     cell, shape, x, y = _cells(points)
     weight = weight / (weight.mean() + _TINY) + _TINY
     wx, wy, wv = weight * x, weight * y, weight * value
@@ -132,12 +80,12 @@ def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> FloatArray:
     others = 1.0 - weight * (1.0 / n + xx * x * x - 2.0 * xy * x * y + yy * y * y)
     others = np.where(others > _LEAST_OTHERS, others, np.nan)
     left -= weight * off * off / others
-    rough = np.sqrt(np.maximum(left, 0.0) / np.maximum(n - weight, _TINY * n))
-    return np.array([np.abs(off / others), rough])
+    rough2 = np.maximum(left, 0.0) / np.maximum(n - weight, _TINY * n)
+    return np.sqrt((off / others) ** 2 + rough2)
 
 
 def _cells(
-    points: PerAxis, border: int = 1
+    points: PerAxis,
 ) -> tuple[Labels, tuple[int, int], PerMatch, PerMatch]:
     """Each point's cell, how many rows and columns there are, and points in cells.
 
@@ -145,10 +93,10 @@ def _cells(
     """
     x, y = points[:, 0] - points[:, 0].min(), points[:, 1] - points[:, 1].min()
     size = max(_spacing(float(x.max()), float(y.max()), len(points)), 1e-3)
-    x = x / size + (border + 0.5)
-    y = y / size + (border + 0.5)
+    x = x / size + 1.5
+    y = y / size + 1.5
     column, row = x.astype(np.int64), y.astype(np.int64)
-    shape = int(row.max()) + border + 1, int(column.max()) + border + 1
+    shape = int(row.max()) + 2, int(column.max()) + 2
     return row * shape[1] + column, shape, x, y
 
 

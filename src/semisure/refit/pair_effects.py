@@ -1,15 +1,15 @@
 """The four effects of a pair, by the distances from its lines or by its residuals.
 
 Their prior is their spread over pairs, and the mode of their posterior is a few damped
-Newton steps away. An axis errs by one of two or three components; across a line, whose
-distance is the sum of two errors, either axis does. Laplace variables with scales a and
-b have a sum of mean size
+Newton steps away. An axis errs by one of two components; across a line, whose distance
+is the sum of two errors, either axis does. Laplace variables with scales a and b have
+a sum of mean size
 
     E|X + Y| = (a² + a b + b²) / (a + b),
 
 and a Laplace variable of that size stands for it here: one exponential for each of the
-four or nine combinations, whose derivatives are simple. Where a line runs along an axis
-the two are the same.
+four combinations, whose derivatives are simple. Where a line runs along an axis the two
+are the same.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from functools import partial
 import numpy as np
 
 from semisure.geometry.epipolar import Lines
-from semisure.mixture import ErrorLaw, expit
+from semisure.mixture import ErrorLaw
 from semisure.refit.climbing import climb
-from semisure.refit.middle_law import Middle
 from semisure.types import (
     Columns,
     FloatArray,
@@ -51,7 +50,7 @@ def effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
     if not len(law):
         return np.array(spread.means)
     rows = _evenly(len(law))
-    some = SomeMatches.of(law, rows, spread)
+    some = SomeMatches.of(law, rows)
     seen = np.abs(lines.distance[rows]), np.abs(lines.normal[rows].T)
     return _most_likely(partial(across_log_density, some, *seen), len(law), spread)
 
@@ -64,38 +63,46 @@ def effects_by_residuals(
     if not len(rows):
         return np.array(spread.means)
     rows = rows[_evenly(len(rows))]
-    some = SomeMatches.of(law, rows, spread)
+    some = SomeMatches.of(law, rows)
     seen = np.abs(residual[rows].T)
     return _most_likely(partial(axes_log_density, some, seen), len(law), spread)
 
 
-def bluntness(law: ErrorLaw) -> FloatArray:
-    """Logarithm of each match's fine scale over the mean of its pair, (n, 1)."""
-    if not len(law):
-        return np.zeros((0, 1))
-    fine = law.fine_scale
-    scale = 0.5 * np.log(fine[:, :1] * fine[:, 1:])
-    return np.asarray(scale - scale.mean())
+def with_effects(law: ErrorLaw, effects: FloatArray) -> ErrorLaw:
+    """`law` under the effects of a pair.
 
-
-def more_failing(blunt: FloatArray, spread: PairSpread) -> FloatArray:
-    """What blunt fine peaks add to the logits of failing, (n, 1)."""
-    return np.zeros_like(blunt) if spread.middle is None else spread.middle[0] * blunt
-
-
-def affected(
-    law: ErrorLaw, effects: FloatArray, more: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fine scale, coarse scale and chance of failing, each (n, 2), under effects.
-
-    `more` is added to the logits of failing.
+    >>> one = np.ones((1, 2))
+    >>> law = ErrorLaw(one, 8 * one, -2 * one, 0 * one)
+    >>> other = with_effects(law, np.array([np.log(2), 0.5, 0.0, -np.inf]))
+    >>> other.fine_scale.round(6), other.tail_logit.round(6)
+    (array([[2., 2.]]), array([[-1.5, -1.5]]))
     """
     fine, gate, coarse, background = effects
-    failing = expit(law.tail_logit + gate + more)
-    base = expit(background + more)
     fine_scale = law.fine_scale * np.exp(fine)
     coarse_scale = np.maximum(law.coarse_scale * np.exp(coarse), fine_scale)
-    return fine_scale, coarse_scale, base + (1.0 - base) * failing
+    logit = either_logit(law.tail_logit + gate, background)
+    return replace(
+        law, fine_scale=fine_scale, coarse_scale=coarse_scale, tail_logit=logit
+    )
+
+
+def either_logit(first: FloatArray, second: FloatArray | float) -> FloatArray:
+    """Logit of the chance that at least one of two independent events happens.
+
+    The odds of neither are 1 to (1 + eˣ)(1 + eʸ) − 1 = eˣ + eʸ + eˣ⁺ʸ.
+
+    >>> odds = np.exp(either_logit(np.log(np.array([1.0])), np.log(2.0)))
+    >>> odds.round(12)  # 1 − ½ · ⅓ = 5/6
+    array([5.])
+    """
+    with np.errstate(over="ignore", divide="ignore"):  # infinite logits are the limits
+        odds, other = np.exp(first), np.exp(second)
+        return np.log(odds + other + odds * other)
+
+
+def size_of_sum(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Mean size of the sum of two Laplace variables with these scales."""
+    return first + second - first * second / (first + second)
 
 
 def _evenly(count: int) -> slice:
@@ -103,34 +110,27 @@ def _evenly(count: int) -> slice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
-    """The k components of each axis under some effects, from the finest."""
+class _Components:
+    """The fine and the coarse component of each axis under some effects, (2, 2, n)."""
 
-    chance: FloatArray  # (k, 2, n)
-    scale: FloatArray  # (k, 2, n), px
-    by_logit: FloatArray  # (k, 2, n): slopes of log chance by the logit of failing
+    chance: FloatArray
+    scale: FloatArray  # px
+    by_logit: FloatArray  # slopes of log chance by the logit of failing
     by_gate: Columns  # slopes of that logit by the gate's effect
     by_background: Columns
     own: Columns  # where the coarse scale is above the fine one
 
-    def slopes(
-        self, taken: FloatArray, stretched: FloatArray, place: float
-    ) -> FloatArray:
+    def slopes(self, taken: FloatArray, stretched: FloatArray) -> FloatArray:
         """Slopes of log densities by the effects, (4, n).
 
         `taken` is the posterior of each component and `stretched` the slope by the
-        logarithm of its scale, both (k, 2, n).
+        logarithm of its scale, both (2, 2, n).
         """
-        by_coarse = stretched[-1]
-        by_fine = stretched[0]
-        if len(stretched) > 2:
-            by_fine = by_fine + place * stretched[1]
-            by_coarse = by_coarse + (1.0 - place) * stretched[1]
-        moved = by_coarse * self.own
+        by_coarse = stretched[1] * self.own
+        by_fine = stretched[0] + stretched[1] - by_coarse
         by_logit = np.einsum("kan,kan->an", taken, self.by_logit)
         gate, background = by_logit * self.by_gate, by_logit * self.by_background
-        by_fine = by_fine + (by_coarse - moved)
-        return np.array([a[0] + a[1] for a in (by_fine, gate, moved, background)])
+        return np.array([a[0] + a[1] for a in (by_fine, gate, by_coarse, background)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,64 +140,47 @@ class SomeMatches:
     fine: Columns  # px
     coarse: Columns
     odds: Columns  # of success
-    base_odds: FloatArray  # (1, n), what bluntness makes of even odds
-    middle: Middle | None
 
     @classmethod
-    def of(cls, law: ErrorLaw, rows: Index, spread: PairSpread) -> SomeMatches:
-        blunt = more_failing(bluntness(law), spread)[rows].T
+    def of(cls, law: ErrorLaw, rows: Index) -> SomeMatches:
         some = law.take(rows)
         # Logits beyond ±300 are 0 or 1 to rounding, and their odds finite.
-        logit = np.clip(some.tail_logit.T + blunt, -300.0, 300.0)
+        odds = np.exp(-np.clip(some.tail_logit.T, -300.0, 300.0))
         return cls(
             np.ascontiguousarray(some.fine_scale.T),
             np.ascontiguousarray(some.coarse_scale.T),
-            np.exp(-logit),
-            np.exp(-blunt),
-            spread.middle,
+            odds,
         )
 
-    @property
-    def place(self) -> float:
-        return 0.0 if self.middle is None else self.middle[1]
-
-    def parts(self, effects: Vector) -> _Parts:
+    def under(self, effects: Vector) -> _Components:
         fine_effect, gate, coarse_effect, background = effects.tolist()
         foreseen = 1.0 / (1.0 + np.exp(-gate) * self.odds)
-        base = 1.0 / (1.0 + np.exp(-background) * self.base_odds)
+        base = 1.0 / (1.0 + np.exp(-background))
         failing = foreseen + base * (1.0 - foreseen)
         np.minimum(failing, 1.0 - _LEAST_CHANCE, out=failing)
-        right, turns = 1.0 - failing, (foreseen / failing, base / failing)
-        k = 2 if self.middle is None else 3
-        chance, scale, slopes = np.empty((3, k, *failing.shape))
-        np.multiply(self.fine, np.exp(fine_effect), out=scale[0])
-        np.multiply(self.coarse, np.exp(coarse_effect), out=scale[-1])
-        own = scale[-1] > scale[0]
-        np.maximum(scale[-1], scale[0], out=scale[-1])
-        chance[0], chance[-1], slopes[0], slopes[-1] = right, failing, -failing, right
-        if self.middle is not None:
-            _, place, constant, slope = self.middle
-            wider = np.log(scale[-1] / scale[0])
-            np.multiply(scale[0], np.exp((1.0 - place) * wider), out=scale[1])
-            share = 1.0 / (1.0 + np.exp(slope * np.log(right / failing) - constant))
-            np.multiply(right, share, out=chance[1])
-            chance[0] -= chance[1]
-            share *= slope
-            slopes[0] -= share
-            np.subtract(slope - failing, share, out=slopes[1])
-        return _Parts(chance, scale, slopes, *turns, own)
+        right = 1.0 - failing
+        fine = self.fine * np.exp(fine_effect)
+        coarse = self.coarse * np.exp(coarse_effect)
+        return _Components(
+            np.stack([right, failing]),
+            np.stack([fine, np.maximum(fine, coarse)]),
+            np.stack([-failing, right]),
+            foreseen / failing,
+            base / failing,
+            coarse > fine,
+        )
 
 
 def axes_log_density(
     some: SomeMatches, residual: Columns, effects: Vector
 ) -> tuple[PerMatch, FloatArray]:
     """log p of each match's two |residuals|, nats, and its slopes by the effects."""
-    parts = some.parts(effects)
+    parts = some.under(effects)
     size = residual / parts.scale
     density = parts.chance / parts.scale * np.exp(-size)
     whole = density.sum(axis=0) + 2.0 * _LEAST_DENSITY
     taken = density / whole
-    slopes = parts.slopes(taken, taken * (size - 1.0), some.place)
+    slopes = parts.slopes(taken, taken * (size - 1.0))
     return np.log(0.25 * whole[0] * whole[1]), slopes
 
 
@@ -205,9 +188,9 @@ def across_log_density(
     some: SomeMatches, distance: PerMatch, normal: Columns, effects: Vector
 ) -> tuple[PerMatch, FloatArray]:
     """log p of each match's |distance| from its line, and its slopes by the effects."""
-    parts = some.parts(effects)
+    parts = some.under(effects)
     projected = parts.scale * normal
-    x, y = projected[:, None, 0], projected[None, :, 1]  # all combinations, (k, k, n)
+    x, y = projected[:, None, 0], projected[None, :, 1]  # all combinations, (2, 2, n)
     both = 1.0 / (x + y)
     share_x, share_y = x * both, y * both
     scale = y + x * share_x
@@ -228,7 +211,7 @@ def across_log_density(
     stretched *= projected
     np.einsum("abn->an", taken, out=by_axis[:, 0])
     np.einsum("abn->bn", taken, out=by_axis[:, 1])
-    return np.log(0.5 * whole), parts.slopes(by_axis, stretched, some.place)
+    return np.log(0.5 * whole), parts.slopes(by_axis, stretched)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

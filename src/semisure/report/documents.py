@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from semisure import mixture
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
 from semisure.pipeline import PairResult
 from semisure.pipeline.motion import MOTION_NAMES
 from semisure.refit import expected_corner_error
+from semisure.refit.error_quantiles import abs_quantile
 from semisure.types import Calibration, FloatArray, PerAxis, Refit
 
-ONE_SIGMA = 0.8413  # quantile whose interval about the middle holds 68 %
+ONE_SIGMA = 0.6827  # share of a normal variable within its standard deviation
 RESULT_SUFFIXES = (".json", ".npz", ".csv")
 
 
@@ -87,7 +87,7 @@ def _certainty(result: PairResult) -> dict[str, Any]:
 
 def half_axes(result: PairResult) -> PerAxis:
     """Half of the interval about each match that holds 68 % of its error, (n, 2) px."""
-    return mixture.quantile(result.law, ONE_SIGMA) - result.law.location
+    return abs_quantile(result.law, ONE_SIGMA)
 
 
 def full_document(result: PairResult) -> dict[str, Any]:

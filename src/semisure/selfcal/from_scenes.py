@@ -16,7 +16,6 @@ from typing import NoReturn, TypeVar
 from semisure.calibration import observe
 from semisure.engine import Engine, PartDone, PartEngine
 from semisure.errors import FileError, InputError
-from semisure.io.files import load_calibration
 from semisure.selfcal.from_maps import MapScene, MapSource
 from semisure.selfcal.from_photos import (
     SelfCalibration,
@@ -175,14 +174,13 @@ def _without_truth(
     work: SceneWork,
 ) -> SelfCalibration:
     along, names = along_for(start.matcher)
-    own = load_calibration(names) if names == start.matcher else None
     found, skipped = work.find_all(matched, start)
     if start.provenance == GENERIC.provenance:
         # A law that knows nothing of the matcher takes planes for depth, or depth for
         # planes: a first fit makes a better one, by which all pairs are found anew.
         some, _ = parted(found, work.settings.held_out)
         if any(some.values()):
-            first, _ = fit_without_truth(some, start, along, taught_by=own)
+            first, _ = fit_without_truth(some, start, along)
             start = replace(first, pairs=None)
             found, skipped = work.find_all(matched, start)
     fitted, held_out = parted(found, work.settings.held_out)
@@ -200,7 +198,6 @@ def _without_truth(
         fitted,
         replace(start, resolution=size),
         along,
-        taught_by=own,
         views=views.fitted if views else (),
         known={f"map {name}": s.pairs for name, s in mapped.items() if s.pairs},
         provenance=work.provenance(

@@ -16,7 +16,7 @@ from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.mixture import ErrorLaw, tail_prob
 from semisure.refit.line_law import two_laplace, two_laplace_beyond
-from semisure.refit.pair_law import with_effects
+from semisure.refit.pair_effects import with_effects
 from semisure.selfcal.by_lines import LEAST_DENSITY, Distances
 from semisure.selfcal.found_pairs import FoundPair
 from semisure.selfcal.held_out import TAIL_PX, Trust
@@ -116,9 +116,8 @@ def _judged(
         F_01=seen.F_01,
     )
     effects = pair_effects(others, calibration)
-    assert calibration.pairs is not None
     law = error_law(seen.matches.take(judged), calibration)
-    law = with_effects(law, effects, calibration.pairs)
+    law = with_effects(law, effects)
     # A plane gives two distances for each match.
     law = law.take(np.arange(len(rows)) % len(law))
     mixed = _Mixture.of(law, rows)

@@ -8,9 +8,7 @@ are put together, each scene with the same say, and four things are fitted in tu
    no direction is set apart in them as that of the baseline is in scenes;
 2. the effects of each pair (:mod:`semisure.refit.pair_law`), by what its lines or its
    homography tell, and their mean and spread over scenes;
-3. what errors along epipolar lines have more than those across them and, if asked for,
-   how much more often matches fail that move otherwise than their neighbours, by the
-   truth;
+3. four numbers of errors along epipolar lines, by the truth;
 4. the effects that describe all matches alike best: what can be said before a pair's
    geometry is known.
 """
@@ -29,24 +27,21 @@ from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
 from semisure.refit.initial import without_bias
-from semisure.refit.neighbours import agreement
 from semisure.refit.pair_effects import (
-    bluntness,
     effects_by_lines,
     effects_by_residuals,
-)
-from semisure.refit.pair_law import (
-    agreement_by_lines,
     with_effects,
 )
+from semisure.refit.pair_law import departure_by_lines, on_lines
 from semisure.types import (
+    AlongLines,
     Calibration,
-    FloatArray,
     Index,
     Matches,
     Matrix3,
     PairSpread,
     PerAxis,
+    PerMatch,
     Vector,
 )
 from semisure.types.checks import within_px
@@ -58,10 +53,6 @@ WIDE = PairSpread(
     fine=(0.0, 0.7), gate=(0.0, 1.5), coarse=(0.0, 0.7), background=(-5.0, 1.5)
 )
 _LEAST_DEVIATION = 0.1
-# What errors along lines have more, to begin with: fine, gate, coarse, and the carry.
-FIRST_ALONG = np.array([0.3, 0.5, 0.0, 0.5])
-NO_ALONG = np.array([0.0, 0.0, 0.0, 1.0])  # where there are no lines
-ALONG_BOUNDS = ((-1.0, 2.0), (-3.0, 3.0), (-2.0, 2.0), (0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -91,12 +82,8 @@ def fit_scenes(
     matcher: str = "unknown",
     resolution: tuple[int, int] | None = None,
     provenance: dict[str, Any] | None = None,
-    neighbours: bool = False,
 ) -> tuple[Calibration, FitReport]:
-    """The law of a matcher from scenes with truth, and how its pairs differ.
-
-    `neighbours` is that of :func:`fit_spread`.
-    """
+    """The law of a matcher from scenes with truth, and how its pairs differ."""
     good = usable(scenes)
     calibration, report = fit(
         _to_begin_with(good),
@@ -105,7 +92,7 @@ def fit_scenes(
         resolution=resolution,
         provenance=provenance,
     )
-    spread = fit_spread(good, calibration, neighbours=neighbours)
+    spread = fit_spread(good, calibration)
     return replace(calibration, pairs=spread), report
 
 
@@ -144,16 +131,17 @@ def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
 
 
 def fit_spread(
-    scenes: Scenes, calibration: Calibration, *, neighbours: bool = False
+    scenes: Scenes, calibration: Calibration, along: AlongLines | None = None
 ) -> PairSpread:
     """Mean and spread of the pairs' effects, each scene with the same say.
 
-    With `neighbours`, matches that move otherwise than those around them count as more
-    likely to fail: they are told apart better, but intervals hold less well.
+    `along` is what is known of errors along lines; without, the truth tells it.
     """
     spread = spread_over_pairs(scenes, replace(calibration, pairs=WIDE))
-    spread = _with_truth(spread, scenes, calibration, neighbours=neighbours)
-    return replace(spread, usual=_usual(spread, scenes, calibration))
+    if along is None:
+        along = fit_along(scenes, replace(calibration, pairs=spread))
+    usual = _usual(spread, scenes, calibration)
+    return replace(spread, along=along, usual=usual)
 
 
 def spread_over_pairs(scenes: Scenes, wide: Calibration) -> PairSpread:
@@ -191,7 +179,7 @@ def _usual(
 
     def objective(effects: Vector) -> float:
         by_scene = [
-            np.mean([_mean_log_density(law, r, effects, spread) for law, r in pairs])
+            np.mean([_mean_log_density(law, r, effects) for law, r in pairs])
             for pairs in laws
         ]
         return -float(np.mean(by_scene))
@@ -202,10 +190,9 @@ def _usual(
 
 
 def _mean_log_density(
-    law: mixture.ErrorLaw, residual: PerAxis, effects: Vector, spread: PairSpread
+    law: mixture.ErrorLaw, residual: PerAxis, effects: Vector
 ) -> float:
-    adapted = with_effects(law, effects, spread)
-    return float(mixture.log_density(adapted, residual).mean())
+    return float(mixture.log_density(with_effects(law, effects), residual).mean())
 
 
 def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
@@ -225,104 +212,76 @@ def lines_of_pair(pair: ScenePair, calibration: Calibration) -> Lines:
     return lines_of(pair.F_01[None], unbiased)
 
 
-def _with_truth(
-    spread: PairSpread,
-    scenes: Scenes,
-    calibration: Calibration,
-    *,
-    neighbours: bool,
-) -> PairSpread:
-    """The spread with what only the truth tells, most likely over all scenes.
+def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
+    """The numbers under which the true errors along lines are most likely.
 
-    That is how errors along lines exceed those across, and what neighbours mean.
+    Each scene has the same say, and each pair in it. `adapting` knows how pairs differ.
     """
+    posed = [
+        [pair for pair in pairs if pair.F_01 is not None] for pairs in scenes.values()
+    ]
+    seen = [_seen(pairs, adapting) for pairs in posed if pairs]
+    return most_likely_along(seen) if seen else AlongLines()
+
+
+def most_likely_along(scenes: Sequence[Sequence[SeenAlong]]) -> AlongLines:
+    """The same, of pairs whose errors along lines are at hand."""
     from scipy.optimize import minimize
 
-    adapting = replace(calibration, pairs=spread)
-    seen = [seen_pairs(pairs, adapting) for pairs in scenes.values()]
-
     def objective(numbers: Vector) -> float:
-        told = _with(spread, numbers)
-        by_scene = [np.mean([pair.score(told) for pair in pairs]) for pairs in seen]
-        return -float(np.mean(by_scene))
+        along = along_lines(numbers)
+        return -float(
+            np.mean(
+                [np.mean([pair.score(along) for pair in pairs]) for pairs in scenes]
+            )
+        )
 
-    posed = any(pair.along is not None for pairs in seen for pair in pairs)
-    along = FIRST_ALONG if posed else NO_ALONG
-    bounds = list(ALONG_BOUNDS)
-    first = np.array(along)
-    if neighbours:
-        bounds += [(-5.0, 5.0)] * 3
-        first = np.array([*along, 0.0, 0.0, 0.0])
-    answer = minimize(objective, first, method="L-BFGS-B", bounds=bounds)
-    return _with(spread, np.asarray(answer.x))
+    return along_lines(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
 
 
-def _with(spread: PairSpread, numbers: Vector) -> PairSpread:
-    rest = numbers[4:].tolist()
-    neighbours = (rest[0], rest[1], rest[2]) if rest else None
-    return replace(with_along(spread, numbers[:4]), neighbours=neighbours)
+def along_lines(numbers: Vector) -> AlongLines:
+    """The four numbers by name."""
+    fine, coarse, gate, departure = numbers.tolist()
+    return AlongLines(fine=fine, coarse=coarse, gate=gate, departure=departure)
 
 
-def with_along(spread: PairSpread, numbers: Vector) -> PairSpread:
-    """`spread` with other numbers of errors along lines: three larger by, and carry."""
-    fine, gate, coarse, carry = numbers.tolist()
-    return replace(
-        spread, along_fine=fine, along_gate=gate, along_coarse=coarse, carry=carry
-    )
-
-
-def seen_pairs(
-    pairs: Sequence[ScenePair], calibration: Calibration, most: int = MATCHES_A_SCENE
-) -> list[SeenPair]:
-    """A scene's pairs, with no more than `most` matches, its share."""
-    whole = [SeenPair.of(pair, calibration) for pair in pairs]
-    every = max(1, -(-sum(len(pair.residual) for pair in whole) // most))
+def _seen(pairs: Sequence[ScenePair], adapting: Calibration) -> list[SeenAlong]:
+    """A scene's pairs, with no more than its share of matches."""
+    whole = [SeenAlong.of(pair, adapting) for pair in pairs]
+    every = max(1, -(-sum(len(pair.error) for pair in whole) // MATCHES_A_SCENE))
     return [pair.take(slice(None, None, every)) for pair in whole]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SeenPair:
-    """A pair's known residuals with its law, effects and neighbours."""
+class SeenAlong:
+    """A pair's known errors along lines, and what foretells them."""
 
-    law: mixture.ErrorLaw
-    residual: PerAxis
-    along: PerAxis | None  # squares of the line's direction; None for a plane
-    alike: FloatArray  # agreement with neighbours, (n, 2)
-    blunt: FloatArray  # of fine peaks within the pair, (n, 1)
-    effects: Vector
+    law: mixture.ErrorLaw  # under the effects of the pair
+    distance: PerMatch  # from the line, px
+    normal: PerAxis
+    away: PerMatch  # departure from neighbours, px
+    error: PerMatch  # along the line, px
 
     @classmethod
-    def of(cls, pair: ScenePair, calibration: Calibration) -> SeenPair:
-        law, along = error_law(pair.matches, calibration), None
-        if pair.F_01 is None:
-            alike = agreement(pair.matches, pair.residual - law.location)
-        else:
-            lines = lines_of_pair(pair, calibration)
-            along = lines.normal[:, ::-1] ** 2
-            alike = agreement_by_lines(pair.matches, law, lines)
-        effects = pair_effects(pair, calibration)
-        rest = along, alike, bluntness(law), effects
-        whole = cls(law, pair.residual, *rest)
+    def of(cls, pair: ScenePair, adapting: Calibration) -> SeenAlong:
+        assert adapting.pairs is not None
+        law, lines = error_law(pair.matches, adapting), lines_of_pair(pair, adapting)
+        effects = effects_by_lines(law, lines, adapting.pairs)
+        away = departure_by_lines(pair.matches, law, lines)
+        normal, (x, y) = lines.normal, (pair.residual - law.location).T
+        error = y * normal[:, 0] - x * normal[:, 1]
+        whole = cls(with_effects(law, effects), lines.distance, normal, away, error)
         return whole.take(within_px(pair.residual))
 
-    def take(self, rows: Index) -> SeenPair:
-        return replace(
-            self,
-            law=self.law.take(rows),
-            residual=self.residual[rows],
-            along=None if self.along is None else self.along[rows],
-            alike=self.alike[rows],
-            blunt=self.blunt[rows],
-        )
+    def take(self, rows: Index) -> SeenAlong:
+        arrays = (self.distance, self.normal, self.away, self.error)
+        return SeenAlong(self.law.take(rows), *(array[rows] for array in arrays))
 
-    def score(self, spread: PairSpread) -> float:
-        """Mean log density of the residuals."""
-        law = with_effects(
-            self.law,
-            self.effects,
-            spread,
-            self.along,
-            self.alike,
-            blunt=self.blunt,
-        )
-        return float(mixture.log_density(law, self.residual).mean())
+    def score(self, along: AlongLines) -> float:
+        """Mean log density of the errors; true lines are exact."""
+        seen = self.distance, self.normal, np.zeros(1), self.away
+        logit, fine, coarse = on_lines(self.law, *seen, along)
+        laplace = mixture.LAPLACE.log_density
+        right = laplace(self.error, fine) - mixture.softplus(logit)
+        failed = laplace(self.error, coarse) - mixture.softplus(-logit)
+        return float(np.logaddexp(right, failed).mean())

@@ -3,12 +3,10 @@
 1. The eight numbers by what lines tell (:mod:`semisure.selfcal.by_lines`), in turn with
    the pairs' geometry, which is refitted by each new law until that stays.
 2. Errors along epipolar lines leave no trace. What they are, a law of the matcher that
-   was fitted to scenes with truth says, adapted to each pair; without one, the law
-   across lines, larger along them by what other matchers' laws have (`along`).
-   Residuals are drawn from that law on both axes.
+   was fitted to scenes with truth says, or the mean of other matchers' (`along`).
+   Residuals are drawn from the law, so adapted to each pair.
 3. From these, as if they were true, :mod:`semisure.selfcal.scenes` learns how pairs
-   differ, and what can be said before a pair's geometry is known, and
-   :mod:`semisure.selfcal.reported` what is said after, where that law has it.
+   differ, and what can be said before a pair's geometry is known.
 
 Pairs with truth, such as random views of photos, take part in the first step, where
 they hold what lines leave open. Scenes with truth take part in the last too.
@@ -17,7 +15,7 @@ they hold what lines leave open. Scenes with truth take part in the last too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,30 +25,28 @@ from semisure.calibration.newton import Minimum
 from semisure.calibration.parameters import pack
 from semisure.errors import InputError
 from semisure.io.files import SHIPPED, load_calibration
-from semisure.mixture import ErrorLaw, location, sample
-from semisure.refit.pair_law import pair_law_by_lines, pair_law_by_residuals
+from semisure.mixture import location, sample
+from semisure.refit.pair_law import pair_law_by_lines
 from semisure.selfcal.by_lines import Distances, LineLikelihood, fit_lines, joined
 from semisure.selfcal.found_pairs import FoundPair
 from semisure.selfcal.pair_store import Residuals
-from semisure.selfcal.reported import fit_reported
 from semisure.selfcal.scenes import (
-    MATCHES_A_SCENE,
     WIDE,
     ScenePair,
     Scenes,
+    along_lines,
     fit_spread,
     lines_of_pair,
-    pair_effects,
+    spread_over_pairs,
     usable,
 )
-from semisure.types import Calibration, PairSpread
+from semisure.types import AlongLines, Calibration
 
 # Pairs of a scene err together too: no scene counts for more independent matches, so
 # that the prior of by_lines has its say where lines run one way.
 SCENE_MATCHES = 1000.0
 VIEWS_SHARE = 0.25  # weight of random views beside that of the scenes
 MAX_ROUNDS = 4
-MOST_DRAWS = 20  # of residuals for each match
 TOLERANCE = 0.1  # no parameter of the law matters below it
 
 # Where nothing is known of a matcher: cues as they are, one cell in twenty wrong.
@@ -72,47 +68,26 @@ def start_for(matcher: str) -> Calibration:
     return replace(GENERIC, matcher=matcher)
 
 
-def along_for(matcher: str) -> tuple[PairSpread, str]:
-    """What errors along lines have more than across, and the laws that say so.
+def along_for(matcher: str) -> tuple[AlongLines, str]:
+    """What errors along lines are, and the laws that say so.
 
     The matcher's own if one is shipped that was fitted to scenes with truth, else the
     mean of all that are.
     """
     shipped = {path.stem: load_calibration(path) for path in SHIPPED.glob("*.json")}
-    known = {name: law.pairs for name, law in shipped.items() if law.pairs is not None}
+    known = {
+        name: law.pairs.along for name, law in shipped.items() if law.pairs is not None
+    }
     names = [matcher] if matcher in known else sorted(known)
-    spreads = [known[name] for name in names]
-
-    def mean(number: str) -> float:
-        return float(np.mean([getattr(spread, number) for spread in spreads]))
-
-    along = replace(
-        WIDE,
-        along_fine=mean("along_fine"),
-        along_gate=mean("along_gate"),
-        along_coarse=mean("along_coarse"),
-        carry=mean("carry"),
-        neighbours=_mean_neighbours(spreads),
-    )
-    return along, ", ".join(names)
-
-
-def _mean_neighbours(
-    spreads: Sequence[PairSpread],
-) -> tuple[float, float, float] | None:
-    told = [one.neighbours for one in spreads if one.neighbours is not None]
-    if not told:
-        return None
-    constant, own, mean = np.mean(told, axis=0).tolist()
-    return constant, own, mean
+    numbers = [astuple(known[name]) for name in names]
+    return along_lines(np.mean(numbers, axis=0)), ", ".join(names)
 
 
 def fit_without_truth(
     scenes: FoundScenes,
     start: Calibration,
-    along: PairSpread,
+    along: AlongLines,
     *,
-    taught_by: Calibration | None = None,
     views: Sequence[Residuals] = (),
     known: Scenes | None = None,
     provenance: dict[str, Any] | None = None,
@@ -124,11 +99,7 @@ def fit_without_truth(
     start
         The law to begin with, whose location and shared error are kept.
     along
-        How errors along lines exceed those across; its means and deviations are not
-        used.
-    taught_by
-        A law of this matcher that knows scenes with truth, if there is one: errors
-        along lines are those that it, adapted to each pair, says.
+        What errors along lines are.
     views
         Matches with exact residuals on both axes, such as random views of photos.
     known
@@ -140,17 +111,17 @@ def fit_without_truth(
             "A law without truth needs pairs whose geometry can be trusted, but there "
             "is none. Use images that overlap more."
         )
-    along = replace(along, reported=None)  # its numbers belong to another law
     truths = _with_truth(known or {}, views, len(found), start)
     across = _across_law(found, start, truths)
-    own = _around_mean_effects(across.scenes, across.law, along)
-    drawn = _drawn(across.scenes, own, taught_by or own)
+    seen = {
+        name: [pair.scene_pair(across.law) for pair in pairs]
+        for name, pairs in across.scenes.items()
+    }
+    spread = spread_over_pairs(seen, replace(across.law, pairs=WIDE))
+    drawn = _drawn(seen, replace(across.law, pairs=replace(spread, along=along)))
     lessons = usable({**drawn, **(known or {})})
-    spread = fit_spread(lessons, across.law, neighbours=along.neighbours is not None)
+    spread = fit_spread(lessons, across.law, along)
     law = replace(across.law, pairs=spread, provenance=dict(provenance or {}))
-    taught = None if taught_by is None else taught_by.pairs
-    if taught is not None and taught.reported is not None:
-        law = replace(law, pairs=replace(spread, reported=fit_reported(lessons, law)))
     return law, across.report()
 
 
@@ -238,45 +209,18 @@ def _axes(pair: Residuals, start: Calibration) -> Distances:
     return Distances.of_axes(matches, residual - shift, np.zeros(len(matches)))
 
 
-def _drawn(
-    scenes: FoundScenes, own: Calibration, taught: Calibration
-) -> dict[str, list[ScenePair]]:
-    """The pairs with residuals drawn on both axes from their own, adapted laws.
+def _drawn(scenes: Scenes, law: Calibration) -> dict[str, list[ScenePair]]:
+    """The pairs; where lines hide residuals, drawn from `law` adapted to each.
 
-    Of a plane both axes are seen. Where only lines are, `taught` knows the rest. Few
-    matches are drawn for again and again, since what is learnt must not hang on luck.
+    Of a plane both axes are seen.
     """
     rng = np.random.default_rng(0)
-    found = sum(len(pair.matches) for pairs in scenes.values() for pair in pairs)
-    times = min(MOST_DRAWS, max(1, MATCHES_A_SCENE // found))
 
-    def draws(pair: FoundPair) -> list[ScenePair]:
-        seen = pair.scene_pair(own)
-        law = _adapted(seen, own if seen.F_01 is None else taught)
-        return [replace(seen, residual=sample(law, rng)) for _ in range(times)]
+    def drawn(pair: ScenePair) -> ScenePair:
+        if pair.F_01 is None:
+            return pair
+        lines = lines_of_pair(pair, law)
+        adapted = pair_law_by_lines(pair.matches, law, lines).law
+        return replace(pair, residual=sample(adapted, rng))
 
-    return {
-        name: [drawn for pair in pairs for drawn in draws(pair)]
-        for name, pairs in scenes.items()
-    }
-
-
-def _around_mean_effects(
-    scenes: FoundScenes, law: Calibration, along: PairSpread
-) -> Calibration:
-    """`law` that adapts to pairs, around the mean of what sets these apart from it."""
-    wide = replace(law, pairs=WIDE)
-    every = [pair.scene_pair(law) for pairs in scenes.values() for pair in pairs]
-    middle = np.mean([pair_effects(pair, wide) for pair in every], axis=0)
-    fine, gate, coarse, background = zip(middle.tolist(), WIDE.deviations, strict=True)
-    prior = replace(along, fine=fine, gate=gate, coarse=coarse, background=background)
-    return replace(law, pairs=prior)
-
-
-def _adapted(pair: ScenePair, calibration: Calibration) -> ErrorLaw:
-    """The law of a pair, once its geometry is known."""
-    if pair.F_01 is not None:
-        lines = lines_of_pair(pair, calibration)
-        return pair_law_by_lines(pair.matches, calibration, lines).law
-    residual = pair.residual - location(pair.matches, calibration)
-    return pair_law_by_residuals(pair.matches, calibration, residual).law
+    return {name: [drawn(pair) for pair in pairs] for name, pairs in scenes.items()}

@@ -49,6 +49,7 @@ from semisure.types.arrays import (
 )
 from semisure.types.calibration import (
     LAW_NAMES,
+    AlongLines,
     Calibration,
     LawName,
     PairSpread,
@@ -62,6 +63,7 @@ from semisure.types.world import WorldMatches
 __all__ = [
     "DEFAULT_FINE_WINDOW_PX",
     "LAW_NAMES",
+    "AlongLines",
     "Array",
     "BoolArray",
     "Calibration",

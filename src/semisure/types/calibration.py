@@ -28,19 +28,29 @@ LAW_NAMES: tuple[LawName, ...] = get_args(LawName)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlongLines:
+    """Errors along epipolar lines, by :mod:`semisure.refit.pair_law`."""
+
+    fine: float = 0.0  # log λ, of a factor of the fine scale along lines
+    coarse: float = 0.0  # log μ, of the coarse one
+    gate: float = 0.0  # g, added to the logit of failing
+    departure: float = 0.0  # k, what the departure from neighbours adds to it
+
+    def __post_init__(self) -> None:
+        for name in ("fine", "coarse", "gate", "departure"):
+            object.__setattr__(self, name, as_number(name, getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PairSpread:
     """How far the laws of single pairs lie from their matcher's, and in which way.
 
     One set of numbers cannot serve every scene. Four effects tell a pair from the
     usual one; each is given by its mean and standard deviation over pairs. Errors
-    along an epipolar line, where depth edges and repeated structure act, are larger
-    than those across it. Only a share of the pair's effects, seen across, holds there.
-    What lines do not show, neighbours do: matches that move otherwise than those around
-    them fail more often.
+    along an epipolar line, which it does not show, are described apart.
 
     >>> spread = PairSpread(
-    ...     fine=(0.0, 0.3), gate=(0.0, 1.0), coarse=(0.0, 0.5), background=(-5.0, 1.0),
-    ...     along_fine=0.4, along_gate=0.7, along_coarse=0.0)
+    ...     fine=(0.0, 0.3), gate=(0.0, 1.0), coarse=(0.0, 0.5), background=(-5.0, 1.0))
     >>> spread.means
     (0.0, 0.0, 0.0, -5.0)
     """
@@ -49,32 +59,9 @@ class PairSpread:
     gate: tuple[float, float]  # added to the gate's logit
     coarse: tuple[float, float]  # log of a factor of the coarse scales
     background: tuple[float, float]  # logit of failing whatever the cues say
-    along_fine: float = 0.0  # added to `fine` along a line
-    along_gate: float = 0.0  # added to `gate` and to `background` along a line
-    along_coarse: float = 0.0  # added to `coarse` along a line
-    carry: float = 1.0  # share of a pair's effects, less their means, along a line
-    # Added to the logit of failing: a constant, then by the agreement of a match with
-    # its neighbours (semisure.refit.neighbours) and by the mean of that over the pair.
-    neighbours: tuple[float, float, float] | None = None
     # What describes matches best whose pair is unknown: wider than the means.
     usual: tuple[float, float, float, float] | None = None
-    # Of a third component (semisure.refit.middle_law): how the chance of failing grows
-    # with the fine scale within a pair; where the middle scale lies, 1 the fine and 0
-    # the coarse one; constant and slope of the middle's logit by that of failing.
-    middle: tuple[float, float, float, float] | None = None
-    # What the departure from neighbours says, by its logarithm in fine scales. Of fine
-    # scales along lines: a constant and a slope. Of the logit of failing: a slope along
-    # lines; a constant and a slope across them. Older files have the first two.
-    departure: tuple[float, float, float, float, float] | None = None
-    # What is said of matches by their own distance from their lines, and which went
-    # astray along them (semisure.refit.astray). The logit of that: a constant, then by
-    # the logit of failing, by the roughness around, by how many of the pair depart and
-    # by how far these go. Its scale: the logarithm in fine windows, and by how far they
-    # go. It needs `middle`, and `departure` but for the last two numbers.
-    astray: tuple[float, float, float, float, float, float, float] | None = None
-    # With these, instead of all above, for what is said of a pair's matches once its
-    # geometry is known. Laws without truth and before a geometry do without.
-    reported: PairSpread | None = None
+    along: AlongLines = AlongLines()
 
     def __post_init__(self) -> None:
         for name in ("fine", "gate", "coarse", "background"):
@@ -85,22 +72,10 @@ class PairSpread:
                     f"{getattr(self, name)}."
                 )
             object.__setattr__(self, name, (mean, deviation))
-        for name in ("along_fine", "along_gate", "along_coarse", "carry"):
-            number = as_numbers(name, getattr(self, name), 1)[0]
-            object.__setattr__(self, name, number)
-        if self.departure is not None and len(self.departure) == 2:
-            object.__setattr__(self, "departure", (*self.departure, 0.0, 0.0, 0.0))
-        counts = {"neighbours": 3, "usual": 4, "middle": 4, "departure": 5, "astray": 7}
-        for name, count in counts.items():
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, as_numbers(name, given, count))
-        if self.astray is not None and None in (self.middle, self.departure):
-            raise InputError(
-                "astray needs middle and departure beside it, but one is missing."
-            )
-        if isinstance(self.reported, Mapping):  # as files have it
-            object.__setattr__(self, "reported", PairSpread(**self.reported))
+        if self.usual is not None:
+            object.__setattr__(self, "usual", as_numbers("usual", self.usual, 4))
+        if isinstance(self.along, Mapping):  # as files have it
+            object.__setattr__(self, "along", AlongLines(**self.along))
 
     @property
     def means(self) -> tuple[float, float, float, float]:

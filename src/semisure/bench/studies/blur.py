@@ -25,6 +25,7 @@ from semisure.bench.study import Study
 from semisure.bench.true_errors import with_truth
 from semisure.error_laws import error_law
 from semisure.io.images import Image, read_image, resized, write_png
+from semisure.refit.error_quantiles import abs_quantile
 from semisure.report.documents import ONE_SIGMA
 from semisure.report.drawings import spread_out
 from semisure.types import Calibration, Pair, PerAxis, PerMatch, Points
@@ -205,6 +206,6 @@ def _drawn(task: Task) -> tuple[Image, Points, PerAxis, PerMatch]:
     return (
         image,
         points[some],
-        mixture.quantile(law, ONE_SIGMA),
+        abs_quantile(law, ONE_SIGMA),
         mixture.expected_abs_error(law),
     )
