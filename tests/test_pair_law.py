@@ -127,8 +127,8 @@ def one(logit: float = -2.0) -> ErrorLaw:
 
 def level(distance: float) -> epipolar.Lines:
     """A level line: x is along it, y across."""
-    nothing = np.zeros((1, 5)), np.zeros((1, 2))
-    return epipolar.Lines(np.array([distance]), np.array([[0.0, 1.0]]), *nothing)
+    nothing = np.zeros((1, 5))
+    return epipolar.Lines(np.array([distance]), np.array([[0.0, 1.0]]), nothing)
 
 
 def told(
@@ -175,7 +175,7 @@ def test_far_off_its_line_a_match_has_failed() -> None:
 
 def test_a_sloping_line_shares_the_errors_between_the_axes() -> None:
     """Along (0.6, 0.8) x errs by 0.6 and y by 0.8 of the size along."""
-    nothing = np.zeros((1, 5)), np.zeros((1, 2))
+    nothing = np.zeros((1, 5))
     lines = epipolar.Lines(np.array([2.0]), np.array([[0.8, -0.6]]), *nothing)
     law = law_on_lines(one(), lines, np.zeros(1), np.zeros(1), PLAIN)
     size = 1.4 - 0.48 / 1.4  # of a sum of Laplace variables of scales 0.6 and 0.8
