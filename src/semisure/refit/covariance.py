@@ -42,6 +42,7 @@ KERNELS = (
 SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
 # A share of 0 is the same whatever the kernel: it counts once.
 PRIOR = np.where(SHARES > 0, 1.0, 1.0 / len(KERNELS))
+LEAST_WEIGHT = 1e-9  # of a match, against the largest: others have no say
 LEAST_SLOPE = 0.2  # mean slope of scores, as a share of their weight
 LENS_PX2 = np.array([0.0, 0.01, 0.04, 0.16, 0.64, 2.5, 10.0])  # at half a diagonal
 
@@ -102,7 +103,8 @@ def covariance(
     p, q = J.shape[1], J.shape[1] + lens.shape[1]
     fields = np.concatenate([J, lens, none if known is None else known], axis=1)
     good = np.isfinite(fields.sum(axis=(0, 1)) + scores.score.sum(axis=0))
-    good &= scores.slope.sum(axis=0) > 0
+    weight = scores.slope.sum(axis=0)
+    good &= weight > LEAST_WEIGHT * np.nanmax(weight, initial=0.0)
     fields, points = fields[:, :, good], points[good]
     score, slope, size = (part[:, good] for part in scores)
     J, turned = fields[:, :p], fields * slope[:, None]
@@ -138,8 +140,8 @@ def covariance(
         off = off - lens_there
         smooth_scale = (scale @ SHARES)[[smooth for _, smooth in KERNELS]].sum()
         C += smooth_scale * np.median(own / slope.mean(axis=0)) ** 2 * np.eye(p)
-    lens2 = np.tensordot(chance, lens2, 2)
-    return C + off @ lens2 @ off.T + by_known @ by_known.T
+    C += off @ np.tensordot(chance, lens2, 2) @ off.T + by_known @ by_known.T
+    return C if np.isfinite(C).all() else None
 
 
 def _fitted(
