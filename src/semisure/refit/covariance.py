@@ -25,6 +25,7 @@ from semisure.types import (
     Columns,
     FloatArray,
     Labels,
+    Matches,
     Matrix,
     PerAxis,
     PerMatch,
@@ -43,6 +44,7 @@ SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
 # A share of 0 is the same whatever the kernel: it counts once.
 PRIOR = np.where(SHARES > 0, 1.0, 1.0 / len(KERNELS))
 LEAST_SLOPE = 0.2  # mean slope of scores, as a share of their weight
+EXACT = 1e-20  # least sum of squares, for matches may be exact
 LENS_PX2 = np.array([0.0, 0.01, 0.04, 0.16, 0.64, 2.5, 10.0])  # at half a diagonal
 
 
@@ -55,9 +57,9 @@ class Scores(NamedTuple):
 
     @classmethod
     def of_weight(cls, weight: PerMatch, residual: PerAxis) -> Scores:
-        """Of weighted least squares: s = ω r."""
+        """Of weighted least squares, s = ω r, where 1 / √ω is what r may be."""
         both = np.repeat(weight[None], residual.shape[1], axis=0)
-        return cls(both * residual.T, both, both)
+        return cls(both * residual.T, both, np.sqrt(both))
 
 
 def mean_slope(weight: FloatArray, slope: FloatArray) -> FloatArray:
@@ -85,7 +87,7 @@ def covariance(
     Parameters
     ----------
     points
-        Where the matches are, (n, 2) px.
+        Where the matches are, (n, 2) px; right also of those that failed.
     J
         ∂ prediction / ∂ parameters, (axes, p, n).
     lens
@@ -102,7 +104,7 @@ def covariance(
     p, q = J.shape[1], J.shape[1] + lens.shape[1]
     fields = np.concatenate([J, lens, none if known is None else known], axis=1)
     good = np.isfinite(fields.sum(axis=(0, 1)) + scores.score.sum(axis=0))
-    good &= scores.slope.sum(axis=0) > 0
+    good &= (scores.slope.sum(axis=0) > 0) & ((scores.size**2).sum(axis=0) > 0)
     fields, points = fields[:, :, good], points[good]
     score, slope, size = (part[:, good] for part in scores)
     J, turned = fields[:, :p], fields * slope[:, None]
@@ -113,7 +115,8 @@ def covariance(
     own = np.sqrt((size**2).mean(axis=0))  # of both axes: one decomposition serves both
     root = np.sqrt(cells.summed(own**2))
     told = cells.summed(np.concatenate([turned[:, :q], score[:, None]], axis=1)) / root
-    if told.shape[0] * told.shape[2] <= p:
+    by_cells = (told[:, :p] @ told[:, :p].transpose(0, 2, 1)).sum(axis=0)
+    if told.shape[0] * told.shape[2] <= p or not _positive(by_cells):
         return None
     relative, by_cell = cells.summed(own) / root, cells.summed(own * J)
     alone = ((J * own**2) @ J.transpose(0, 2, 1)).sum(axis=0)
@@ -137,7 +140,8 @@ def covariance(
     if lens_there is not None:  # there is relief where there is a smooth error
         off = off - lens_there
         smooth_scale = (scale @ SHARES)[[smooth for _, smooth in KERNELS]].sum()
-        C += smooth_scale * np.median(own / slope.mean(axis=0)) ** 2 * np.eye(p)
+        px2 = (own**2).sum() / (slope.mean(axis=0) ** 2).sum()  # that size² stands for
+        C += smooth_scale * px2 * np.eye(p)
     lens2 = np.tensordot(chance, lens2, 2)
     return C + off @ lens2 @ off.T + by_known @ by_known.T
 
@@ -160,14 +164,14 @@ def _fitted(
     of_lens, by_lens, left = (
         rest[:, None, :-1, :-1],
         rest[:, None, :-1, -1:],
-        rest[:, -1:, -1],
+        np.maximum(rest[:, -1:, -1], EXACT),
     )
     freedom = axes * cells - p
     # Of each size that lenses may have: their likeliest strengths, and what is left.
     ratio = (LENS_PX2 * freedom / left)[:, :, None, None]
     Q = np.eye(of_lens.shape[-1]) + ratio * of_lens
     strength = ratio * (np.linalg.inv(Q) @ by_lens)
-    left = left - (by_lens * strength).sum(axis=(2, 3))
+    left = np.maximum(left - (by_lens * strength).sum(axis=(2, 3)), EXACT)
     by_size = -0.5 * (freedom * np.log(left) + np.linalg.slogdet(Q)[1])
     most = by_size.max(axis=1, keepdims=True)
     chance = np.exp(by_size - most)
@@ -228,6 +232,15 @@ class Cells:
             return within * np.exp(-0.5 * apart**2), within
         within = float(np.exp(-0.52 * inside))
         return within * np.exp(-apart), within
+
+
+def anchors(matches: Matches) -> Points:
+    """Where matches are, (n, 2) px of the image in which fewer of them were refined.
+
+    A failed match is anywhere in the other, beyond all that hold, too.
+    """
+    refined_in_1 = 2 * np.count_nonzero(matches.side) >= len(matches)
+    return matches.source if refined_in_1 else matches.target
 
 
 def radial(points: Points, size: FloatArray | tuple[int, int]) -> Columns:
