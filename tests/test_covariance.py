@@ -137,9 +137,10 @@ def test_a_lens_is_one_more_error_of_unknown_size() -> None:
             restricted(V + size / own * np.outer(BENDS, BENDS))
             for size in covariance.LENS_PX2
         ]
-        chance = np.exp([log - logsumexp([x for x, _ in by_size]) for log, _ in by_size])
-        expected.append(logsumexp([log for log, _ in by_size]))
-        scales.append(chance @ [variance for _, variance in by_size])
+        logs, variances = zip(*by_size, strict=True)
+        chance = np.exp(logs - logsumexp(logs))
+        expected.append(logsumexp(logs))
+        scales.append(chance @ variances)
         squares.append(chance @ [strength2(V, own, s) for s in covariance.LENS_PX2])
     assert np.allclose(scale, scales)
     assert np.allclose(differences(likelihood), differences(expected))

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from semisure.calibration import observe
 from semisure.cli import app
-from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
 from semisure.geometry.rotations import rotation
 from semisure.geometry.support import spread, support_of_homography, support_of_lines
@@ -281,4 +280,3 @@ def test_lines_through_a_row_of_like_tiles_are_not_sound() -> None:
     depth, _ = SyntheticMatcher().match_views(P_01, K, depths=(8.0, 10.0), count=800)
     sound = refit_matches(depth, EXAMPLE_CALIBRATION, model="fundamental")
     assert sound.verdict.name == "sound"
-

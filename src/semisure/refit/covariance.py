@@ -30,7 +30,6 @@ from semisure.types import (
     PerAxis,
     PerMatch,
     Points,
-    Vector,
 )
 
 CELLS = 100  # of the image, by which scores are summed
@@ -148,7 +147,7 @@ def covariance(
 
 def _fitted(
     told: FloatArray, correlation: Matrix, p: int
-) -> tuple[Vector, Vector, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """By share: log likelihood, scale, and the lenses' mean square (l, l), px².
 
     `told` (axes, p + l + 1, cells) is what parameters and lenses do to the scores of
@@ -200,7 +199,7 @@ class Cells:
     """The squares of a grid that hold matches."""
 
     label: Labels  # of each match
-    centre: Points  # mean of its matches, (m, 2) px
+    centre: FloatArray  # mean of its matches, (m, 2) px
     side_px: float
 
     @classmethod
