@@ -44,6 +44,7 @@ SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
 PRIOR = np.where(SHARES > 0, 1.0, 1.0 / len(KERNELS))
 LEAST_SLOPE = 0.2  # mean slope of scores, as a share of their weight
 EXACT = 1e-20  # least sum of squares, for matches may be exact
+ROUNDING = 1e-12  # as a share of a sum of squares
 LENS_PX2 = np.array([0.0, 0.01, 0.04, 0.16, 0.64, 2.5, 10.0])  # at half a diagonal
 
 
@@ -160,28 +161,28 @@ def _fitted(
     of_model, across = gram[:, :p, :p], gram[:, :p, p:]
     rest = gram[:, p:, p:]  # less what moving the model explains
     rest = rest - across.transpose(0, 2, 1) @ np.linalg.solve(of_model, across)
-    of_lens, by_lens, left = (
-        rest[:, None, :-1, :-1],
-        rest[:, None, :-1, -1:],
-        np.maximum(rest[:, -1:, -1], EXACT),
-    )
-    freedom = axes * cells - p
+    freedom, left = axes * cells - p, np.maximum(rest[:, -1:, -1], EXACT)
+    of_lens, basis = np.linalg.eigh(rest[:, :-1, :-1])
+    by_lens = (rest[:, -1:, :-1] @ basis)[:, 0]
+    # A lens that the model all but follows leaves nothing but rounding.
+    seen = of_lens > ROUNDING * np.trace(gram[:, p:-1, p:-1], axis1=1, axis2=2)[:, None]
+    of_lens, by_lens = of_lens * seen, by_lens * seen
     # Of each size that lenses may have: their likeliest strengths, and what is left.
-    ratio = (LENS_PX2 * freedom / left)[:, :, None, None]
-    Q = np.eye(of_lens.shape[-1]) + ratio * of_lens
-    strength = ratio * (np.linalg.inv(Q) @ by_lens)
-    left = np.maximum(left - (by_lens * strength).sum(axis=(2, 3)), EXACT)
-    by_size = -0.5 * (freedom * np.log(left) + np.linalg.slogdet(Q)[1])
+    ratio = (LENS_PX2 * freedom / left)[:, :, None]
+    Q = 1.0 + ratio * of_lens[:, None]
+    strength = ratio * by_lens[:, None] / Q
+    left = np.maximum(left - (by_lens[:, None] * strength).sum(axis=2), EXACT)
+    by_size = -0.5 * (freedom * np.log(left) + np.log(Q).sum(axis=2))
     most = by_size.max(axis=1, keepdims=True)
     chance = np.exp(by_size - most)
     likelihood = most[:, 0] + np.log(chance.sum(axis=1))
-    likelihood -= 0.5 * (
-        axes * np.log(variance).sum(axis=1) + np.linalg.slogdet(of_model)[1]
-    )
+    likelihood -= 0.5 * axes * np.log(variance).sum(axis=1)
+    likelihood -= 0.5 * np.linalg.slogdet(of_model)[1]
     chance /= chance.sum(axis=1, keepdims=True)
-    square = strength * strength.transpose(0, 1, 3, 2)
-    square += LENS_PX2[:, None, None] * np.linalg.inv(Q)
-    lens2 = (chance[:, :, None, None] * square).sum(axis=1)
+    square = strength[..., None] * strength[:, :, None]
+    square += (LENS_PX2[:, None] / Q)[..., None] * np.eye(Q.shape[2])
+    lens2 = basis @ (chance[:, :, None, None] * square).sum(axis=1)
+    lens2 = lens2 @ basis.transpose(0, 2, 1)
     return likelihood, (chance * left).sum(axis=1) / freedom, lens2
 
 
@@ -191,7 +192,7 @@ def _positive(matrix: Matrix) -> bool:
     if not (np.isfinite(matrix).all() and (diagonal > 0).all()):
         return False
     unit = 1.0 / np.sqrt(diagonal)
-    return bool(np.linalg.eigvalsh(matrix * unit * unit[:, None])[0] > 1e-12)
+    return bool(np.linalg.eigvalsh(matrix * unit * unit[:, None])[0] > ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
