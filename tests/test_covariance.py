@@ -481,7 +481,8 @@ def covers(distances: FloatArray, parameters: int) -> None:
     assert np.median(distances) > 0.2 * MEDIAN[parameters]  # and not wildly more
 
 
-def test_a_large_pair_is_looked_at_by_parts(monkeypatch) -> None:
+def test_a_large_pair_is_looked_at_in_part(monkeypatch) -> None:
+    """A quarter of the matches states no less, and at most what it would say alone."""
     truth = random_homography(np.random.default_rng(0))
     matches, _ = SyntheticMatcher().match(truth, count=4000)
     sizes = []
@@ -489,7 +490,7 @@ def test_a_large_pair_is_looked_at_by_parts(monkeypatch) -> None:
         monkeypatch.setattr(homography, "MOST_MATCHES", most)
         C = refit_homography(matches, EXAMPLE_CALIBRATION, truth).covariance
         sizes.append(expected_corner_error(C))
-    assert sizes[1] == pytest.approx(sizes[0], rel=0.3)
+    assert 0.8 * sizes[0] < sizes[1] < 2.2 * sizes[0]
 
 
 def test_a_kept_homography_keeps_its_likelihood_and_covariance() -> None:

@@ -15,7 +15,7 @@ from semisure import mixture
 from semisure.geometry.epipolar import CalibratedViews, Lines
 from semisure.mixture import ErrorLaw
 from semisure.refit import line_law
-from semisure.refit.covariance import anchors, covariance, radial
+from semisure.refit.covariance import covariance, radial
 from semisure.types import (
     Calibration,
     FloatArray,
@@ -133,7 +133,7 @@ class AcrossLines(Generic[G]):
                 known = intrinsics_errors(self.geometry, self.matches, share)[None]
         with np.errstate(all="ignore"):
             return covariance(
-                anchors(self.matches),
+                np.clip(self.matches.target, 0.0, self.matches.target_size),
                 line_law.scores(self.law, self.lines.distance),
                 # ∂ prediction: the distance falls as the line follows its point.
                 -self.lines.jacobian.T[None],

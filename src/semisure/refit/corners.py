@@ -6,7 +6,7 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.geometry import homography as plane
-from semisure.refit.covariance import Scores, anchors, covariance, radial
+from semisure.refit.covariance import Scores, covariance, radial
 from semisure.types import (
     FloatArray,
     Jacobian,
@@ -96,6 +96,7 @@ def corner_covariance(
     # What moves a point of image 1 one way moves its match in image 0 the other way:
     # turned round, errors that neighbours share add up on whichever side they are.
     sign = np.where(matches.side == 0, -1.0, 1.0)
+    places = np.clip(matches.target, 0.0, matches.target_size)
     scores = scores._replace(score=sign * scores.score)
     with np.errstate(all="ignore"):  # what is undefined is not counted
         J = corner_jacobian(H_01, matches)
@@ -103,12 +104,12 @@ def corner_covariance(
             return None
         J = sign * J
         if not field:
-            return covariance(anchors(matches), scores, J, copies=copies)
+            return covariance(places, scores, J, copies=copies)
         frame = plane.corners(matches.source_size)
         lens = _bent(H_01, matches, matches.source, matches.target)
         there = _bent(H_01, matches, frame, plane.project(H_01, frame))
         C = covariance(
-            anchors(matches),
+            places,
             scores,
             J,
             lens=sign * on_refined_side(H_01, matches, lens),

@@ -25,7 +25,6 @@ from semisure.types import (
     Columns,
     FloatArray,
     Labels,
-    Matches,
     Matrix,
     PerAxis,
     PerMatch,
@@ -87,7 +86,8 @@ def covariance(
     Parameters
     ----------
     points
-        Where the matches are, (n, 2) px; right also of those that failed.
+        Where the matches are, (n, 2) px, all within the image: in cells beyond it every
+        match failed, and scores are too small.
     J
         ∂ prediction / ∂ parameters, (axes, p, n).
     lens
@@ -232,15 +232,6 @@ class Cells:
             return within * np.exp(-0.5 * apart**2), within
         within = float(np.exp(-0.52 * inside))
         return within * np.exp(-apart), within
-
-
-def anchors(matches: Matches) -> Points:
-    """Where matches are, (n, 2) px of the image in which fewer of them were refined.
-
-    A failed match is anywhere in the other, beyond all that hold, too.
-    """
-    refined_in_1 = 2 * np.count_nonzero(matches.side) >= len(matches)
-    return matches.source if refined_in_1 else matches.target
 
 
 def radial(points: Points, size: FloatArray | tuple[int, int]) -> Columns:

@@ -242,8 +242,7 @@ def _covariance(
         else:
             seen = Scores.of_weight(weight, residual)
         lens = radial(matches.points, matches.refined_size)[:, None] if field else None
-        # Where the pose puts them: a failed match may be far from its own place.
-        places = np.clip(matches.points - residual, 0.0, matches.size)
+        places = np.clip(matches.points, 0.0, matches.size)
         return covariance(places, seen, J, lens=lens)
 
 
