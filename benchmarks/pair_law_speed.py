@@ -20,7 +20,7 @@ from clock import medians, wanted
 from semisure.geometry.epipolar import checked_pose
 from semisure.geometry.pose import moved
 from semisure.pipeline import refit_matches
-from semisure.refit.covariance import of_predictions
+from semisure.refit.corners import corner_variance
 from semisure.refit.pair_effects import effects_by_lines
 from semisure.refit.pair_law import (
     pair_law_by_lines,
@@ -70,7 +70,7 @@ def arms(count: int, seed: int) -> dict[str, Callable[[], Any]]:
     refit = semisure.refit_homography(flat, law, H)
     assert refit.model is not None
     assert refit.covariance is not None
-    variance = of_predictions(refit.covariance, refit.model, flat)
+    variance = corner_variance(refit.covariance, refit.model, flat)
     raw, spread = semisure.error_law(views, law), reported_spread(law)
     return {
         "core+": lambda: semisure.refit_homography(flat, law, H),
