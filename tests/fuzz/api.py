@@ -89,7 +89,7 @@ def _calibration(rng: np.random.Generator) -> str:
         "matcher": "x",
         "location": (0.1, 0.0),
     }
-    name = chosen(rng, (*names, "spread_slope", "doubt_slope", "shared_error", "law"))
+    name = chosen(rng, (*names, "spread_slope", "doubt_slope", "model_error", "law"))
     before = arguments.get(name, 0.3)
     arguments[name] = _odd_value(rng, before)
     calibration = semisure.Calibration(**arguments)

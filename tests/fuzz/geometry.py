@@ -15,12 +15,8 @@ from semisure.geometry import homography as plane
 from semisure.geometry.camera import Camera
 from semisure.geometry.pose import project as project_world
 from semisure.mixture import mixture_law
-from semisure.refit import (
-    plane_covariance,
-    refit_fundamental,
-    refit_pose,
-    refit_relative,
-)
+from semisure.refit import core_plus, refit_fundamental, refit_pose, refit_relative
+from semisure.refit.corners import corner_covariance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Calibration, Matches, WorldMatches
 
@@ -120,12 +116,13 @@ def _homography(rng: np.random.Generator, matches: Matches, law: Calibration) ->
         semisure.refit_homography(matches, law, start, method=method), matches
     )
     if isinstance(start, np.ndarray):
-        C = plane_covariance.of_homography(
-            plane.checked(start, "start"),
-            matches,
-            law=mixture_law(matches, replace(law, location=None)),
-            shared_error=law.shared_error,
-        )
+        H = plane.checked(start, "start")
+        law = replace(law, location=None)
+        with np.errstate(all="ignore"):
+            seen = core_plus.scores(
+                mixture_law(matches, law), plane.residual(H, matches)
+            )
+        C = corner_covariance(H, matches, seen)
         require(C is None or np.isfinite(C).all(), "a covariance that is not finite")
     return word
 

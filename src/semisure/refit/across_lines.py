@@ -133,7 +133,7 @@ class AcrossLines(Generic[G]):
                 known = intrinsics_errors(self.geometry, self.matches, share)[None]
         with np.errstate(all="ignore"):
             return covariance(
-                self.matches.target,
+                np.clip(self.matches.target, 0.0, self.matches.target_size),
                 line_law.scores(self.law, self.lines.distance),
                 # ∂ prediction: the distance falls as the line follows its point.
                 -self.lines.jacobian.T[None],

@@ -168,5 +168,5 @@ def scores(law: ErrorLaw, residual: PerAxis) -> Scores:
     softened = r * r + fine * fine
     weight = success[0] * success[1] / (fine * np.sqrt(softened))
     slope = mean_slope(weight, weight * (fine * fine / softened - fall))
-    right = np.exp(-0.5 * softplus(law.tail_logit.T))
+    right = np.exp(-0.5 * softplus(law.tail_logit.T).sum(axis=0))  # of both cells
     return Scores(weight * r, slope, right / fine)

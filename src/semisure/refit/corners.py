@@ -93,20 +93,26 @@ def corner_covariance(
     `least` is the least error at the corners, in diagonals. Without `field` there is
     none, nor a lens or relief. Each match stands for so many `copies`.
     """
+    # What moves a point of image 1 one way moves its match in image 0 the other way:
+    # turned round, errors that neighbours share add up on whichever side they are.
+    sign = np.where(matches.side == 0, -1.0, 1.0)
+    places = np.clip(matches.target, 0.0, matches.target_size)
+    scores = scores._replace(score=sign * scores.score)
     with np.errstate(all="ignore"):  # what is undefined is not counted
         J = corner_jacobian(H_01, matches)
         if J is None:
             return None
+        J = sign * J
         if not field:
-            return covariance(matches.target, scores, J, copies=copies)
+            return covariance(places, scores, J, copies=copies)
         frame = plane.corners(matches.source_size)
         lens = _bent(H_01, matches, matches.source, matches.target)
         there = _bent(H_01, matches, frame, plane.project(H_01, frame))
         C = covariance(
-            matches.target,
+            places,
             scores,
             J,
-            lens=on_refined_side(H_01, matches, lens),
+            lens=sign * on_refined_side(H_01, matches, lens),
             lens_there=there.transpose(2, 0, 1).reshape(8, -1),
             copies=copies,
         )

@@ -29,7 +29,6 @@ from semisure.types import (
     PerAxis,
     PerMatch,
     Points,
-    Vector,
 )
 
 CELLS = 100  # of the image, by which scores are summed
@@ -42,8 +41,9 @@ KERNELS = (
 SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
 # A share of 0 is the same whatever the kernel: it counts once.
 PRIOR = np.where(SHARES > 0, 1.0, 1.0 / len(KERNELS))
-LEAST_WEIGHT = 1e-9  # of a match, against the largest: others have no say
 LEAST_SLOPE = 0.2  # mean slope of scores, as a share of their weight
+EXACT = 1e-20  # least sum of squares, for matches may be exact
+ROUNDING = 1e-12  # as a share of a sum of squares
 LENS_PX2 = np.array([0.0, 0.01, 0.04, 0.16, 0.64, 2.5, 10.0])  # at half a diagonal
 
 
@@ -56,9 +56,9 @@ class Scores(NamedTuple):
 
     @classmethod
     def of_weight(cls, weight: PerMatch, residual: PerAxis) -> Scores:
-        """Of weighted least squares: s = ω r."""
+        """Of weighted least squares, s = ω r, where 1 / √ω is what r may be."""
         both = np.repeat(weight[None], residual.shape[1], axis=0)
-        return cls(both * residual.T, both, both)
+        return cls(both * residual.T, both, np.sqrt(both))
 
 
 def mean_slope(weight: FloatArray, slope: FloatArray) -> FloatArray:
@@ -86,7 +86,8 @@ def covariance(
     Parameters
     ----------
     points
-        Where the matches are, (n, 2) px.
+        Where the matches are, (n, 2) px, all within the image: in cells beyond it every
+        match failed, and scores are too small.
     J
         ∂ prediction / ∂ parameters, (axes, p, n).
     lens
@@ -103,8 +104,7 @@ def covariance(
     p, q = J.shape[1], J.shape[1] + lens.shape[1]
     fields = np.concatenate([J, lens, none if known is None else known], axis=1)
     good = np.isfinite(fields.sum(axis=(0, 1)) + scores.score.sum(axis=0))
-    weight = scores.slope.sum(axis=0)
-    good &= weight > LEAST_WEIGHT * np.nanmax(weight, initial=0.0)
+    good &= (scores.slope.sum(axis=0) > 0) & ((scores.size**2).sum(axis=0) > 0)
     fields, points = fields[:, :, good], points[good]
     score, slope, size = (part[:, good] for part in scores)
     J, turned = fields[:, :p], fields * slope[:, None]
@@ -115,7 +115,8 @@ def covariance(
     own = np.sqrt((size**2).mean(axis=0))  # of both axes: one decomposition serves both
     root = np.sqrt(cells.summed(own**2))
     told = cells.summed(np.concatenate([turned[:, :q], score[:, None]], axis=1)) / root
-    if told.shape[0] * told.shape[2] <= p:
+    by_cells = (told[:, :p] @ told[:, :p].transpose(0, 2, 1)).sum(axis=0)
+    if told.shape[0] * told.shape[2] <= p or not _positive(by_cells):
         return None
     relative, by_cell = cells.summed(own) / root, cells.summed(own * J)
     alone = ((J * own**2) @ J.transpose(0, 2, 1)).sum(axis=0)
@@ -139,14 +140,15 @@ def covariance(
     if lens_there is not None:  # there is relief where there is a smooth error
         off = off - lens_there
         smooth_scale = (scale @ SHARES)[[smooth for _, smooth in KERNELS]].sum()
-        C += smooth_scale * np.median(own / slope.mean(axis=0)) ** 2 * np.eye(p)
+        px2 = (own**2).sum() / (slope.mean(axis=0) ** 2).sum()  # that size² stands for
+        C += smooth_scale * px2 * np.eye(p)
     C += off @ np.tensordot(chance, lens2, 2) @ off.T + by_known @ by_known.T
     return C if np.isfinite(C).all() else None
 
 
 def _fitted(
     told: FloatArray, correlation: Matrix, p: int
-) -> tuple[Vector, Vector, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """By share: log likelihood, scale, and the lenses' mean square (l, l), px².
 
     `told` (axes, p + l + 1, cells) is what parameters and lenses do to the scores of
@@ -159,28 +161,28 @@ def _fitted(
     of_model, across = gram[:, :p, :p], gram[:, :p, p:]
     rest = gram[:, p:, p:]  # less what moving the model explains
     rest = rest - across.transpose(0, 2, 1) @ np.linalg.solve(of_model, across)
-    of_lens, by_lens, left = (
-        rest[:, None, :-1, :-1],
-        rest[:, None, :-1, -1:],
-        rest[:, -1:, -1],
-    )
-    freedom = axes * cells - p
+    freedom, left = axes * cells - p, np.maximum(rest[:, -1:, -1], EXACT)
+    of_lens, basis = np.linalg.eigh(rest[:, :-1, :-1])
+    by_lens = (rest[:, -1:, :-1] @ basis)[:, 0]
+    # A lens that the model all but follows leaves nothing but rounding.
+    seen = of_lens > ROUNDING * np.trace(gram[:, p:-1, p:-1], axis1=1, axis2=2)[:, None]
+    of_lens, by_lens = of_lens * seen, by_lens * seen
     # Of each size that lenses may have: their likeliest strengths, and what is left.
-    ratio = (LENS_PX2 * freedom / left)[:, :, None, None]
-    Q = np.eye(of_lens.shape[-1]) + ratio * of_lens
-    strength = ratio * (np.linalg.inv(Q) @ by_lens)
-    left = left - (by_lens * strength).sum(axis=(2, 3))
-    by_size = -0.5 * (freedom * np.log(left) + np.linalg.slogdet(Q)[1])
+    ratio = (LENS_PX2 * freedom / left)[:, :, None]
+    Q = 1.0 + ratio * of_lens[:, None]
+    strength = ratio * by_lens[:, None] / Q
+    left = np.maximum(left - (by_lens[:, None] * strength).sum(axis=2), EXACT)
+    by_size = -0.5 * (freedom * np.log(left) + np.log(Q).sum(axis=2))
     most = by_size.max(axis=1, keepdims=True)
     chance = np.exp(by_size - most)
     likelihood = most[:, 0] + np.log(chance.sum(axis=1))
-    likelihood -= 0.5 * (
-        axes * np.log(variance).sum(axis=1) + np.linalg.slogdet(of_model)[1]
-    )
+    likelihood -= 0.5 * axes * np.log(variance).sum(axis=1)
+    likelihood -= 0.5 * np.linalg.slogdet(of_model)[1]
     chance /= chance.sum(axis=1, keepdims=True)
-    square = strength * strength.transpose(0, 1, 3, 2)
-    square += LENS_PX2[:, None, None] * np.linalg.inv(Q)
-    lens2 = (chance[:, :, None, None] * square).sum(axis=1)
+    square = strength[..., None] * strength[:, :, None]
+    square += (LENS_PX2[:, None] / Q)[..., None] * np.eye(Q.shape[2])
+    lens2 = basis @ (chance[:, :, None, None] * square).sum(axis=1)
+    lens2 = lens2 @ basis.transpose(0, 2, 1)
     return likelihood, (chance * left).sum(axis=1) / freedom, lens2
 
 
@@ -190,7 +192,7 @@ def _positive(matrix: Matrix) -> bool:
     if not (np.isfinite(matrix).all() and (diagonal > 0).all()):
         return False
     unit = 1.0 / np.sqrt(diagonal)
-    return bool(np.linalg.eigvalsh(matrix * unit * unit[:, None])[0] > 1e-12)
+    return bool(np.linalg.eigvalsh(matrix * unit * unit[:, None])[0] > ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,7 +200,7 @@ class Cells:
     """The squares of a grid that hold matches."""
 
     label: Labels  # of each match
-    centre: Points  # mean of its matches, (m, 2) px
+    centre: FloatArray  # mean of its matches, (m, 2) px
     side_px: float
 
     @classmethod

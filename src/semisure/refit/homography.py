@@ -216,12 +216,13 @@ def _covariance(
     """Of ``core+``, or of least squares with these weights."""
     copies = max(1, -(-len(matches) // MOST_MATCHES))
     matches = matches if copies == 1 else matches.take(slice(None, None, copies))
-    residual = plane.residual(H, matches)
-    if weight is None:
-        law = floored(error_law(matches, calibration), matches)
-        seen = scores(law, residual)
-    else:
-        seen = Scores.of_weight(weight[::copies], residual)
+    with np.errstate(all="ignore"):  # what is undefined is not counted
+        residual = plane.residual(H, matches)
+        if weight is None:
+            law = floored(error_law(matches, calibration), matches)
+            seen = scores(law, residual)
+        else:
+            seen = Scores.of_weight(weight[::copies], residual)
     least = LEAST_ERROR if calibration.model_error is None else calibration.model_error
     return corner_covariance(H, matches, seen, least=least, copies=copies, field=field)
 

@@ -231,6 +231,8 @@ def _covariance(
     field: bool,
 ) -> Matrix | None:
     """6 × 6 of the tangent (ω, v), of ``core+`` or of least squares by weights."""
+    if len(matches) < MIN_MATCHES:
+        return None
     residual = residuals(pose, camera, matches)
     with np.errstate(all="ignore"):  # points behind the camera are not counted
         J = se3.jacobian(pose, camera, matches.world)
@@ -240,7 +242,8 @@ def _covariance(
         else:
             seen = Scores.of_weight(weight, residual)
         lens = radial(matches.points, matches.refined_size)[:, None] if field else None
-        return covariance(matches.points, seen, J, lens=lens)
+        places = np.clip(matches.points, 0.0, matches.size)
+        return covariance(places, seen, J, lens=lens)
 
 
 def law_with_map(matches: WorldMatches, calibration: Calibration) -> ErrorLaw:

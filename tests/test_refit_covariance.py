@@ -1,0 +1,249 @@
+"""How far refits say that they are off: scores, corners, coverage of planted truths."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from semisure.error_laws import error_law
+from semisure.estimators import estimate_homography
+from semisure.geometry import epipolar
+from semisure.geometry import homography as plane
+from semisure.geometry import pose as se3
+from semisure.metrics import corner_error
+from semisure.mixture import log_density
+from semisure.refit import (
+    core_plus,
+    covariance,
+    expected_corner_error,
+    homography,
+    line_law,
+    refit_homography,
+    refit_pose,
+)
+from semisure.refit.corners import corner_covariance, corner_jacobian, corner_variance
+from semisure.refit.covariance import Scores, radial
+from semisure.synthetic import (
+    EXAMPLE_CALIBRATION,
+    SyntheticMatcher,
+    random_homography,
+    random_pose,
+)
+from semisure.synthetic import EXAMPLE_CAMERA as CAMERA
+from semisure.types import FloatArray, Matches, WorldMatches
+from test_covariance import NINETY, SIZE, mahalanobis2, places, shared
+
+MEDIAN = {6: 5.348, 8: 7.344}  # of χ², from tables
+
+
+def scene(seed: int, count: int = 800) -> tuple[WorldMatches, FloatArray]:
+    truth = random_pose(np.random.default_rng(seed))
+    return SyntheticMatcher().match_world(truth, count=count, seed=seed)[0], truth
+
+
+# -- the scores of matches
+
+
+def test_scores_fall_in_the_mean_as_they_say() -> None:
+    matches, residual = SyntheticMatcher().match(np.eye(3), count=2000)
+    law = core_plus.floored(error_law(matches, EXAMPLE_CALIBRATION), matches)
+    slope = core_plus.scores(law, residual).slope.sum(axis=1)
+    h = 1e-5
+    for axis in (0, 1):
+        step = h * np.eye(2)[axis]
+        ahead, behind = (
+            core_plus.scores(law, residual + s * step).score[axis] for s in (1, -1)
+        )
+        assert (ahead - behind).sum() / (2 * h) == pytest.approx(slope[axis], rel=1e-3)
+
+
+def test_scores_across_lines_fall_in_the_mean_as_they_say() -> None:
+    K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
+    P_01 = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])
+    matches, _ = SyntheticMatcher().match_views(P_01, K, count=2000)
+    lines = epipolar.CalibratedViews(P_01, K, K).lines(matches)
+    diagonal, law = np.full(2000, 800.0), error_law(matches, EXAMPLE_CALIBRATION)
+    across = line_law.across(law, lines.normal, 1e-4 * diagonal, diagonal)
+    h = 1e-5
+    ahead, behind = (
+        line_law.scores(across, lines.distance + s * h).score for s in (1, -1)
+    )
+    slope = line_law.scores(across, lines.distance).slope.sum()
+    assert (ahead - behind).sum() / (2 * h) == pytest.approx(slope, rel=1e-3)
+
+
+def test_a_score_that_falls_everywhere_keeps_a_least_slope() -> None:
+    weight = np.array([[1.0, 3.0]])
+    assert covariance.mean_slope(weight, weight).tolist() == [[1.0, 3.0]]
+    assert covariance.mean_slope(weight, -weight).tolist() == [[0.2, 3 * 0.2]]
+
+
+def test_expected_scores_have_the_sizes_that_are_expected() -> None:
+    """Each match's own size holds in the mean, up to one scale for all."""
+    matches, residual = SyntheticMatcher().match(np.eye(3), count=20_000)
+    law = core_plus.floored(error_law(matches, EXAMPLE_CALIBRATION), matches)
+    seen = core_plus.scores(law, residual)
+    relative = (seen.score[0] / seen.size[0]) ** 2
+    for sizes in (law.fine_scale[:, 0], law.tail_logit[:, 0], law.tail_logit[:, 1]):
+        order = np.argsort(sizes)
+        low, high = relative[order[:5000]].mean(), relative[order[-5000:]].mean()
+        assert low == pytest.approx(high, rel=0.3)
+
+
+# -- corners of a homography
+
+
+def test_the_corner_derivative_is_the_difference() -> None:
+    H = random_homography(np.random.default_rng(3))
+    matches, _ = SyntheticMatcher().match(H, count=40)
+    frame = plane.corners(matches.source_size)
+    for side in (0, 1):
+        turned = replace(matches, side=side)
+        J, h = corner_jacobian(H, turned), 1e-4
+        for k in range(8):
+            predicted = []
+            for step in (h, -h):
+                corners = plane.project(H, frame).ravel()
+                corners[k] += step
+                moved = plane.weighted_dlt(frame, corners.reshape(4, 2), np.ones(4))
+                assert moved is not None
+                predicted.append(-plane.residual(moved, turned))
+            slope = (predicted[0] - predicted[1]).T / (2 * h)
+            assert np.abs(slope - J[:, k]).max() < 1e-4
+
+
+def test_the_variance_of_a_match_at_a_corner_is_that_of_the_corner() -> None:
+    H = random_homography(np.random.default_rng(1))
+    frame = plane.corners(SIZE)
+    C = np.diag(np.arange(1.0, 9.0))
+    variance = corner_variance(C, H, plain(frame, plane.project(H, frame)))
+    assert np.allclose(variance, np.arange(1.0, 9.0).reshape(4, 2))
+
+
+def plain(source: FloatArray, target: FloatArray) -> Matches:
+    n = len(source)
+    return Matches(
+        source=source, target=target, confidence=np.full(n, 0.9),
+        fine_std=np.ones((n, 2)), coarse_std=np.full((n, 2), 30.0),
+        source_size=SIZE, target_size=SIZE)  # fmt: skip
+
+
+@pytest.mark.parametrize("reach_px", [0.0, 60.0])
+def test_points_refined_in_either_image_tell_the_same(reach_px) -> None:
+    H = np.array([[1.02, 0.05, 8.0], [-0.04, 0.98, -5.0], [2e-5, -1e-5, 1.0]])
+    rng = np.random.default_rng(0)
+    source = places(rng, 800)
+    errors = shared(rng, source, reach_px) if reach_px else rng.normal(size=(800, 2))
+    matches = plain(source, plane.project(H, source) + errors)
+    sizes = []
+    for side in (1, 0, np.arange(800) % 2):
+        turned = replace(matches, side=np.broadcast_to(side, 800))
+        seen = Scores.of_weight(np.ones(800), plane.residual(H, turned))
+        sizes.append(expected_corner_error(corner_covariance(H, turned, seen)))
+    assert sizes[1:] == pytest.approx(sizes[:1] * 2, rel=0.05)
+
+
+# -- refits
+
+
+@pytest.mark.parametrize("method", ["core", "core+"])
+def test_homographies_cover_independent_truths(method) -> None:
+    distances, ratios = [], []
+    for seed in range(40):
+        truth = random_homography(np.random.default_rng(seed))
+        matches, _ = SyntheticMatcher().match(truth, count=800, seed=seed)
+        start = estimate_homography(matches)
+        refit = refit_homography(matches, EXAMPLE_CALIBRATION, start, method=method)
+        C = refit.covariance
+        assert C is not None
+        frame = plane.corners(matches.source_size)
+        offset = plane.project(refit.model, frame) - plane.project(truth, frame)
+        distances.append(mahalanobis2(C, offset.ravel()))
+        error = corner_error(refit.model, truth, matches.source_size)
+        ratios.append(error / expected_corner_error(C))
+    covers(np.array(distances), 8)
+    assert 0.4 < np.median(ratios) < 1.4
+
+
+@pytest.mark.parametrize("method", ["core", "core+"])
+def test_poses_cover_independent_truths(method) -> None:
+    distances = []
+    for seed in range(40):
+        matches, truth = scene(seed)
+        start = se3.moved(truth, np.full(6, 1e-3))
+        refit = refit_pose(matches, CAMERA, EXAMPLE_CALIBRATION, start, method=method)
+        offset = se3.tangent(refit.model, truth)
+        distances.append(mahalanobis2(refit.covariance, offset))
+    covers(np.array(distances), 6)
+
+
+def covers(distances: FloatArray, parameters: int) -> None:
+    """Independent errors are covered at least as often as promised."""
+    assert (distances < MEDIAN[parameters]).mean() > 0.45
+    assert (distances < NINETY[parameters]).mean() > 0.85
+    assert np.median(distances) > 0.2 * MEDIAN[parameters]  # and not wildly more
+
+
+def test_a_large_pair_is_looked_at_in_part(monkeypatch) -> None:
+    """A quarter of the matches states no less, and at most what it would say alone."""
+    truth = random_homography(np.random.default_rng(0))
+    matches, _ = SyntheticMatcher().match(truth, count=4000)
+    sizes = []
+    for most in (50_000, 1000):
+        monkeypatch.setattr(homography, "MOST_MATCHES", most)
+        C = refit_homography(matches, EXAMPLE_CALIBRATION, truth).covariance
+        sizes.append(expected_corner_error(C))
+    assert 0.8 * sizes[0] < sizes[1] < 2.2 * sizes[0]
+
+
+def test_a_kept_homography_keeps_its_likelihood_and_covariance() -> None:
+    """Points a thousandth of their errors away: the truth is the likeliest model."""
+    truth = random_homography(np.random.default_rng(0))
+    matches, residual = SyntheticMatcher().match(truth, count=200)
+    near = matches.shifted(-0.999 * residual)
+    refit = refit_homography(near, EXAMPLE_CALIBRATION, truth)
+    assert refit.reason == "the refit was less likely than the initial model"
+    law = error_law(near, EXAMPLE_CALIBRATION)
+    at_truth = log_density(law, 0.001 * residual).sum()
+    assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
+    seen = core_plus.scores(core_plus.floored(law, near), plane.residual(truth, near))
+    C = corner_covariance(truth, near, seen, least=0.0)
+    assert np.allclose(refit.covariance, C)
+
+
+def test_a_kept_pose_keeps_its_likelihood_and_covariance() -> None:
+    truth = random_pose(np.random.default_rng(0))
+    matches, residual = SyntheticMatcher().match_world(truth, count=200)
+    near = matches.shifted(-0.999 * residual)
+    refit = refit_pose(near, CAMERA, EXAMPLE_CALIBRATION, truth)
+    assert refit.reason == "the refit was less likely than the initial model"
+    law = error_law(near, EXAMPLE_CALIBRATION)
+    at_truth = log_density(law, 0.001 * residual).sum()
+    assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
+    seen = core_plus.scores(core_plus.floored(law, near), 0.001 * residual)
+    C = covariance.covariance(
+        near.points,
+        seen,
+        se3.jacobian(truth, CAMERA, near.world),
+        lens=radial(near.points, near.refined_size)[:, None],
+    )
+    assert np.allclose(refit.covariance, C, rtol=1e-6)
+
+
+def test_a_start_that_matches_do_not_determine_has_no_covariance() -> None:
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
+    refit = refit_homography(matches, EXAMPLE_CALIBRATION, np.eye(3))
+    assert refit.reason == "the weighted matches do not determine a homography"
+    assert refit.log_likelihood is not None
+    assert refit.covariance is None
+
+
+def test_refits_can_be_sent_to_other_processes() -> None:
+    matches, truth = scene(1, 100)
+    for method in ("core", "core+"):
+        refit = refit_pose(matches, CAMERA, EXAMPLE_CALIBRATION, truth, method=method)
+        sent = pickle.loads(pickle.dumps(refit))  # noqa: S301
+        assert np.array_equal(sent.covariance, refit.covariance)
