@@ -16,7 +16,7 @@ MATHEMATICS := $(addprefix tests/test_, $(addsuffix .py, \
     mixture paper_equations types shapes geometry epipolar camera significance calibrate \
     estimators refit location covariance pose relative fundamental metrics)) \
   $(addprefix src/semisure/, \
-    mixture.py error_laws.py types geometry calibration refit metrics.py synthetic.py)
+    law types geometry refit metrics.py synthetic.py)
 
 # make fuzz: seconds for all campaigns together, and the number that begins the cases.
 SECONDS ?= 60

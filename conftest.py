@@ -31,7 +31,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 # Modules whose doctests need a library that they import in a function.
-NEEDED_BY = {"pyarrow": ("io/store.py", "pairing/run.py")}
+NEEDED_BY = {"pyarrow": ("io/store.py", "pairs/run.py")}
 MISSING = tuple(name for name in OPTIONAL if find_spec(name) is None)
 
 

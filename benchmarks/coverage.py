@@ -26,10 +26,10 @@ from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
+from semisure.geometry.lifting import lift
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image
-from semisure.localize import Source, from_images, stored
-from semisure.maps.lifting import lift
+from semisure.mapping.sources import Source, from_images, stored
 from semisure.matchers import load_matcher
 from semisure.refit import (
     RefitMethod,

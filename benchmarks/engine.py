@@ -32,8 +32,8 @@ from semisure.engine import (
     open_engine,
 )
 from semisure.io.store import Manifest, Store
-from semisure.pairing.lists import exhaustive_pairs
-from semisure.pairing.plan import Plan
+from semisure.pairs.lists import exhaustive_pairs
+from semisure.pairs.plan import Plan
 from semisure.synthetic import SyntheticMatcher
 from semisure.types.pair_records import ImageRecord, Names, PairRecord
 

@@ -16,13 +16,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from semisure.calibration import Observations, observe
+from semisure.calibrate.first_use import FirstUse, first_use_law
+from semisure.calibrate.from_photos import SelfCalSettings, match_views
+from semisure.calibrate.held_out import Trust, trial
 from semisure.io.files import is_shipped, load_calibration
 from semisure.io.images import find_images
+from semisure.law.likelihood import Observations, observe
 from semisure.matchers import load_matcher
-from semisure.selfcal.first_use import FirstUse, first_use_law
-from semisure.selfcal.from_photos import SelfCalSettings, match_views
-from semisure.selfcal.held_out import Trust, trial
 from semisure.types import Calibration, Matcher
 
 HEAD = (

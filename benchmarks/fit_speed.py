@@ -20,7 +20,8 @@ from dataclasses import fields
 import numpy as np
 
 from clock import wanted
-from semisure.calibration import Observations, fit, observe
+from semisure.law.fit_law import fit
+from semisure.law.likelihood import Observations, observe
 from semisure.synthetic import SyntheticMatcher, random_homography
 
 PER_PAIR = 2000

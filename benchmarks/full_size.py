@@ -24,19 +24,19 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from semisure import mixture
 from semisure.bench.calibrations import shipped
+from semisure.calibrate.random_views import random_pair
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import true_residual
 from semisure.io.files import load_arrays, matches_from, save_matches
 from semisure.io.images import Image, find_images, read_image
+from semisure.law import mixture
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import FULL_SIZE
 from semisure.matchers.full_size import FullSize
 from semisure.matchers.refined import Refined
 from semisure.metrics import auc, corner_error
 from semisure.refit import refit_homography
-from semisure.selfcal.random_views import random_pair
 from semisure.types import FloatArray, Matches, Matrix3
 
 THRESHOLDS = (1, 3, 5, 10)

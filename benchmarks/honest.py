@@ -55,14 +55,15 @@ from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.geometry.epipolar import CalibratedViews
+from semisure.geometry.lifting import lift
 from semisure.geometry.rotations import rotation_vector
 from semisure.geometry.significance import log_alarms_of
 from semisure.io.files import load_calibration
-from semisure.localize import from_images, stored
-from semisure.maps.lifting import lift
+from semisure.mapping.sources import from_images, stored
 from semisure.matchers import load_matcher
-from semisure.pipeline import PairResult, refit_matches
-from semisure.pipeline.verdict import Verdict, features
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.result import PairResult
+from semisure.pairs.verdict import Verdict, features
 from semisure.refit import (
     expected_corner_error,
     refit_homography,

@@ -17,13 +17,13 @@ from typing import Literal
 import cv2
 import numpy as np
 
+from semisure.calibrate.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.datasets.sequences import read_sequences
 from semisure.geometry import homography as plane
 from semisure.io.files import load_arrays, matches_from, save_matches
 from semisure.io.images import Image, find_images, read_image, reduced
 from semisure.matchers import load_matcher
-from semisure.selfcal.random_views import DEFAULT_WARPS, WarpSettings, random_pair
 from semisure.types import Matches, Matrix3, Points
 
 SEED = 777

@@ -22,7 +22,7 @@ import numpy as np
 from semisure.datasets.depth_truth import carried
 from semisure.datasets.posed import PosedPair, read_posed
 from semisure.io.store import Store
-from semisure.sfm.aggregation import Aggregated, AggregationSettings, Aggregator
+from semisure.mapping.aggregation import Aggregated, AggregationSettings, Aggregator
 from semisure.types import FloatArray
 
 ARMS = {

@@ -19,18 +19,20 @@ from pathlib import Path
 import numpy as np
 
 import semisure
-from semisure import metrics, mixture
+from semisure import metrics
 from semisure.bench.options import Options
 from semisure.bench.run import ONE_PROCESS
 from semisure.bench.scenes import Scene, scene_pair, scenes_of
 from semisure.bench.study import Study
+from semisure.calibrate.scenes import ScenePair, fit_along
 from semisure.datasets.subsets import evenly
 from semisure.engine import open_engine
-from semisure.mixture import ErrorLaw
-from semisure.pipeline import PairResult, refit_matches
-from semisure.pipeline.models import Kind
+from semisure.law import mixture
+from semisure.law.mixture import ErrorLaw
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import Kind
+from semisure.pairs.result import PairResult
 from semisure.refit.pair_effects import size_of_sum
-from semisure.selfcal.scenes import ScenePair, fit_along
 from semisure.types import Calibration, FloatArray, PerAxis, PerMatch
 from semisure.types.checks import within_px
 

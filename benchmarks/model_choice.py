@@ -33,6 +33,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from semisure.calibrate.random_views import WarpSettings, random_pair
 from semisure.datasets.posed import PosedPair, depth_at, read_posed
 from semisure.datasets.sequences import read_sequences
 from semisure.geometry import epipolar
@@ -40,8 +41,7 @@ from semisure.geometry import homography as plane
 from semisure.io.files import load_calibration, load_matches, save_matches
 from semisure.io.images import Image, find_images, read_image, reduced
 from semisure.matchers import load_matcher
-from semisure.pipeline import refit_matches
-from semisure.selfcal.random_views import WarpSettings, random_pair
+from semisure.pairs.estimation import refit_matches
 from semisure.types import Calibration, Mask, Matches, Matrix3, Points
 
 STILL = WarpSettings(rotation_deg=0.0, log_zoom=0.0, corner_shift=0.0)

@@ -19,7 +19,7 @@ import semisure
 from clock import medians, wanted
 from semisure.geometry.epipolar import checked_pose
 from semisure.geometry.pose import moved
-from semisure.pipeline import refit_matches
+from semisure.pairs.estimation import refit_matches
 from semisure.refit.corners import corner_variance
 from semisure.refit.pair_effects import effects_by_lines
 from semisure.refit.pair_law import (

@@ -27,12 +27,12 @@ import pycolmap
 from semisure.datasets.posed import PosedCamera, read_posed
 from semisure.geometry.camera import Camera
 from semisure.io.store import Store
-from semisure.sfm.adjustment import adjust
-from semisure.sfm.aggregation import AggregationSettings, Aggregator
-from semisure.sfm.database import read_covariances
-from semisure.sfm.export import DATABASE, ExportSettings, aggregate_store, to_colmap
-from semisure.sfm.library import quiet
-from semisure.sfm.mapping import MappingSettings, map_database
+from semisure.mapping.adjustment import adjust
+from semisure.mapping.aggregation import AggregationSettings, Aggregator
+from semisure.mapping.database import read_covariances
+from semisure.mapping.export import DATABASE, ExportSettings, aggregate_store, to_colmap
+from semisure.mapping.library import quiet
+from semisure.mapping.mapper import MappingSettings, map_database
 from semisure.types import FloatArray, Points3
 
 MAPPING = MappingSettings(refine_cameras=False, workers=1)

@@ -20,10 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from embedded import load_pair
-from semisure.calibration import fit, observe
+from semisure.calibrate.held_out import trial
 from semisure.datasets.sequences import read_sequences
 from semisure.geometry.homography import residual
 from semisure.io.files import load_calibration
+from semisure.law.fit_law import fit
+from semisure.law.likelihood import observe
 from semisure.matchers import load_matcher
 from semisure.metrics import (
     corner_error,
@@ -32,7 +34,6 @@ from semisure.metrics import (
     spearman,
 )
 from semisure.refit import refit_homography
-from semisure.selfcal import trial
 from semisure.types import FloatArray, Matches
 
 BLOCK_PX = 64

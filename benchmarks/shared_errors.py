@@ -18,14 +18,14 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 import semisure
-from semisure import mixture
-from semisure.error_laws import error_law
 from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.geometry.fundamental import Seven
 from semisure.geometry.rotations import rotation
 from semisure.io.files import load_calibration
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
 from semisure.refit import refit_fundamental, refit_pose, refit_relative
 from semisure.refit.covariance import radial
 from semisure.synthetic import EXAMPLE_CAMERA, SyntheticMatcher

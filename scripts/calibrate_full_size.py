@@ -20,17 +20,17 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 import semisure
-from semisure import mixture
-from semisure.calibration import Observations, observe
-from semisure.io.images import find_images
-from semisure.selfcal.from_photos import (
+from semisure.calibrate.from_photos import (
     SelfCalSettings,
     match_views,
     usual_size,
     versions,
 )
-from semisure.selfcal.held_out import trial, tried
-from semisure.selfcal.pair_store import described
+from semisure.calibrate.held_out import trial, tried
+from semisure.calibrate.pair_store import described
+from semisure.io.images import find_images
+from semisure.law import mixture
+from semisure.law.likelihood import Observations, observe
 from semisure.types import Calibration
 
 WHOLE = 10_000  # px: no mosaic is reduced before the network does so

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
+from semisure.calibrate.random_views import WarpSettings, random_pair
 from semisure.geometry.homography import project as project_points
 from semisure.io.atomic import write_atomically
 from semisure.io.images import find_images, read_image, reduced
@@ -31,7 +32,6 @@ from semisure.matchers.daisy_cells import (
     describe,
     project,
 )
-from semisure.selfcal.random_views import WarpSettings, random_pair
 
 WARPS = WarpSettings(max_occluders=0)
 MIN_SIDE_PX = 12 * CELL

@@ -20,9 +20,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from semisure.maps.hloc import read_queries
-from semisure.pairing import exhaustive_pairs
-from semisure.pairing.lists import image_names
+from semisure.io.hloc import read_queries
+from semisure.pairs.lists import exhaustive_pairs, image_names
 
 
 def semisure(*arguments: str | Path) -> None:

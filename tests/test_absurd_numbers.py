@@ -11,7 +11,7 @@ import semisure
 from semisure.errors import InputError
 from semisure.geometry import homography as plane
 from semisure.geometry.homography import project
-from semisure.mixture import mixture_law
+from semisure.law.mixture import mixture_law
 from semisure.refit import core_plus
 from semisure.refit.corners import corner_covariance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher

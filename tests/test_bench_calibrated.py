@@ -21,7 +21,7 @@ from semisure.bench.study import Study
 from semisure.engine import Engine
 from semisure.io.files import load_calibration
 from semisure.io.images import write_png
-from semisure.mixture import ErrorLaw, sample
+from semisure.law.mixture import ErrorLaw, sample
 from test_bench_relative import PAIRS, write_list
 from test_bench_study import add_sequence
 

@@ -31,9 +31,9 @@ from semisure.datasets.layouts import find_sets
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
+from semisure.geometry.lifting import lift
+from semisure.io.colmap import MapImage, MapModel
 from semisure.io.images import write_png
-from semisure.maps.colmap import MapImage, MapModel
-from semisure.maps.lifting import lift
 from semisure.matchers import refines_source
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Pair

@@ -13,10 +13,10 @@ import pytest
 from bench_trees import add_sequence
 from semisure.bench.options import Options
 from semisure.bench.run import run_bench
+from semisure.calibrate.random_views import WarpSettings, random_pair
 from semisure.errors import InputError
 from semisure.io.images import Image, read_image, reduced
 from semisure.matchers.peers import PEER_NAMES, Sift, load_peer, peer_fingerprint
-from semisure.selfcal.random_views import WarpSettings, random_pair
 
 EASY = WarpSettings(max_noise=1.0, max_blur_px=0.6, min_jpeg_quality=95)
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from semisure import mixture
-from semisure.calibration.parameters import COARSE, FINE, INTERCEPT, SLOPES, pack
-from semisure.error_laws import error_law
+from semisure.calibrate.by_lines import Distances, LineLikelihood, fit_lines, joined
 from semisure.geometry import epipolar
 from semisure.geometry import pose as se3
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
+from semisure.law.parameters import COARSE, FINE, INTERCEPT, SLOPES, pack
 from semisure.refit.line_law import (
     two_laplace,
     two_laplace_beyond,
     two_laplace_slopes,
 )
-from semisure.selfcal.by_lines import Distances, LineLikelihood, fit_lines, joined
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Pose
 

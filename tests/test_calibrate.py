@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semisure.calibration import Observations, fit, nll_per_match, observe
-from semisure.calibration.likelihood import BLOCK_ROWS, Likelihood
-from semisure.calibration.newton import minimise
-from semisure.calibration.optimisers import weighted_median
-from semisure.calibration.parameters import pack, unpack
-from semisure.error_laws import error_law
 from semisure.errors import FitError, InputError
-from semisure.mixture import sample
+from semisure.law.error_laws import error_law
+from semisure.law.fit_law import fit, nll_per_match
+from semisure.law.likelihood import BLOCK_ROWS, Likelihood, Observations, observe
+from semisure.law.mixture import sample
+from semisure.law.newton import minimise
+from semisure.law.optimisers import weighted_median
+from semisure.law.parameters import pack, unpack
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import LAW_NAMES, Calibration
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from semisure.calibrate.from_maps import MapSource, map_scene
+from semisure.calibrate.from_scenes import calibrate_scenes, parted
+from semisure.calibrate.image_pairs import find_pairs
+from semisure.calibrate.map_truth import covisible, residual_beside, visible
+from semisure.calibrate.scene_matching import SceneSettings
 from semisure.cli import app
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
 from semisure.io.files import load_calibration
 from semisure.io.images import write_png
 from semisure.matchers import load_matcher
-from semisure.selfcal import MapSource, SceneSettings, calibrate_scenes
-from semisure.selfcal.from_maps import map_scene
-from semisure.selfcal.from_scenes import parted
-from semisure.selfcal.image_pairs import find_pairs
-from semisure.selfcal.map_truth import covisible, residual_beside, visible
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import FloatArray
 from test_bench_relative import PAIRS, write_list
@@ -226,7 +226,7 @@ def test_intrinsics_are_those_of_the_files(
         given.append(cameras)
         return "not looked at"
 
-    monkeypatch.setattr("semisure.selfcal.scene_matching.find_pair", watching)
+    monkeypatch.setattr("semisure.calibrate.scene_matching.find_pair", watching)
     for camera in ({"intrinsics": (300.0, 300.0, 159.5, 119.5)}, {"fov_deg": 56.1449}):
         settings = SceneSettings(max_side=160, **camera)
         scene = listed(room, tmp_path, [(0, 1)])
@@ -332,8 +332,8 @@ def test_residuals_beside_points_are_the_planted_ones() -> None:
 
 
 def test_points_behind_the_board_are_not_visible(tmp_path: Path) -> None:
-    from semisure.maps.colmap import read_model
-    from semisure.selfcal.map_truth import view_of
+    from semisure.calibrate.map_truth import view_of
+    from semisure.io.colmap import read_model
 
     write_model(tmp_path / "sparse", ARC[:2])
     model = read_model(tmp_path / "sparse")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from semisure.errors import FileError, InputError, MissingExtraError
-from semisure.maps import hloc
-from semisure.maps.colmap import read_model
+from semisure.io import hloc
+from semisure.io.colmap import read_model
 from semisure.synthetic import SyntheticMatcher
 
 CAMERAS = (

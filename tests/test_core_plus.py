@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from semisure import mixture
-from semisure.error_laws import error_law
 from semisure.estimators import estimate_homography
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import GAUSSIAN, ErrorLaw
 from semisure.metrics import corner_error
-from semisure.mixture import GAUSSIAN, ErrorLaw
 from semisure.refit import homography as planes
 from semisure.refit import refit_homography, refit_pose
 from semisure.refit.core_plus import (

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from semisure.errors import FileError
-from semisure.localize import stored
-from semisure.maps import hloc
-from semisure.maps.colmap import MapModel, read_model
+from semisure.io import hloc
+from semisure.io.colmap import MapModel, read_model
+from semisure.mapping.sources import stored
 from semisure.synthetic import SyntheticMatcher
 
 # As COLMAP writes them, with its comments.
@@ -181,7 +181,7 @@ FULL_DISK = """
 import resource, sys
 import numpy as np
 from semisure.errors import FileError
-from semisure.maps import hloc
+from semisure.io import hloc
 from semisure.synthetic import SyntheticMatcher
 matches, _ = SyntheticMatcher().match(np.eye(3), count=20_000)
 hloc.write_matches(sys.argv[1], "a", "b", matches.take(np.arange(10)))

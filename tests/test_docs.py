@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import semisure
-import semisure.error_laws
+import semisure.law.error_laws
 import semisure.matchers
 from semisure.bench import BENCHES
 from semisure.estimators import (
@@ -72,7 +72,7 @@ def test_blocks_run(name: str, code: list[str], tmp_path: Path, monkeypatch) -> 
 def make_map(folder: Path) -> None:
     """The files that hloc's users have, of a world that is made up."""
     pytest.importorskip("h5py", reason="needs the extra store")
-    from semisure.maps import hloc
+    from semisure.io import hloc
     from test_localize import CAMERA, NAMES, QUERY, World, write_text_model
 
     world = World(noise=1.0)
@@ -89,7 +89,7 @@ def make_map(folder: Path) -> None:
 
 def test_each_library_has_a_block_of_python() -> None:
     code = blocks(DOCS / "howto.md", "python")
-    for words in ("cv2", "poselib", "pycolmap", "semisure.maps import hloc", "kornia"):
+    for words in ("cv2", "poselib", "pycolmap", "semisure.io import hloc", "kornia"):
         assert any(words in block for block in code), words
 
 
@@ -172,7 +172,7 @@ def test_tables_of_estimators_and_laws_are_complete() -> None:
         listed = re.findall(r"^``([^`]+)``", table, re.MULTILINE)
         assert sorted(listed) == sorted(names), room
     for name in LAW_NAMES:
-        assert f"``{name}``" in (semisure.error_laws.__doc__ or ""), name
+        assert f"``{name}``" in (semisure.law.error_laws.__doc__ or ""), name
 
 
 def test_estimators_and_refits_that_the_docs_name_exist() -> None:
@@ -298,7 +298,7 @@ def test_the_reference_has_every_public_name() -> None:
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
     paths = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
     listed = {id(pkgutil.resolve_name(path)) for path in paths}
-    whole = {"semisure.mixture", "semisure.errors"}
+    whole = {"semisure.law.mixture", "semisure.errors"}
     for name in semisure.__all__:
         public = getattr(semisure, name)
         if not name.startswith("__"):

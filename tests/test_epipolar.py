@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.geometry.rotations import rotation
-from semisure.mixture import GAUSSIAN, ErrorLaw, sample
+from semisure.law.mixture import GAUSSIAN, ErrorLaw, sample
 from semisure.refit import line_law
 from semisure.types import FloatArray, Matches
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.calibration import fit
 from semisure.errors import FileError
 from semisure.io.atomic import write_atomically
 from semisure.io.files import (
@@ -19,6 +18,7 @@ from semisure.io.files import (
     save_calibration,
     save_matches,
 )
+from semisure.law.fit_law import fit
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Calibration, Matches
 

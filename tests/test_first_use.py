@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import semisure
+from semisure.calibrate import first_use
+from semisure.calibrate.choice import calibration_for
+from semisure.calibrate.first_use import FirstUse, duration
+from semisure.calibrate.from_photos import SelfCalSettings
 from semisure.errors import InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.matchers import has_official_weights, load_matcher, name_of
 from semisure.report.documents import document
-from semisure.selfcal import first_use
-from semisure.selfcal.choice import calibration_for
-from semisure.selfcal.first_use import FirstUse, duration
-from semisure.selfcal.from_photos import SelfCalSettings
 
 FEW = SelfCalSettings(pairs=5, max_side=160)
 

@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
+from semisure.calibrate.choice import calibration_for
 from semisure.errors import InputError
 from semisure.geometry.homography import project
 from semisure.matchers import check_name, load_matcher, name_of, refined_name
@@ -17,7 +18,6 @@ from semisure.matchers.daisy import Daisy
 from semisure.matchers.full_size import FullSize
 from semisure.matchers.local_maps import scattered_linear
 from semisure.matchers.refined import Refined
-from semisure.selfcal.choice import calibration_for
 from semisure.types import FloatArray, Matches
 
 SIZE = 900, 700  # width, height

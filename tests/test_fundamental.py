@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import semisure
-from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.estimators import FUNDAMENTAL_ESTIMATORS, RansacSettings
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import pose as se3
+from semisure.law.error_laws import error_law
 from semisure.refit import FUNDAMENTAL_METHODS
 from semisure.refit.across_lines import AcrossLines
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography

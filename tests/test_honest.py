@@ -11,16 +11,16 @@ import pytest
 from numpy.linalg import norm
 from typer.testing import CliRunner
 
-from semisure.calibration import observe
+from semisure.calibrate.held_out import trial, tried
 from semisure.cli import app
 from semisure.geometry import homography as plane
 from semisure.geometry.rotations import rotation
 from semisure.geometry.support import spread, support_of_homography, support_of_lines
 from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
-from semisure.pipeline import refit_matches
+from semisure.law.likelihood import observe
+from semisure.pairs.estimation import refit_matches
 from semisure.refit import expected_corner_error, refit_homography, refit_relative
-from semisure.selfcal.held_out import trial, tried
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Matches, Refit
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure.error_laws import error_law
 from semisure.geometry import epipolar
 from semisure.geometry.rotations import rotation
+from semisure.law.error_laws import error_law
 from semisure.refit import refit_relative
 from semisure.refit.across_lines import AcrossLines, intrinsics_errors
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from semisure.errors import FileError
-from semisure.maps import hloc, journal
+from semisure.io import hloc, journal
 from semisure.synthetic import SyntheticMatcher
 
 pytest.importorskip("h5py")
@@ -22,7 +22,7 @@ JOURNAL = "m.h5.journal"
 KILLED_EVERYWHERE = """
 import os, shutil, signal, sys
 import numpy as np
-from semisure.maps import hloc, journal
+from semisure.io import hloc, journal
 from semisure.synthetic import SyntheticMatcher
 
 matches, _ = SyntheticMatcher().match(np.eye(3), count=200)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from semisure.errors import InputError
-from semisure.maps.keypoints import Grid, Nearest, Votes, one_to_one
-from semisure.maps.placement import Links, place
+from semisure.mapping.keypoints import Grid, Nearest, Votes, one_to_one
+from semisure.mapping.placement import Links, place
 
 GRID = Grid(cell_px=8.0, bin_px=2.0, radius_px=2.0)
 
@@ -63,7 +63,7 @@ def test_votes_that_came_in_parts_are_the_votes_of_the_whole(monkeypatch):
     rng = np.random.default_rng(0)
     points = rng.uniform(0, 60, (500, 2))
     whole = voted(points).keypoints()
-    monkeypatch.setattr("semisure.maps.keypoints._WAITING", 7)
+    monkeypatch.setattr("semisure.mapping.keypoints._WAITING", 7)
     parts = Votes(GRID)
     for part in np.split(points, 50):
         parts.add(part, np.full((10, 2), 0.1), np.ones(10))

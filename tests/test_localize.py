@@ -13,25 +13,19 @@ import pytest
 from typer.testing import CliRunner
 
 from semisure.cli import app
-from semisure.error_laws import error_law
 from semisure.errors import FileError, InputError, SemisureError
 from semisure.geometry import pose as se3
+from semisure.geometry.lifting import lift, towards_source
+from semisure.io import hloc
+from semisure.io.colmap import MapImage, MapModel, RawCamera, read_model
 from semisure.io.files import load_calibration, save_calibration
 from semisure.io.store import Manifest, Store
-from semisure.localize import (
-    LocalizeSettings,
-    QueryFirst,
-    from_images,
-    from_store,
-    localize,
-    localize_query,
-    stored,
-)
-from semisure.maps import hloc
-from semisure.maps.colmap import MapImage, MapModel, RawCamera, read_model
-from semisure.maps.lifting import lift, towards_source
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import sample
+from semisure.mapping.localize import localize
+from semisure.mapping.query import LocalizeSettings, localize_query
+from semisure.mapping.sources import QueryFirst, from_images, from_store, stored
 from semisure.matchers import load_matcher
-from semisure.mixture import sample
 from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from semisure.types import FloatArray, Matches
 from semisure.types.pair_records import PairRecord

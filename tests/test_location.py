@@ -14,9 +14,11 @@ import semisure
 from semisure.cli import app
 from semisure.geometry import epipolar
 from semisure.geometry import pose as se3
-from semisure.maps.lifting import lift
+from semisure.geometry.lifting import lift
 from semisure.metrics import corner_error, pose_error_deg
-from semisure.pipeline import Kind, PairResult, refit_matches
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import Kind
+from semisure.pairs.result import PairResult
 from semisure.refit import (
     FUNDAMENTAL_METHODS,
     REFIT_METHODS,

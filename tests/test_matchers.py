@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from semisure.calibrate.random_views import WarpSettings, random_pair
 from semisure.demo import sample_folder
 from semisure.errors import InputError
 from semisure.estimators import estimate_homography
@@ -26,7 +27,6 @@ from semisure.matchers.daisy_cells import (
 )
 from semisure.matchers.patches import heat_covariance, heat_map, peak_offset
 from semisure.metrics import corner_error, spearman
-from semisure.selfcal.random_views import WarpSettings, random_pair
 from semisure.types import Matcher, Matches
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semisure import metrics, mixture
-from semisure.error_laws import error_law
+from semisure import metrics
 from semisure.errors import InputError
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
 from semisure.synthetic import SyntheticMatcher
 
 

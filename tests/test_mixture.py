@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 
-from semisure import mixture
-from semisure.error_laws import error_law
 from semisure.errors import InputError
-from semisure.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX, ErrorLaw
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX, ErrorLaw
 from semisure.types import LAW_NAMES, Calibration, Matches
 
 scale = st.floats(1e-2, 1e3)

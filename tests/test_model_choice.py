@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure import mixture
-from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry.rotations import rotation
-from semisure.mixture import ErrorLaw
-from semisure.pipeline import PairResult, refit_matches
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import ErrorLaw
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.result import PairResult
 from semisure.refit.error_quantiles import (
     abs_error_quantile,
     abs_quantile,

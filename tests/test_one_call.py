@@ -129,7 +129,7 @@ def test_names_and_objects_are_the_same(photos, result) -> None:
 
 
 def test_a_matcher_in_a_loop_is_loaded_once(monkeypatch, photos) -> None:
-    from semisure import one_call
+    from semisure.pairs import one_call
 
     loads = []
     real = one_call.load_matcher
@@ -212,7 +212,7 @@ def test_force_accepts_a_law_of_another_matcher(photos) -> None:
 
 def test_a_pose_is_told_in_degrees_with_its_uncertainty() -> None:
     from semisure.geometry.rotations import rotation
-    from semisure.pipeline import refit_matches
+    from semisure.pairs.estimation import refit_matches
 
     K = np.array([[520.0, 0, 320], [0, 520, 240], [0, 0, 1]])
     turn = rotation(np.radians([0.0, 5.0, 0.0]))
@@ -235,7 +235,7 @@ def test_a_pose_is_told_in_degrees_with_its_uncertainty() -> None:
 
 
 def test_no_turn_has_an_axis_all_the_same() -> None:
-    from semisure.pipeline.motion import Motion
+    from semisure.pairs.motion import Motion
 
     still = Motion.of(np.column_stack([np.eye(3), [0.0, 0.0, 2.0]]))
     assert still.rotation_deg == 0
@@ -357,7 +357,7 @@ def test_a_result_is_saved_by_its_suffix(result, tmp_path: Path) -> None:
 
 
 def test_one_match_is_a_match() -> None:
-    from semisure.pipeline import refit_matches
+    from semisure.pairs.estimation import refit_matches
 
     matches, _ = SyntheticMatcher().match(random_homography(np.random.default_rng(0)))
     found = refit_matches(matches[:1], EXAMPLE_CALIBRATION)

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from semisure.error_laws import error_law
 from semisure.geometry import epipolar
 from semisure.geometry.epipolar import CalibratedViews
 from semisure.geometry.rotations import rotation
 from semisure.io.files import load_calibration
+from semisure.law.error_laws import error_law
 from semisure.metrics import pose_error_deg
 from semisure.refit import other_peaks
 from semisure.refit.across_lines import AcrossLines

@@ -42,9 +42,9 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         "semisure.io.images.read_image",
         "semisure.io.files.load_matches",
         "semisure.io.files.load_arrays",
-        "semisure.selfcal.self_calibrate",
+        "semisure.calibrate.from_photos.self_calibrate",
         "semisure.demo.run",
-        "semisure.maps.hloc.read_queries",
+        "semisure.io.hloc.read_queries",
         "semisure.bench.run.run_bench",
     )
     for place in places:  # all imported before any is replaced

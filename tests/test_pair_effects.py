@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from semisure.error_laws import error_law
-from semisure.mixture import expit, log_density, tail_prob
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import expit, log_density, tail_prob
 from semisure.refit.line_law import two_laplace
 from semisure.refit.pair_effects import (
     SomeMatches,

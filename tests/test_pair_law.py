@@ -12,14 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semisure
-from semisure import mixture
+from semisure.calibrate.scenes import (
+    ScenePair,
+    SeenAlong,
+    fit_scenes,
+    most_likely_along,
+)
 from semisure.errors import FileError, InputError
 from semisure.geometry import epipolar, fundamental
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
+from semisure.law import mixture
+from semisure.law.mixture import ErrorLaw
 from semisure.metrics import coverage
-from semisure.mixture import ErrorLaw
-from semisure.pipeline import Model, refit_matches
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import Model
 from semisure.refit.error_quantiles import abs_quantile
 from semisure.refit.line_law import two_laplace
 from semisure.refit.pair_effects import with_effects
@@ -29,12 +36,6 @@ from semisure.refit.pair_law import (
     pair_law_by_lines,
     pair_law_by_residuals,
     predictive_law,
-)
-from semisure.selfcal.scenes import (
-    ScenePair,
-    SeenAlong,
-    fit_scenes,
-    most_likely_along,
 )
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import AlongLines, Calibration, Matches, PairSpread, PerAxis

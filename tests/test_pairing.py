@@ -21,11 +21,11 @@ from semisure.engine import EngineSettings, Lost, Part
 from semisure.errors import FileError, InputError, SemisureError
 from semisure.io.images import read_image, upright_size, write_png
 from semisure.io.store import Store
-from semisure.pairing import PairSettings, match_pairs, read_pairs
-from semisure.pairing.lists import image_names, sequential_pairs, unique_pairs
-from semisure.pairing.settings import CameraSettings
-from semisure.pairing.video import write_frames
-from semisure.pipeline import refit_matches
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.lists import image_names, read_pairs, sequential_pairs, unique_pairs
+from semisure.pairs.run import match_pairs
+from semisure.pairs.settings import CameraSettings, PairSettings
+from semisure.pairs.video import write_frames
 
 HERE = EngineSettings(workers=0)
 PAIRS = [("a.png", "b.png"), ("a.png", "c.png"), ("b.png", "c.png"), ("a.png", "x.png")]
@@ -192,7 +192,7 @@ def test_pairs_of_a_changed_image_are_matched_again(photos, tmp_path) -> None:
 
 
 def test_images_are_read_for_their_digest_once(photos, tmp_path, monkeypatch) -> None:
-    from semisure.pairing import images
+    from semisure.pairs import images
 
     looked_at = []
     honest = images.image_record
@@ -262,7 +262,7 @@ def test_intrinsics_give_poses_and_exif_that_is_missing_lines(photos, tmp_path) 
 
 
 def test_an_internal_error_loses_one_pair(photos, tmp_path, monkeypatch) -> None:
-    from semisure.pairing import batch
+    from semisure.pairs import batch
 
     honest = batch.match_pair
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from semisure import mixture
-from semisure.calibration import fit, nll_per_match, observe
-from semisure.calibration.likelihood import Likelihood
-from semisure.calibration.parameters import pack
 from semisure.geometry.homography import project, residual, weighted_dlt
-from semisure.mixture import ErrorLaw
+from semisure.law import mixture
+from semisure.law.fit_law import fit, nll_per_match
+from semisure.law.likelihood import Likelihood, observe
+from semisure.law.mixture import ErrorLaw
+from semisure.law.parameters import pack
 from semisure.refit import homography as refit
 from semisure.refit import weights
 from semisure.synthetic import SyntheticMatcher

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from semisure.pipeline import refit_matches
+from semisure.pairs.estimation import refit_matches
 from semisure.report.bands import clipped, line_bands
 from semisure.report.corners import corner_regions
 from semisure.report.drawings import Photo, matches_drawing

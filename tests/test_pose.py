@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semisure import mixture
-from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.estimators.pose import (
     POSE_ESTIMATOR_NAMES,
@@ -18,6 +16,8 @@ from semisure.estimators.pose import (
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.rotations import quaternion, rotation
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
 from semisure.refit import REFIT_METHODS, refit_pose
 from semisure.refit.pose import residuals
 from semisure.synthetic import EXAMPLE_CALIBRATION as CALIBRATION

@@ -25,10 +25,10 @@ from semisure.bench.studies import (
 )
 from semisure.bench.studies.localisation import AACHEN_THRESHOLDS
 from semisure.bench.subset_fits import AUC_PX
-from semisure.calibration import optimisers
-from semisure.calibration.fit_law import STRATA_PX
 from semisure.cli import app
 from semisure.datasets import aachen, megadepth, sequences
+from semisure.law import optimisers
+from semisure.law.fit_law import STRATA_PX
 from semisure.refit import weights
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -59,7 +59,7 @@ def test_powell_is_really_run_with_those_settings(
     import numpy as np
     import scipy.optimize
 
-    from semisure.calibration import fit
+    from semisure.law.fit_law import fit
     from semisure.synthetic import SyntheticMatcher
 
     asked = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semisure.mixture import ErrorLaw, coarse_success, ordered, tail_prob
+from semisure.law.mixture import ErrorLaw, coarse_success, ordered, tail_prob
 from semisure.refit import weights
 from semisure.types import FloatArray
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from semisure.datasets.sequences import read_sequences
-from semisure.error_laws import error_law
 from semisure.estimators import PAPER_ESTIMATORS, estimate_homography
 from semisure.geometry.homography import residual
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import cdf, expected_abs_error
 from semisure.matchers import load_matcher
 from semisure.metrics import auc, corner_error
-from semisure.mixture import cdf, expected_abs_error
 from semisure.refit import refit_homography
 from semisure.types import FloatArray, Matches
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import inverse, project
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import log_density
 from semisure.metrics import corner_error
-from semisure.mixture import log_density
 from semisure.refit import (
     REFIT_METHODS,
     refit_homography,

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure.error_laws import error_law
 from semisure.estimators import estimate_homography
 from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import log_density
 from semisure.metrics import corner_error
-from semisure.mixture import log_density
 from semisure.refit import (
     core_plus,
     covariance,

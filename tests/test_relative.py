@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from semisure.datasets.posed import depth_at, read_posed
-from semisure.error_laws import error_law
 from semisure.errors import FileError, InputError
 from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry import epipolar
 from semisure.geometry.rotations import rotation
 from semisure.io.files import load_calibration
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import coarse_failure
 from semisure.metrics import pose_error_deg
-from semisure.mixture import coarse_failure
 from semisure.refit import RELATIVE_METHODS, refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Estimate, FloatArray, Matches

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from semisure import matchers
-from semisure.calibration.parameters import pack
+from semisure.calibrate.from_photos import SelfCalSettings, self_calibrate
+from semisure.calibrate.random_views import random_pair
 from semisure.demo import PHOTOS, sample_folder
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
+from semisure.law.parameters import pack
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import Projection
 from semisure.matchers.named import NamedMatcher
 from semisure.metrics import corner_error
-from semisure.pipeline import match_pair
-from semisure.selfcal import SelfCalSettings, self_calibrate
-from semisure.selfcal.random_views import random_pair
+from semisure.pairs.estimation import match_pair
 from semisure.types import Matches
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")

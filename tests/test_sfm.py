@@ -15,10 +15,10 @@ from ball_scene import CAMERAS, SIZE, K, carried, made_store, records
 from semisure.cli import app
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera
-from semisure.maps.colmap import read_model
-from semisure.sfm.aggregation import AggregationSettings, Aggregator
-from semisure.sfm.cameras import cameras_of
-from semisure.sfm.hloc_files import read_features
+from semisure.io.colmap import read_model
+from semisure.mapping.aggregation import AggregationSettings, Aggregator
+from semisure.mapping.cameras import cameras_of
+from semisure.mapping.hloc_files import read_features
 from semisure.synthetic import EXAMPLE_CALIBRATION
 
 h5py = pytest.importorskip("h5py")
@@ -221,7 +221,7 @@ def test_models_are_written_for_colmaps_pixels(for_colmap):
 
 
 def test_covariances_are_in_a_table_that_colmap_does_not_know(for_colmap):
-    from semisure.sfm.database import read_covariances
+    from semisure.mapping.database import read_covariances
 
     with closing(sqlite3.connect(for_colmap)) as database:
         counts = dict(database.execute("SELECT image_id, rows FROM keypoints"))

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 import semisure
-from semisure.calibration import fit
 from semisure.geometry import epipolar
+from semisure.law.fit_law import fit
 from semisure.metrics import auroc, corner_error, expected_calibration_error, spearman
 from semisure.refit import REFIT_METHODS, RELATIVE_METHODS, refit_relative
 from semisure.synthetic import (

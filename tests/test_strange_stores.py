@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 from semisure.errors import FileError, FitError, InputError
 from semisure.io import shards
 from semisure.io.store import Manifest, Store
+from semisure.mapping.aggregation import AggregationSettings
+from semisure.mapping.export import FORMATS, ExportSettings, Format, export
+from semisure.mapping.mapper import MappingSettings
 from semisure.matchers.peers import load_peer
-from semisure.pairing.lists import image_names, unique_pairs
-from semisure.pairing.settings import CameraSettings
-from semisure.pairing.video import _note
-from semisure.sfm.aggregation import AggregationSettings
-from semisure.sfm.export import FORMATS, ExportSettings, Format, export
-from semisure.sfm.mapping import MappingSettings
+from semisure.pairs.lists import image_names, unique_pairs
+from semisure.pairs.settings import CameraSettings
+from semisure.pairs.video import _note
 from semisure.synthetic import SyntheticMatcher
 from semisure.types.pair_records import ImageRecord, PairRecord
 
@@ -289,7 +289,7 @@ def test_a_reconstruction_deletes_nothing_but_models(
 ) -> None:
     pytest.importorskip("pycolmap")
     pytest.importorskip("pyceres")
-    from semisure.sfm.reconstruction import reconstruct
+    from semisure.mapping.reconstruction import reconstruct
 
     mine = tmp_path / "project" / folder / "0" / "weights.pth"
     mine.parent.mkdir(parents=True)
@@ -309,7 +309,7 @@ def test_a_model_without_a_point_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pycolmap = pytest.importorskip("pycolmap")
-    from semisure.sfm import mapping
+    from semisure.mapping import mapper as mapping
 
     empty = {0: pycolmap.Reconstruction()}
     monkeypatch.setattr(mapping, "_incremental", lambda *_: empty)

@@ -8,21 +8,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure.calibration.parameters import COARSE, FINE, INTERCEPT, pack
-from semisure.errors import InputError
-from semisure.io.files import load_calibration
-from semisure.mixture import ErrorLaw, expected_abs_error, quantile
-from semisure.refit.pair_law import pair_law_by_residuals, predictive_law
-from semisure.selfcal import found_pairs, without_truth
-from semisure.selfcal.found_pairs import FoundPair, find_pair, half_of
-from semisure.selfcal.held_out_lines import trial_across
-from semisure.selfcal.scenes import WIDE, ScenePair, lines_of_pair
-from semisure.selfcal.without_truth import (
+from semisure.calibrate import found_pairs, without_truth
+from semisure.calibrate.found_pairs import FoundPair, find_pair, half_of
+from semisure.calibrate.held_out_lines import trial_across
+from semisure.calibrate.scenes import WIDE, ScenePair, lines_of_pair
+from semisure.calibrate.without_truth import (
     GENERIC,
     along_for,
     fit_without_truth,
     start_for,
 )
+from semisure.errors import InputError
+from semisure.io.files import load_calibration
+from semisure.law.mixture import ErrorLaw, expected_abs_error, quantile
+from semisure.law.parameters import COARSE, FINE, INTERCEPT, pack
+from semisure.refit.pair_law import pair_law_by_residuals, predictive_law
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import AlongLines, Calibration, Matches, PerAxis
 from test_by_lines import SIDEWAYS, TRUTH, WRONG, K, views

@@ -14,6 +14,7 @@ kornia = pytest.importorskip(
 )
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
 
+from semisure.calibrate.random_views import random_pair  # noqa: E402
 from semisure.demo import sample_folder  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.geometry.homography import residual  # noqa: E402
@@ -25,7 +26,6 @@ from semisure.matchers.xfeat import (  # noqa: E402
     RawXFeatStar,
     XFeatStar,
 )
-from semisure.selfcal.random_views import random_pair  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
 needs_weights = pytest.mark.skipif(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from semisure import _moved
 from semisure.__about__ import __version__
 
 TYPE_CHECKING = False  # not typing's, which takes longer to import than all the rest
 if TYPE_CHECKING:
     from typing import Any
 
-    from semisure.calibration import FitReport, fit
-    from semisure.error_laws import error_law
+    from semisure.calibrate.from_photos import self_calibrate
     from semisure.errors import InputError, SemisureError
     from semisure.estimators import (
         RansacSettings,
@@ -31,11 +29,14 @@ if TYPE_CHECKING:
         save_matches,
     )
     from semisure.io.images import read_image
+    from semisure.law.error_laws import error_law
+    from semisure.law.fit_law import FitReport, fit
+    from semisure.law.mixture import coarse_failure, coarse_success, expected_abs_error
     from semisure.matchers import load_matcher
     from semisure.matchers.own_cues import cues_from_scores, fine_std_from_heatmap
-    from semisure.mixture import coarse_failure, coarse_success, expected_abs_error
     from semisure.one_call import match
-    from semisure.pipeline import PairResult, match_pair
+    from semisure.pairs.estimation import match_pair
+    from semisure.pairs.result import PairResult
     from semisure.refit import (
         expected_corner_error,
         refit_fundamental,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
         refit_relative,
         without_bias,
     )
-    from semisure.selfcal import self_calibrate
     from semisure.types import (
         Calibration,
         Estimate,
@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 
 # Each is loaded when it is first asked for: `semisure --help` needs none of them.
 _ROOMS = {
-    "calibration": "FitReport fit",
-    "error_laws": "error_law",
+    "calibrate.from_photos": "self_calibrate",
     "errors": "InputError SemisureError",
     "estimators": "RansacSettings estimate_fundamental estimate_homography "
     "estimate_pose estimate_relative load_estimator",
@@ -68,12 +67,14 @@ _ROOMS = {
     "io.images": "read_image",
     "matchers": "load_matcher",
     "matchers.own_cues": "cues_from_scores fine_std_from_heatmap",
-    "mixture": "coarse_failure coarse_success expected_abs_error",
+    "law.error_laws": "error_law",
+    "law.fit_law": "FitReport fit",
+    "law.mixture": "coarse_failure coarse_success expected_abs_error",
+    "pairs.estimation": "match_pair",
     "one_call": "match",
-    "pipeline": "PairResult match_pair",
+    "pairs.result": "PairResult",
     "refit": "expected_corner_error refit_fundamental refit_homography refit_points "
     "refit_pose refit_relative without_bias",
-    "selfcal": "self_calibrate",
     "types": "Calibration Estimate Matches Pair Refit WorldMatches",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
@@ -124,12 +125,7 @@ __all__ = [
 ]
 
 
-_moved.install()
-
-
 def __getattr__(name: str) -> Any:
-    if name in _moved.MODULES:
-        return import_module(f"semisure.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'semisure' has no attribute {name!r}")
     value = getattr(import_module(f"semisure.{_HOME[name]}"), name)

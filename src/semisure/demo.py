@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from semisure.calibrate.random_views import random_pair
 from semisure.datasets.samples import PHOTOS, STEREO, sample_folder
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import true_residual
@@ -20,7 +21,8 @@ from semisure.io.files import load_calibration
 from semisure.io.images import Image, read_image
 from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
-from semisure.pipeline import PairResult, match_pair
+from semisure.pairs.estimation import match_pair
+from semisure.pairs.result import PairResult
 from semisure.refit import refit_homography
 from semisure.refit.error_quantiles import pooled_abs_quantile
 from semisure.report.drawings import Drawing, Photo, matches_drawing
@@ -28,7 +30,6 @@ from semisure.report.html import Picture, Section, write_report
 from semisure.report.lines import lines_drawing
 from semisure.report.palettes import ErrorRange
 from semisure.report.plots import light_and_dark, plot_bars, plot_reliability
-from semisure.selfcal.random_views import random_pair
 from semisure.types import Calibration, Matcher, PerMatch, Tick, silent
 
 if TYPE_CHECKING:

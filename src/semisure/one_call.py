@@ -8,6 +8,9 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
+from semisure.calibrate.choice import calibration_for
+from semisure.calibrate.first_use import FirstUse, Photos
+from semisure.calibrate.from_photos import SelfCalibration
 from semisure.errors import InputError
 from semisure.estimators import RansacSettings
 from semisure.geometry.camera import centred, focal_of
@@ -15,11 +18,10 @@ from semisure.io.exif import focal_px
 from semisure.io.images import Image
 from semisure.io.pixels import ImageLike, as_image
 from semisure.matchers import MATCHER_NAMES, checked_side, load_matcher
-from semisure.pipeline import MODELS, Model, PairResult, match_pair
+from semisure.pairs.estimation import match_pair
+from semisure.pairs.models import MODELS, Model
+from semisure.pairs.result import PairResult
 from semisure.refit import REFIT_METHODS, RefitMethod
-from semisure.selfcal.choice import calibration_for
-from semisure.selfcal.first_use import FirstUse, Photos
-from semisure.selfcal.from_photos import SelfCalibration
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
 from semisure.types.checks import as_number, as_path, did_you_mean
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import rays
 from semisure.geometry.homography import project
-from semisure.mixture import sample
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import sample
 from semisure.types import (
     Calibration,
     Matches,

@@ -15,7 +15,8 @@ import numpy as np
 from fuzz.hostile import chosen, damaged, require
 from semisure.datasets.megadepth import read_index
 from semisure.datasets.pair_lists import read_homographies
-from semisure.io import shards
+from semisure.io import hloc, shards
+from semisure.io.colmap import read_model
 from semisure.io.exif import focal_px
 from semisure.io.files import (
     load_calibration,
@@ -25,8 +26,6 @@ from semisure.io.files import (
 )
 from semisure.io.images import MAX_PIXELS, read_image
 from semisure.io.npz import UNREADABLE
-from semisure.maps import hloc
-from semisure.maps.colmap import read_model
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types.pair_records import PairRecord
 

@@ -14,7 +14,7 @@ from fuzz.hostile import chosen, require
 from semisure.geometry import homography as plane
 from semisure.geometry.camera import Camera
 from semisure.geometry.pose import project as project_world
-from semisure.mixture import mixture_law
+from semisure.law.mixture import mixture_law
 from semisure.refit import core_plus, refit_fundamental, refit_pose, refit_relative
 from semisure.refit.corners import corner_covariance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher

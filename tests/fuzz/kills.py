@@ -32,7 +32,7 @@ STORE = """
 import sys
 from pathlib import Path
 import numpy as np
-from semisure.maps import hloc
+from semisure.io import hloc
 from semisure.synthetic import SyntheticMatcher
 matches, _ = SyntheticMatcher().match(np.eye(3), count=3000)
 print("ready", flush=True)
@@ -79,7 +79,7 @@ def _store(rng: np.random.Generator, folder: Path) -> str:
     process = _started(STORE, folder)
     time.sleep(float(rng.uniform(0, 0.4)))
     _kill(process, signal.SIGKILL)
-    from semisure.maps import hloc
+    from semisure.io import hloc
 
     path = folder / "a.h5"
     there = [k for k in range(7) if hloc.has_matches(path, str(k), "b")]

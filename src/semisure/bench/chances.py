@@ -41,7 +41,7 @@ def squares_of(points: Points) -> Labels:
 def chances(scores: Scores, seed: int = 0) -> dict[str, float]:
     """How often a law that is right in the mean would meet each bar.
 
-    >>> from semisure.mixture import ErrorLaw
+    >>> from semisure.law.mixture import ErrorLaw
     >>> one = np.ones((4000, 2))
     >>> law = ErrorLaw(one, 9 * one, -3 * one, 0 * one)
     >>> residual = np.random.default_rng(0).laplace(size=(4000, 2))

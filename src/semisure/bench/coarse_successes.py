@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from semisure.bench.corner_errors import PairTask, start_of
-from semisure.error_laws import error_law
 from semisure.geometry.homography import residual, true_residual
+from semisure.law.error_laws import error_law
 from semisure.refit import weights
 from semisure.types import Mask, Matches, PerAxis
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from semisure import mixture
+from semisure.law import mixture
+from semisure.law.mixture import ErrorLaw
 from semisure.metrics import coverage, reliability
-from semisure.mixture import ErrorLaw
 from semisure.types import Labels, PerAxis, PerMatch, Vector
 
 TAIL_PX = 8.0

@@ -13,8 +13,7 @@ from typing import Any
 
 from semisure.bench.exported import Exported
 from semisure.bench.true_errors import with_truth
-from semisure.calibration import fit
-from semisure.calibration.fit_law import Optimiser
+from semisure.law.fit_law import Optimiser, fit
 from semisure.types import Calibration, LawName
 
 BY_SEARCH: tuple[LawName, ...] = ("mixture", "gaussian", "no_confidence_gate")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semisure import mixture
 from semisure.bench.exported import Exported
 from semisure.bench.outcome import Panel
 from semisure.bench.true_errors import with_truth
-from semisure.calibration.fit_law import STRATA_PX
-from semisure.error_laws import error_law
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
+from semisure.law.fit_law import STRATA_PX
 from semisure.metrics import expected_calibration_error, reliability, spearman
 from semisure.types import Calibration, PerMatch, Vector
 

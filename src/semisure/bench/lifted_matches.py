@@ -12,8 +12,8 @@ from semisure.bench.exported import Exported, Size, resizing
 from semisure.datasets.localisation import read_map
 from semisure.datasets.query_maps import Query
 from semisure.errors import InputError
-from semisure.maps.colmap import MapModel
-from semisure.maps.lifting import lift
+from semisure.geometry.lifting import lift
+from semisure.io.colmap import MapModel
 from semisure.types import PerMatch, Points, Points3, WorldMatches
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from semisure.calibration.fit_law import OPTIMISERS, Optimiser
 from semisure.datasets.megadepth import has_training_index
 from semisure.datasets.mtv import is_mtv
 from semisure.errors import InputError
 from semisure.estimators.settings import RansacSettings
+from semisure.law.fit_law import OPTIMISERS, Optimiser
 from semisure.matchers import check_name
 from semisure.matchers.peers import check_peer
 from semisure.report.palettes import PALETTES, Palette

@@ -27,13 +27,13 @@ from semisure.bench.interval_scores import NUMBERS, Scores, joined
 from semisure.bench.law_fits import FitTask, law_of
 from semisure.bench.scenes import scene_pair
 from semisure.bench.true_errors import with_truth
+from semisure.calibrate.found_pairs import FoundPair, find_pair
+from semisure.calibrate.scenes import fit_scenes, fit_spread, usable
+from semisure.calibrate.without_truth import fit_without_truth
 from semisure.errors import FitError, InputError
-from semisure.pipeline import refit_matches
-from semisure.pipeline.models import Kind
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import Kind
 from semisure.refit.pair_law import predictive_law
-from semisure.selfcal.found_pairs import FoundPair, find_pair
-from semisure.selfcal.scenes import fit_scenes, fit_spread, usable
-from semisure.selfcal.without_truth import fit_without_truth
 from semisure.types import AlongLines, Calibration
 from semisure.types.checks import within_px
 

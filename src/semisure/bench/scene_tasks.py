@@ -21,8 +21,8 @@ from semisure.bench.scene_laws import (
 )
 from semisure.bench.scenes import Scene, lessons, scenes_of
 from semisure.bench.study import Study
+from semisure.calibrate.without_truth import along_for, start_for
 from semisure.io.files import is_shipped, load_calibration
-from semisure.selfcal.without_truth import along_for, start_for
 from semisure.types import Calibration
 
 Laws = dict[str, tuple[Calibration | None, bool]]  # by name; and whether it adapts

@@ -16,12 +16,12 @@ from semisure.bench.data import labels, pairs_of
 from semisure.bench.exported import Exported
 from semisure.bench.study import Study
 from semisure.bench.true_errors import residual_of
+from semisure.calibrate.scenes import ScenePair
 from semisure.datasets.layouts import is_photos
 from semisure.datasets.posed import PosedPair
 from semisure.datasets.subsets import evenly
 from semisure.geometry.epipolar import fundamental
 from semisure.geometry.fundamental import of_rank_2
-from semisure.selfcal.scenes import ScenePair
 
 PAIRS_A_SCENE = 8  # to learn from, evenly
 VIEW_SCENES = 6  # random views of photos weigh as much as so many scenes

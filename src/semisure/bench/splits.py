@@ -16,7 +16,7 @@ from semisure.bench.exported import Exported, Size
 from semisure.bench.law_fits import FitTask
 from semisure.bench.options import Options
 from semisure.bench.study import Study
-from semisure.calibration.optimisers import untouched
+from semisure.law.optimisers import untouched
 from semisure.types import LAW_NAMES, Calibration, LawName, as_choice
 
 WITH_LOCATION = "mixture + location"  # ours

@@ -12,10 +12,9 @@ from typing import Any
 from semisure.bench.exported import Exported, stored_matches
 from semisure.bench.law_scores import score
 from semisure.bench.true_errors import with_truth
-from semisure.calibration import fit
-from semisure.calibration.fit_law import Optimiser
 from semisure.estimators import estimate_homography
 from semisure.estimators.settings import RansacSettings
+from semisure.law.fit_law import Optimiser, fit
 from semisure.metrics import auc, corner_error
 from semisure.refit import refit_homography
 from semisure.types import Calibration, Estimate

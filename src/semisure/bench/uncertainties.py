@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure import mixture
 from semisure.bench import paper
 from semisure.bench.arms import Calibrations
 from semisure.bench.exported import Exported
 from semisure.bench.native_files import read_native
 from semisure.bench.true_errors import residual_of, with_truth
-from semisure.error_laws import error_law
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
 from semisure.types import PerMatch
 
 OURS = "expected error"

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from semisure.bench.exported import AnyPair
+from semisure.calibrate.random_views import random_pair, random_view
 from semisure.io.images import Image, read_image, write_png
-from semisure.selfcal.random_views import random_pair, random_view
 from semisure.types import Pair
 
 

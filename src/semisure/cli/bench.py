@@ -208,9 +208,9 @@ def bench(
     if not data:
         raise typer.BadParameter("say where the data are: --data FOLDER")
     from semisure.bench.options import PROTOCOLS, Options
-    from semisure.calibration.fit_law import OPTIMISERS
     from semisure.datasets.layouts import find_sets
     from semisure.io.atomic import check_output_folder
+    from semisure.law.fit_law import OPTIMISERS
     from semisure.report.palettes import PALETTES
     from semisure.types import as_choice
 

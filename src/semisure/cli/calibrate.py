@@ -14,7 +14,7 @@ from semisure.cli.progress import stages
 from semisure.cli.root import app
 
 if TYPE_CHECKING:
-    from semisure.selfcal import SelfCalibration
+    from semisure.calibrate.from_photos import SelfCalibration
 
 
 @app.command(
@@ -90,17 +90,14 @@ def calibrate(
     again continues where it stopped. With --shard a part is matched into OUTPUT.parts;
     when all parts are there, the command without it fits.
     """
+    from semisure.calibrate.from_maps import MapSource
+    from semisure.calibrate.from_photos import SelfCalSettings, self_calibrate
+    from semisure.calibrate.from_scenes import calibrate_scenes
+    from semisure.calibrate.scene_matching import SceneSettings
     from semisure.engine import open_engine
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images
     from semisure.matchers.named import NamedMatcher
-    from semisure.selfcal import (
-        MapSource,
-        SceneSettings,
-        SelfCalSettings,
-        calibrate_scenes,
-        self_calibrate,
-    )
 
     if not (photos or scene or map_folder):
         raise typer.BadParameter("give --photos, --scene or --map, or several of them")

@@ -63,8 +63,8 @@ def export(
     STORE may also be the file of `localize --matches`, with --pairs and -c.
     """
     from semisure.io.atomic import check_output_folder
-    from semisure.sfm.export import FORMATS
-    from semisure.sfm.export import export as run
+    from semisure.mapping.export import FORMATS
+    from semisure.mapping.export import export as run
     from semisure.types import as_choice
 
     check_output_folder(output)

@@ -13,7 +13,7 @@ from semisure.cli.root import app
 from semisure.errors import FileError
 
 if TYPE_CHECKING:
-    from semisure.calibration import FitReport
+    from semisure.law.fit_law import FitReport
     from semisure.types import Matches, PerAxis
 
 # Not H_01: under that name `semisure match` stores what it has estimated.
@@ -44,9 +44,9 @@ def fit(
     from image 0 to image 1, or **residual** (n × 2, px; CSV: residual_x, residual_y),
     predicted minus true on the refined side.
     """
-    from semisure.calibration import fit as fit_calibration
-    from semisure.calibration.fit_law import OPTIMISERS
     from semisure.io.files import save_calibration
+    from semisure.law.fit_law import OPTIMISERS
+    from semisure.law.fit_law import fit as fit_calibration
     from semisure.types import LAW_NAMES, as_choice
 
     options.check_calibration_output(output, files)

@@ -15,7 +15,8 @@ from semisure.cli.progress import stages
 from semisure.cli.root import app
 
 if TYPE_CHECKING:
-    from semisure.localize import Localized, Source
+    from semisure.mapping.query import Localized
+    from semisure.mapping.sources import Source
     from semisure.types import Matcher, Matches, Tick
 
 NOT_ALL = 3  # exit code
@@ -91,10 +92,10 @@ def localize(
     """
     from semisure.engine import open_engine
     from semisure.io.atomic import check_output_folder
-    from semisure.localize import LocalizeSettings
-    from semisure.localize import localize as run
-    from semisure.maps.colmap import read_model
-    from semisure.maps.hloc import read_queries, read_retrieval
+    from semisure.io.colmap import read_model
+    from semisure.io.hloc import read_queries, read_retrieval
+    from semisure.mapping.localize import localize as run
+    from semisure.mapping.query import LocalizeSettings
     from semisure.matchers import refined_name
     from semisure.matchers.named import NamedMatcher
     from semisure.refit import REFIT_METHODS
@@ -214,8 +215,7 @@ def _source(
     alone: bool,
 ) -> Source:
     from semisure.errors import InputError
-    from semisure.localize import from_images, from_store, stored
-    from semisure.localize.sources import is_hdf5
+    from semisure.mapping.sources import from_images, from_store, is_hdf5, stored
 
     if images is None or matcher is None:
         assert matches is not None  # one of the two was given

@@ -66,7 +66,8 @@ def match(
     from semisure.estimators import RansacSettings
     from semisure.io.images import read_image
     from semisure.matchers import load_matcher, refined_name
-    from semisure.pipeline import MODELS, match_pair
+    from semisure.pairs.estimation import match_pair
+    from semisure.pairs.models import MODELS
     from semisure.refit import REFIT_METHODS
     from semisure.report import documents
     from semisure.types import as_choice

@@ -16,8 +16,8 @@ from semisure.cli.progress import stages
 from semisure.cli.root import app
 
 if TYPE_CHECKING:
-    from semisure.pairing import PairsOutcome
-    from semisure.pairing.settings import CameraSettings
+    from semisure.pairs.run import PairsOutcome
+    from semisure.pairs.settings import CameraSettings
     from semisure.types import Tick
     from semisure.types.pair_records import Names
 
@@ -145,9 +145,8 @@ def match_pairs(
     listed with the reason at the end. Exit code 3: some pairs failed.
     """
     from semisure.matchers.named import NamedMatcher
-    from semisure.pairing import PairSettings
-    from semisure.pairing import match_pairs as run
-    from semisure.pairing.settings import GEOMETRIES
+    from semisure.pairs.run import match_pairs as run
+    from semisure.pairs.settings import GEOMETRIES, PairSettings
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
 
@@ -182,7 +181,7 @@ def match_pairs(
                 named.loaded(), photos, not no_calibrate, quiet, begin
             )
         if video is not None:
-            from semisure.pairing.video import write_frames
+            from semisure.pairs.video import write_frames
 
             write_frames(video, images, every, begin(f"Reading {video.name}"))
             if not any(ways):
@@ -205,7 +204,7 @@ def match_pairs(
 
 
 def _cameras(intrinsics: str | None, fov: float | None, exif: bool) -> CameraSettings:
-    from semisure.pairing.settings import CameraSettings
+    from semisure.pairs.settings import CameraSettings
 
     given.check_given("auto", [intrinsics] if intrinsics else None, fov, exif)
     values = None
@@ -224,9 +223,13 @@ def _listed(
     begin: Callable[[str], Tick],
 ) -> list[Names]:
     """The pairs that were asked for."""
-    from semisure.pairing import exhaustive_pairs, read_pairs, sequential_pairs
-    from semisure.pairing.lists import image_names
-    from semisure.pairing.similar import similar_pairs
+    from semisure.pairs.lists import (
+        exhaustive_pairs,
+        image_names,
+        read_pairs,
+        sequential_pairs,
+    )
+    from semisure.pairs.similar import similar_pairs
 
     if pairs is not None:
         return read_pairs(pairs)

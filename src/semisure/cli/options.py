@@ -222,9 +222,9 @@ def calibration_of(
 
     Without a `matcher`, nobody knows where the matches came from.
     """
+    from semisure.calibrate.choice import foreign_sentence
     from semisure.errors import InputError
     from semisure.io.files import load_calibration
-    from semisure.selfcal.choice import foreign_sentence
 
     calibration = load_calibration(name)
     foreign = None if matcher is None else foreign_sentence(name, calibration, matcher)
@@ -241,7 +241,7 @@ def own_calibration(
     matcher: Matcher, photos: Path | None, allowed: bool, quiet: bool, begin: Begin
 ) -> Calibration:
     """The matcher's own calibration: shipped, kept from before, or made now."""
-    from semisure.selfcal.choice import calibration_for, shipped_for
+    from semisure.calibrate.choice import calibration_for, shipped_for
 
     def tell(sentence: str) -> None:
         if not quiet:
@@ -249,7 +249,7 @@ def own_calibration(
 
     calibration = shipped_for(matcher)
     if calibration is None:
-        from semisure.selfcal.first_use import FirstUse
+        from semisure.calibrate.first_use import FirstUse
 
         first_use = FirstUse(allowed=allowed, photos=photos, tell=tell, begin=begin)
         calibration = calibration_for(matcher, first_use=first_use)

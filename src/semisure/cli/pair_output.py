@@ -12,7 +12,7 @@ import typer
 from semisure.cli import options
 
 if TYPE_CHECKING:
-    from semisure.pipeline import PairResult
+    from semisure.pairs.result import PairResult
 
 NO_MODEL, WEAK = 3, 4  # exit codes
 

@@ -57,9 +57,9 @@ def reconstruct(
     some images could not be registered; the report names them.
     """
     from semisure.io.atomic import check_output_folder
-    from semisure.sfm.mapping import MAPPERS, MappingSettings
-    from semisure.sfm.reconstruction import ReconstructionSettings
-    from semisure.sfm.reconstruction import reconstruct as run
+    from semisure.mapping.mapper import MAPPERS, MappingSettings
+    from semisure.mapping.reconstruction import ReconstructionSettings
+    from semisure.mapping.reconstruction import reconstruct as run
     from semisure.types import as_choice
 
     check_output_folder(output)

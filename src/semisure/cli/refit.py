@@ -57,7 +57,8 @@ def refit(
     """
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_matches
-    from semisure.pipeline import MODELS, refit_matches
+    from semisure.pairs.estimation import refit_matches
+    from semisure.pairs.models import MODELS
     from semisure.refit import REFIT_METHODS
     from semisure.report import documents
     from semisure.types import as_choice

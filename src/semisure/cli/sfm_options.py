@@ -10,7 +10,7 @@ import typer
 from semisure.cli import choices
 
 if TYPE_CHECKING:
-    from semisure.sfm.export import ExportSettings
+    from semisure.mapping.export import ExportSettings
 
 
 StorePlace = Annotated[
@@ -74,9 +74,9 @@ def export_settings(
 ) -> ExportSettings:
     """The settings that these options mean."""
     from semisure.io.files import load_calibration
-    from semisure.maps.hloc import read_queries
-    from semisure.sfm.aggregation import PLACEMENTS, AggregationSettings
-    from semisure.sfm.export import ExportSettings
+    from semisure.io.hloc import read_queries
+    from semisure.mapping.aggregation import PLACEMENTS, AggregationSettings
+    from semisure.mapping.export import ExportSettings
     from semisure.types import as_choice
 
     return ExportSettings(

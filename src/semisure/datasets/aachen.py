@@ -21,8 +21,8 @@ from pathlib import Path
 
 from semisure.datasets.query_maps import Query
 from semisure.errors import FileError
-from semisure.maps.colmap import MapModel, read_model
-from semisure.maps.hloc import read_queries, read_retrieval
+from semisure.io.colmap import MapModel, read_model
+from semisure.io.hloc import read_queries, read_retrieval
 
 MODEL = Path("3D-models") / "aachen_v_1_1"
 CONDITIONS = ("day", "night")

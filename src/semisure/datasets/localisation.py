@@ -22,7 +22,7 @@ from semisure.datasets.query_maps import (
     read_located,
     read_located_map,
 )
-from semisure.maps.colmap import MapModel, read_model
+from semisure.io.colmap import MapModel, read_model
 
 
 def read_map(root: Path, own: Path | None = None) -> MapModel:

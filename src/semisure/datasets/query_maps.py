@@ -29,9 +29,9 @@ import numpy as np
 from semisure.errors import FileError
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
+from semisure.io.colmap import MapImage, MapModel
 from semisure.io.files import load_arrays
 from semisure.io.images import read_image
-from semisure.maps.colmap import MapImage, MapModel
 from semisure.types import Array, FloatArray, Pose
 
 MAP_NAME = "localization_map.npz"

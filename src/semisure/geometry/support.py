@@ -2,7 +2,7 @@
 
 Chance does not produce it, but images that look alike do: rows of windows, tiles, text.
 These numbers, and the test for chance, are what the probability that a model is right
-(:mod:`semisure.pipeline.verdict`) is made of.
+(:mod:`semisure.pairs.verdict`) is made of.
 """
 
 from __future__ import annotations

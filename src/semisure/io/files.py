@@ -14,14 +14,14 @@ import numpy as np
 from semisure import __about__
 from semisure.errors import FileError, InputError, in_short
 from semisure.io.atomic import write_atomically, write_json
-from semisure.mixture import STD_FLOOR_PX
+from semisure.law.mixture import STD_FLOOR_PX
 from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
 from semisure.types.calibration import require_calibration
 from semisure.types.checks import as_path, did_you_mean, require_file
 from semisure.types.matches import COLUMN_NAMES, columns_of, require_matches
 
 if TYPE_CHECKING:  # fitting is no part of reading
-    from semisure.calibration import FitReport
+    from semisure.law.fit_law import FitReport
 
 FORMAT = "semisure-calibration"
 SCHEMA_VERSION = 1

@@ -11,9 +11,9 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from semisure import mixture
 from semisure.geometry.epipolar import CalibratedViews, Lines
-from semisure.mixture import ErrorLaw
+from semisure.law import mixture
+from semisure.law.mixture import ErrorLaw
 from semisure.refit import line_law
 from semisure.refit.covariance import covariance, radial
 from semisure.types import (

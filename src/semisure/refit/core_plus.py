@@ -5,8 +5,8 @@ Each axis of a match has the weight ω / (sᶠ √(r² + sᶠ²)), where
     ω = ω_x ω_y,   ω_d = 1 / (1 + odds),
     odds = α / (1 − α) · sᶠ / sᶜ · exp(energy(r, sᶠ) − energy(r, sᶜ)).
 
-ω is the paper's posterior (:func:`semisure.mixture.coarse_success`). The rest is the
-fine Laplace law's own robustness, 1 / (sᶠ |r|), rounded at zero for its curvature.
+ω is the paper's posterior (:func:`semisure.law.mixture.coarse_success`). The rest is
+the fine Laplace law's own robustness, 1 / (sᶠ |r|), rounded at zero for its curvature.
 Steps of weighted least squares, each with weights by the residuals that the last one
 left, are taken until further ones would no longer move the image.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semisure.mixture import (
+from semisure.law.mixture import (
     LAPLACE,
     ErrorLaw,
     Family,

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from semisure import mixture
-from semisure.mixture import LAPLACE, ErrorLaw
+from semisure.law import mixture
+from semisure.law.mixture import LAPLACE, ErrorLaw
 from semisure.types import BoolArray, FloatArray, PerAxis, PerMatch
 
 STEPS = 40  # far more than are taken
@@ -27,7 +27,7 @@ TOLERANCE_PX = 1e-9
 def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
     """The size of the residual per axis that is exceeded by 1 − probability, px.
 
-    >>> from semisure.mixture import _example_law
+    >>> from semisure.law.mixture import _example_law
     >>> half = abs_quantile(_example_law(), 0.5)  # 0.8 e^{−x} + 0.2 e^{−x/4} = ½
     >>> bool(np.allclose(0.8 * np.exp(-half) + 0.2 * np.exp(-half / 4), 0.5))
     True

@@ -19,11 +19,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.error_laws import error_law
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import homography as plane
-from semisure.mixture import ErrorLaw
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import ErrorLaw
 from semisure.refit import weights
 from semisure.refit.across_lines import AcrossLines
 from semisure.refit.climbing import climb

@@ -21,9 +21,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.error_laws import error_law
 from semisure.geometry import homography as plane
-from semisure.mixture import ErrorLaw
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import ErrorLaw
 from semisure.refit.core_plus import (
     STRIDE,
     Weights,

@@ -16,9 +16,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure import mixture
 from semisure.errors import InputError
-from semisure.mixture import STD_FLOOR_PX
+from semisure.law import mixture
+from semisure.law.mixture import STD_FLOOR_PX
 from semisure.types import (
     Calibration,
     Estimate,

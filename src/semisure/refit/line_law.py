@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.mixture import LAPLACE, ErrorLaw, expit
+from semisure.law.mixture import LAPLACE, ErrorLaw, expit
 from semisure.refit.covariance import Scores, mean_slope
 from semisure.types import Labels, PerAxis, PerMatch
 

@@ -23,10 +23,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from semisure import mixture
 from semisure.geometry import homography as plane
 from semisure.geometry.significance import BLOCK_PX
 from semisure.geometry.squares import heaps_of
+from semisure.law import mixture
 from semisure.refit.across_lines import AcrossLines, Geometry
 from semisure.refit.initial import far_not_undefined
 from semisure.types import Matrix3, PerMatch
@@ -66,7 +66,7 @@ class Evidence:
 def weigh_depth(view: AcrossLines[G], H_01: Matrix3) -> Evidence:
     """The evidence for depth, between lines and the homography of the best plane.
 
-    >>> from semisure.error_laws import error_law
+    >>> from semisure.law.error_laws import error_law
     >>> from semisure.geometry.epipolar import CalibratedViews
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
     >>> K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from semisure.geometry.epipolar import Lines
-from semisure.mixture import ErrorLaw
+from semisure.law.mixture import ErrorLaw
 from semisure.refit.climbing import climb
 from semisure.types import (
     Columns,

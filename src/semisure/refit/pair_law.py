@@ -27,10 +27,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines
-from semisure.mixture import ErrorLaw, expit
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import ErrorLaw, expit
 from semisure.refit.across_lines import CAMERA_FLOOR
 from semisure.refit.initial import far_not_undefined
 from semisure.refit.neighbours import affine_parallax, departure

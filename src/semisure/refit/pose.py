@@ -17,10 +17,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.error_laws import error_law
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
-from semisure.mixture import ErrorLaw
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import ErrorLaw
 from semisure.refit.climbing import climb
 from semisure.refit.core_plus import (
     STRIDE,

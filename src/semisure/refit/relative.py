@@ -28,13 +28,13 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.error_laws import error_law
 from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
 from semisure.geometry.plane_poses import poses_of_plane
 from semisure.geometry.rotations import nearest_rotation
-from semisure.mixture import ErrorLaw
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import ErrorLaw
 from semisure.refit import weights
 from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines
 from semisure.refit.climbing import climb

@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from semisure.error_laws import error_law
-from semisure.mixture import (
+from semisure.law.error_laws import error_law
+from semisure.law.mixture import (
     LAPLACE,
     STD_FLOOR_PX,
     ErrorLaw,
@@ -119,7 +119,7 @@ def core(law: ErrorLaw, residual: PerAxis) -> PerMatch:
     """CoRe: product over axes of the coarse-success posterior (eq. weight_approx).
 
     Where a match's coarse scale is smaller than its fine one, this rises with the
-    residual; :func:`semisure.mixture.ordered` guards against that.
+    residual; :func:`semisure.law.mixture.ordered` guards against that.
     """
     success = coarse_success(law, residual)
     return success[:, 0] * success[:, 1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semisure.pipeline import PairResult
+from semisure.pairs.result import PairResult
 from semisure.refit.error_quantiles import across_quantile
 from semisure.types import FloatArray, PerMatch, Points
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from semisure.calibrate.from_photos import SelfCalibration
+from semisure.calibrate.held_out import TAIL_PX, Trust
 from semisure.report.html import Picture, Section, command_line, versions, write_report
 from semisure.report.plots import light_and_dark, plot_reliability
-from semisure.selfcal import SelfCalibration, Trust
-from semisure.selfcal.held_out import TAIL_PX
 from semisure.types import Calibration
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semisure.geometry import homography as plane
-from semisure.pipeline import PairResult
+from semisure.pairs.result import PairResult
 from semisure.report.drawings import Photo, ellipse, polyline, round_factor
 from semisure.types import FloatArray, Points
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
-from semisure.pipeline import PairResult
-from semisure.pipeline.motion import MOTION_NAMES
+from semisure.pairs.motion import MOTION_NAMES
+from semisure.pairs.result import PairResult
 from semisure.refit import expected_corner_error
 from semisure.refit.error_quantiles import abs_quantile
 from semisure.types import Calibration, FloatArray, PerAxis, Refit

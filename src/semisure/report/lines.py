@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semisure.pipeline import PairResult
+from semisure.pairs.result import PairResult
 from semisure.report.bands import LineBands, clipped, line_bands
 from semisure.report.drawings import Photos, beside, frame, round_factor
 from semisure.types import Labels

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from semisure.pipeline import PairResult
-from semisure.pipeline.models import MODEL_NAMES
+from semisure.pairs.models import MODEL_NAMES
+from semisure.pairs.result import PairResult
 from semisure.report import documents
 from semisure.report.html import Fact
 

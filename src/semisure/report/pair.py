@@ -12,8 +12,8 @@ import numpy as np
 from semisure.geometry.homography import residual
 from semisure.io.atomic import write_atomically
 from semisure.io.images import Image, jpeg
-from semisure.pipeline import PairResult
-from semisure.pipeline.models import MODEL_NAMES
+from semisure.pairs.models import MODEL_NAMES
+from semisure.pairs.result import PairResult
 from semisure.refit import without_bias
 from semisure.report import documents
 from semisure.report.charts import histogram, reliability_chart

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from semisure.errors import InputError
 from semisure.io.images import Image
 from semisure.io.pixels import ImageLike, as_image
-from semisure.pipeline import PairResult
+from semisure.pairs.result import PairResult
 from semisure.report.documents import write_result
 from semisure.report.plots import jpeg, plot_pair
 from semisure.types import Matches, PerMatch

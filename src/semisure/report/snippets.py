@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from semisure.pipeline import PairResult
+from semisure.pairs.result import PairResult
 from semisure.report.documents import models
 from semisure.types import FloatArray
 
@@ -42,7 +42,7 @@ def snippets(result: PairResult) -> dict[str, str]:
     """Code for each way to paste the model; empty where the images are unrelated.
 
     >>> import numpy as np
-    >>> from semisure.pipeline import refit_matches
+    >>> from semisure.pairs.estimation import refit_matches
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
     >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=500)
     >>> code = snippets(refit_matches(matches, EXAMPLE_CALIBRATION))

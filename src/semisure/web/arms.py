@@ -11,8 +11,9 @@ import numpy as np
 from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
 from semisure.io.images import Image
-from semisure.pipeline import PairResult, refit_matches
-from semisure.pipeline.models import lines_matrix
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import lines_matrix
+from semisure.pairs.result import PairResult
 from semisure.refit import RefitMethod, expected_corner_error, without_bias
 from semisure.report.overlay import Sizes, between_small, difference, laid_over
 from semisure.types import FloatArray, Refit

@@ -11,7 +11,7 @@ from semisure.estimators import ESTIMATOR_NAMES
 from semisure.io.files import SHIPPED, load_calibration
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.matchers import describe_matchers
-from semisure.pipeline import MODELS
+from semisure.pairs.models import MODELS
 from semisure.refit import REFIT_METHODS
 from semisure.types import Calibration
 from semisure.web import samples

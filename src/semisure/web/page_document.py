@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from semisure.geometry import homography as plane
-from semisure.pipeline import PairResult
+from semisure.pairs.result import PairResult
 from semisure.refit import without_bias
 from semisure.report import documents
 from semisure.report.bands import line_bands

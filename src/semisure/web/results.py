@@ -10,19 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from semisure.calibrate.choice import calibration_for
+from semisure.calibrate.first_use import FirstUse
 from semisure.errors import FileError
 from semisure.estimators import RansacSettings
 from semisure.geometry.camera import centred, focal_of
 from semisure.io.files import MATCH_ARRAYS, arrays_of, csv_bytes, matches_from
 from semisure.io.images import Image, decode_image, jpeg, reduced
 from semisure.matchers import load_matcher
-from semisure.pipeline import MODELS, PairResult, refit_matches
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import MODELS
+from semisure.pairs.result import PairResult
 from semisure.refit import REFIT_METHODS
 from semisure.report import documents
 from semisure.report.drawings import Photo
 from semisure.report.pair import digest, pair_page
-from semisure.selfcal.choice import calibration_for
-from semisure.selfcal.first_use import FirstUse
 from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
 from semisure.types.progress import Begin
 from semisure.web import arms

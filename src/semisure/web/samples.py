@@ -46,9 +46,9 @@ def load_sample(name: str) -> tuple[Image, Image]:
     """The two images of a sample."""
     if name not in SAMPLES:
         raise InputError(f"sample must be one of {', '.join(SAMPLES)}.")
+    from semisure.calibrate.random_views import WarpSettings, random_pair
     from semisure.datasets.samples import sample_folder
     from semisure.io.images import read_image
-    from semisure.selfcal.random_views import WarpSettings, random_pair
 
     folder = sample_folder()
     images = [read_image(folder / file) for file in SAMPLES[name][1]]

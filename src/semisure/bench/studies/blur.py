@@ -18,13 +18,13 @@ from typing import Any
 import cv2
 import numpy as np
 
-from semisure import mixture
 from semisure.bench.exported import Exported, Size
 from semisure.bench.outcome import Cell, EllipsePanel, Outcome, Table, where
 from semisure.bench.study import Study
 from semisure.bench.true_errors import with_truth
-from semisure.error_laws import error_law
 from semisure.io.images import Image, read_image, resized, write_png
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
 from semisure.refit.error_quantiles import abs_quantile
 from semisure.report.documents import ONE_SIGMA
 from semisure.report.drawings import spread_out

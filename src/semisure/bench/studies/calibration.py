@@ -14,11 +14,10 @@ from semisure.bench.exported import Exported
 from semisure.bench.outcome import Cell, Outcome, Table
 from semisure.bench.study import Study
 from semisure.bench.true_errors import with_truth
-from semisure.calibration import FitReport, fit
-from semisure.calibration.fit_law import Optimiser
 from semisure.errors import FitError
 from semisure.io.atomic import as_json
 from semisure.io.files import calibration_document
+from semisure.law.fit_law import FitReport, Optimiser, fit
 from semisure.types import Calibration
 
 LEAST = 1000  # matches; fewer hardly tell eight parameters

@@ -16,7 +16,7 @@ from semisure.bench.law_scores import LawScores, joined, reliability_panel, scor
 from semisure.bench.outcome import Cell, Outcome, Table
 from semisure.bench.splits import WITH_LOCATION, LawTask, Plan, law_tasks, plan
 from semisure.bench.study import Study
-from semisure.calibration.fit_law import STRATA_PX
+from semisure.law.fit_law import STRATA_PX
 
 _DRAWN = ("fine_only", "mixture", WITH_LOCATION)
 _NUMBERS = ("nll", *(f"nll {stratum}" for stratum in STRATA_PX), "ece", "rho")

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from semisure import mixture
 from semisure.bench.arms import CORE_ARMS
 from semisure.bench.exported import Exported, Size, moved
 from semisure.bench.outcome import Cell, MatchPanel, Outcome, Table, where
 from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
-from semisure.error_laws import error_law
 from semisure.estimators import estimate_homography
 from semisure.io.images import Image, read_image, reduced, resized
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
 from semisure.types import Calibration, Mask, Matches
 
 SHARES = (0.25, 0.5, 1.0)  # of the pairs that have a model, from easy to hard

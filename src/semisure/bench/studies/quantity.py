@@ -22,9 +22,9 @@ from semisure.bench.exported import Exported
 from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
 from semisure.bench.study import Study
 from semisure.bench.subset_fits import AUC_PX, Judges, Task, evaluate
-from semisure.calibration.fit_law import OPTIMISERS
 from semisure.datasets.posed import PosedPair
 from semisure.errors import InputError
+from semisure.law.fit_law import OPTIMISERS
 from semisure.types import Vector
 
 DRAWS = 5

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from semisure import mixture
 from semisure.bench.exported import Exported
 from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
 from semisure.bench.study import Study
 from semisure.bench.true_errors import with_truth
-from semisure.error_laws import error_law
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
 from semisure.types import Calibration
 
 TAIL_PX = 8.0

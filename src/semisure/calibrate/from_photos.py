@@ -1,0 +1,277 @@
+"""Calibration of any matcher on anyone's photos: no ground-truth data set.
+
+Random views of each photo are matched with each other. Their homography is known, so
+every match's error is known too. A share of the photos is held out to test the fitted
+law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from semisure.__about__ import __version__
+from semisure.calibrate.held_out import Trust, trial, tried
+from semisure.calibrate.kept_pairs import HERE, kept_pairs
+from semisure.calibrate.pair_store import PairStore, Residuals, described, identified
+from semisure.calibrate.random_views import DEFAULT_WARPS, WarpSettings, random_pair
+from semisure.engine import Engine
+from semisure.errors import FileError, InputError
+from semisure.geometry.homography import true_residual
+from semisure.io.images import find_images, read_image, reduced
+from semisure.io.sources import digest
+from semisure.law.fit_law import FitReport, fit
+from semisure.law.likelihood import observe
+from semisure.matchers import load_matcher, name_of
+from semisure.types import Calibration, Matcher, Matches, Tick
+from semisure.types.progress import Begin, quietly
+
+MIN_PHOTOS = 5
+MIN_SIDE_PX = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfCalSettings:
+    """The settings that decide a self-calibration; its cache is named after them."""
+
+    pairs: int = 200  # the paper's number
+    held_out: float = 0.25  # share of the photos
+    max_side: int = 640  # larger photos are reduced to this
+    location: bool = False
+    seed: int = 0
+    warps: WarpSettings = DEFAULT_WARPS
+
+    def __post_init__(self) -> None:
+        if self.pairs < 2:
+            raise InputError(f"pairs must be at least 2, but is {self.pairs}.")
+        if not 0.0 < self.held_out < 1.0:
+            raise InputError(f"held_out must lie in (0, 1), but is {self.held_out}.")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SelfCalibration:
+    """The calibration of a matcher, its fit, and its trial on what was held out."""
+
+    calibration: Calibration
+    report: FitReport
+    trust: Trust
+    skipped: tuple[str, ...]  # photos and pairs that were left out, with the reason
+
+
+def self_calibrate(
+    matcher: Matcher | str,
+    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
+    settings: SelfCalSettings | None = None,
+    *,
+    name: str | None = None,
+    cache: Path | None = None,
+    engine: Engine = HERE,
+    begin: Begin = quietly,
+) -> SelfCalibration:
+    """Fit the error law of `matcher` on random views of `photos`.
+
+    The matcher may be a name of ours; the photos are files, or a folder of them.
+    With a `cache` folder, finished pairs are kept there: an interrupted run continues
+    where it stopped. A callable of your own must then have an attribute
+    ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
+    this process needs a matcher that can be pickled, such as
+    :class:`semisure.matchers.named.NamedMatcher`; one that does a part fills the cache
+    and ends in `PartDone`. `begin` is called with the name of
+    each stage and returns the stage's tick.
+
+    >>> import tempfile
+    >>> from semisure.io.images import write_png
+    >>> from semisure.matchers import load_matcher
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rng = np.random.default_rng(0)
+    >>> for k in range(5):
+    ...     blocks = rng.integers(0, 255, (24, 32), np.uint8)
+    ...     write_png(folder / f"{k}.png", blocks.repeat(4, 0).repeat(4, 1))
+    >>> photos, settings = sorted(folder.iterdir()), SelfCalSettings(pairs=5)
+    >>> result = self_calibrate(load_matcher("daisy"), photos, settings, name="daisy")
+    >>> result.calibration.matcher, result.trust.pairs
+    ('daisy', 1)
+    """
+    settings = settings or SelfCalSettings()
+    if isinstance(matcher, str):
+        matcher = load_matcher(matcher)
+    name = name or name_of(matcher) or "unknown"
+    files = photo_files(photos)
+    views = match_views(
+        matcher, files, settings, cache=cache, engine=engine, begin=begin
+    )
+    begin("Fitting")
+    calibration, report = law_of_views(views, matcher, settings, name)
+    trust = trial(observe(views.held_out), calibration)
+    return SelfCalibration(
+        calibration=tried(calibration, trust),
+        report=report,
+        trust=trust,
+        skipped=views.skipped,
+    )
+
+
+def photo_files(
+    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
+) -> list[Path]:
+    """The images in a folder, or the files that were named."""
+    if isinstance(photos, str | PathLike):
+        return find_images(Path(photos))
+    return [Path(photo) for photo in photos]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Views:
+    """Random views of photos, matched, with their exact residuals."""
+
+    fitted: list[Residuals]
+    held_out: list[Residuals]
+    photos: int
+    skipped: tuple[str, ...]  # photos that could not be used, with the reason
+
+
+def match_views(
+    matcher: Matcher,
+    photos: Sequence[Path],
+    settings: SelfCalSettings,
+    *,
+    cache: Path | None = None,
+    engine: Engine = HERE,
+    begin: Begin = quietly,
+) -> Views:
+    """Random views of `photos`, matched; finished pairs are kept in `cache`."""
+    decided_by = None if cache is None else identified(matcher)
+    usable, skipped = _usable(photos, settings.max_side, begin("Reading photos"))
+    made_of = {
+        "matcher": decided_by,
+        "settings": asdict(settings),
+        "photos": [[path.name, digest([path])] for path in usable if cache is not None],
+    }
+    store = PairStore(cache, made_of)
+    tick = begin("Matching views")
+    fitted, held_out = _matched(matcher, usable, settings, store, engine, tick)
+    return Views(
+        fitted=fitted, held_out=held_out, photos=len(usable), skipped=tuple(skipped)
+    )
+
+
+def law_of_views(
+    views: Views, matcher: Matcher, settings: SelfCalSettings, name: str
+) -> tuple[Calibration, FitReport]:
+    """The law that fits the views."""
+    return fit(
+        views.fitted,
+        location=settings.location,
+        matcher=name,
+        resolution=usual_size([matches for matches, _ in views.fitted]),
+        provenance=_provenance(matcher, views.photos, settings),
+    )
+
+
+def _matched(
+    matcher: Matcher,
+    photos: Sequence[Path],
+    settings: SelfCalSettings,
+    store: PairStore,
+    engine: Engine,
+    tick: Tick,
+) -> tuple[list[Residuals], list[Residuals]]:
+    """Pairs of views to fit to, and pairs of the held-out photos.
+
+    Photos are shuffled and used in turn; the first of that order are held out.
+    """
+    order = np.random.default_rng(settings.seed).permutation(len(photos))
+    shuffled = [photos[i] for i in order][: settings.pairs]
+    held_out_photos = max(1, round(settings.held_out * len(shuffled)))
+    fitted: list[Residuals] = []
+    held_out: list[Residuals] = []
+    views = _Views(matcher, shuffled, settings)
+    pairs = kept_pairs(views, settings.pairs, store, engine, tick)
+    for i, pair in enumerate(pairs):
+        if len(pair[0]):
+            first = i % len(shuffled) < held_out_photos
+            (held_out if first else fitted).append(pair)
+    if not fitted or not held_out:
+        raise InputError(
+            f"The matcher found matches on {len(fitted)} of the calibration and "
+            f"{len(held_out)} of the held-out pairs; both need some. Use more."
+        )
+    return fitted, held_out
+
+
+def _provenance(
+    matcher: Matcher, photos: int, settings: SelfCalSettings
+) -> dict[str, Any]:
+    return {
+        "method": "random views of photos",
+        "matcher": described(matcher),
+        "photos": photos,
+        "settings": asdict(settings),
+        **versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of what decides a calibration, for its provenance."""
+    return {
+        "semisure": __version__,
+        "numpy": np.__version__,
+        "opencv": cv2.__version__,
+    }
+
+
+def usual_size(matched: Sequence[Matches]) -> tuple[int, int]:
+    """Median width and height of the matched images."""
+    width, height = np.median([m.target_size for m in matched], axis=0)
+    return int(width), int(height)
+
+
+def _usable(
+    photos: Sequence[Path], max_side: int, tick: Tick
+) -> tuple[list[Path], list[str]]:
+    """The photos that can be read, are large enough and not of one colour."""
+    good, skipped = [], []
+    for k, path in enumerate(photos):
+        tick(k, len(photos))
+        try:
+            photo = reduced(read_image(path), max_side)
+        except FileError as error:
+            skipped.append(str(error))
+            continue
+        if min(photo.shape[:2]) < MIN_SIDE_PX:
+            skipped.append(f"{path} is smaller than {MIN_SIDE_PX} px.")
+        elif photo.std() < 1.0:
+            skipped.append(f"{path} is of one colour.")
+        else:
+            good.append(path)
+    tick(len(photos), len(photos))
+    if len(good) < MIN_PHOTOS:
+        first = f" First: {skipped[0]}" if skipped else ""
+        raise InputError(
+            f"A self-calibration needs at least {MIN_PHOTOS} usable photos, better 50, "
+            f"but {len(good)} of {len(photos)} are usable.{first}"
+        )
+    return good, skipped
+
+
+@dataclass(frozen=True, slots=True)
+class _Views:
+    """The matches of two random views by their number; photos are used in turn."""
+
+    matcher: Matcher
+    photos: Sequence[Path]
+    settings: SelfCalSettings
+
+    def __call__(self, index: int) -> Residuals:
+        settings, path = self.settings, self.photos[index % len(self.photos)]
+        photo = reduced(read_image(path), settings.max_side)
+        rng = np.random.default_rng([settings.seed, index])
+        image0, image1, H_01 = random_pair(photo, rng, settings.warps)
+        matches = self.matcher(image0, image1)
+        return matches, true_residual(H_01, matches)

@@ -1,0 +1,287 @@
+"""One law for many scenes, and how far single pairs lie from it.
+
+A law fitted to views of flat photos is too sure of itself where there is depth. Here
+scenes with known truth (posed images with depth, a reconstruction) and views of photos
+are put together, each scene with the same say, and four things are fitted in turn:
+
+1. the matcher's eight numbers, to planes if there are any: their truth is exact, and
+   no direction is set apart in them as that of the baseline is in scenes;
+2. the effects of each pair (:mod:`semisure.refit.pair_law`), by what its lines or its
+   homography tell, and their mean and spread over scenes;
+3. four numbers of errors along epipolar lines, by the truth;
+4. the effects that describe all matches alike best: what can be said before a pair's
+   geometry is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semisure.errors import InputError
+from semisure.geometry.epipolar import Lines, lines_of
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
+from semisure.law.fit_law import FitReport, fit
+from semisure.refit.initial import without_bias
+from semisure.refit.pair_effects import (
+    effects_by_lines,
+    effects_by_residuals,
+    with_effects,
+)
+from semisure.refit.pair_law import departure_by_lines, on_lines
+from semisure.types import (
+    AlongLines,
+    Calibration,
+    Index,
+    Matches,
+    Matrix3,
+    PairSpread,
+    PerAxis,
+    PerMatch,
+    Vector,
+)
+from semisure.types.checks import within_px
+
+MATCHES_A_SCENE = 6000  # at most, evenly: a video must not outvote a photograph
+MIN_MATCHES = 30  # of a pair, to learn from it
+# Where nothing is known of a matcher's pairs: wide, and few failures unforeseen.
+WIDE = PairSpread(
+    fine=(0.0, 0.7), gate=(0.0, 1.5), coarse=(0.0, 0.7), background=(-5.0, 1.5)
+)
+_LEAST_DEVIATION = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ScenePair:
+    """Matches of two images with their true residuals.
+
+    `F_01` is the fundamental matrix of a scene in depth, None for a plane.
+    """
+
+    matches: Matches
+    residual: PerAxis  # px, NaN where unknown
+    F_01: Matrix3 | None = None
+
+    def known(self) -> tuple[Matches, PerAxis]:
+        """The matches whose residual is known, and it."""
+        good = within_px(self.residual)
+        return self.matches.take(good), self.residual[good]
+
+
+Scenes = Mapping[str, Sequence[ScenePair]]
+
+
+def fit_scenes(
+    scenes: Scenes,
+    *,
+    location: bool = False,
+    matcher: str = "unknown",
+    resolution: tuple[int, int] | None = None,
+    provenance: dict[str, Any] | None = None,
+) -> tuple[Calibration, FitReport]:
+    """The law of a matcher from scenes with truth, and how its pairs differ."""
+    good = usable(scenes)
+    calibration, report = fit(
+        _to_begin_with(good),
+        location=location,
+        matcher=matcher,
+        resolution=resolution,
+        provenance=provenance,
+    )
+    spread = fit_spread(good, calibration)
+    return replace(calibration, pairs=spread), report
+
+
+def usable(scenes: Scenes) -> Scenes:
+    """The scenes without pairs that have too few matches of known error."""
+    enough = {
+        name: [pair for pair in pairs if len(pair.known()[0]) >= MIN_MATCHES]
+        for name, pairs in scenes.items()
+    }
+    enough = {name: pairs for name, pairs in enough.items() if pairs}
+    if not enough:
+        raise InputError(
+            f"A law of scenes needs a pair with at least {MIN_MATCHES} matches of "
+            "known error, but there is none."
+        )
+    return enough
+
+
+def _to_begin_with(scenes: Scenes) -> list[tuple[Matches, PerAxis]]:
+    """What the eight numbers are fitted to: planes, or all pairs if there are none."""
+    flat = {name: _planar(pairs) for name, pairs in scenes.items()}
+    chosen = flat if any(flat.values()) else scenes
+    return [entry for pairs in chosen.values() for entry in _balanced(pairs)]
+
+
+def _planar(pairs: Sequence[ScenePair]) -> list[ScenePair]:
+    return [pair for pair in pairs if pair.F_01 is None]
+
+
+def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
+    """No more than a scene's share of its matches, taken evenly from all its pairs."""
+    known = [pair.known() for pair in pairs]
+    every = max(1, -(-sum(len(m) for m, _ in known) // MATCHES_A_SCENE))
+    rows = slice(None, None, every)
+    return [(matches.take(rows), residual[rows]) for matches, residual in known]
+
+
+def fit_spread(
+    scenes: Scenes, calibration: Calibration, along: AlongLines | None = None
+) -> PairSpread:
+    """Mean and spread of the pairs' effects, each scene with the same say.
+
+    `along` is what is known of errors along lines; without, the truth tells it.
+    """
+    spread = spread_over_pairs(scenes, replace(calibration, pairs=WIDE))
+    if along is None:
+        along = fit_along(scenes, replace(calibration, pairs=spread))
+    usual = _usual(spread, scenes, calibration)
+    return replace(spread, along=along, usual=usual)
+
+
+def spread_over_pairs(scenes: Scenes, wide: Calibration) -> PairSpread:
+    """Mean and spread of the effects that pairs have by a law that leaves them free."""
+    assert wide.pairs is not None
+    by_scene = {
+        name: np.array([pair_effects(pair, wide) for pair in pairs])
+        for name, pairs in scenes.items()
+    }
+    weight = np.concatenate([np.full(len(e), 1 / len(e)) for e in by_scene.values()])
+    effects = np.concatenate(list(by_scene.values()))
+    weight = weight / weight.sum()
+    mean = weight @ effects
+    deviation = np.sqrt(weight @ (effects - mean) ** 2)
+    deviation = np.maximum(deviation, _LEAST_DEVIATION)
+    fine, gate, coarse, background = zip(mean.tolist(), deviation.tolist(), strict=True)
+    return replace(
+        wide.pairs, fine=fine, gate=gate, coarse=coarse, background=background
+    )
+
+
+def _usual(
+    spread: PairSpread, scenes: Scenes, calibration: Calibration
+) -> tuple[float, float, float, float]:
+    """The effects that make the true residuals of all pairs most likely."""
+    from scipy.optimize import minimize
+
+    laws = [
+        [
+            (error_law(matches, calibration), residual)
+            for matches, residual in _balanced(pairs)
+        ]
+        for pairs in scenes.values()
+    ]
+
+    def objective(effects: Vector) -> float:
+        by_scene = [
+            np.mean([_mean_log_density(law, r, effects) for law, r in pairs])
+            for pairs in laws
+        ]
+        return -float(np.mean(by_scene))
+
+    answer = minimize(objective, np.array(spread.means), method="L-BFGS-B")
+    fine, gate, coarse, background = answer.x.tolist()
+    return fine, gate, coarse, background
+
+
+def _mean_log_density(
+    law: mixture.ErrorLaw, residual: PerAxis, effects: Vector
+) -> float:
+    return float(mixture.log_density(with_effects(law, effects), residual).mean())
+
+
+def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
+    """The four effects of a pair by its own geometry, truth or not."""
+    assert calibration.pairs is not None
+    law = error_law(pair.matches, calibration)
+    if pair.F_01 is None:
+        residual = pair.residual - law.location
+        return effects_by_residuals(law, residual, calibration.pairs)
+    return effects_by_lines(law, lines_of_pair(pair, calibration), calibration.pairs)
+
+
+def lines_of_pair(pair: ScenePair, calibration: Calibration) -> Lines:
+    """The true lines of a posed pair's matches, less their location."""
+    unbiased, _ = without_bias(pair.matches, calibration)
+    assert pair.F_01 is not None
+    return lines_of(pair.F_01[None], unbiased)
+
+
+def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
+    """The numbers under which the true errors along lines are most likely.
+
+    Each scene has the same say, and each pair in it. `adapting` knows how pairs differ.
+    """
+    posed = [
+        [pair for pair in pairs if pair.F_01 is not None] for pairs in scenes.values()
+    ]
+    seen = [_seen(pairs, adapting) for pairs in posed if pairs]
+    return most_likely_along(seen) if seen else AlongLines()
+
+
+def most_likely_along(scenes: Sequence[Sequence[SeenAlong]]) -> AlongLines:
+    """The same, of pairs whose errors along lines are at hand."""
+    from scipy.optimize import minimize
+
+    def objective(numbers: Vector) -> float:
+        along = along_lines(numbers)
+        return -float(
+            np.mean(
+                [np.mean([pair.score(along) for pair in pairs]) for pairs in scenes]
+            )
+        )
+
+    return along_lines(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
+
+
+def along_lines(numbers: Vector) -> AlongLines:
+    """The four numbers by name."""
+    fine, coarse, gate, departure = numbers.tolist()
+    return AlongLines(fine=fine, coarse=coarse, gate=gate, departure=departure)
+
+
+def _seen(pairs: Sequence[ScenePair], adapting: Calibration) -> list[SeenAlong]:
+    """A scene's pairs, with no more than its share of matches."""
+    whole = [SeenAlong.of(pair, adapting) for pair in pairs]
+    every = max(1, -(-sum(len(pair.error) for pair in whole) // MATCHES_A_SCENE))
+    return [pair.take(slice(None, None, every)) for pair in whole]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenAlong:
+    """A pair's known errors along lines, and what foretells them."""
+
+    law: mixture.ErrorLaw  # under the effects of the pair
+    distance: PerMatch  # from the line, px
+    normal: PerAxis
+    away: PerMatch  # departure from neighbours, px
+    error: PerMatch  # along the line, px
+
+    @classmethod
+    def of(cls, pair: ScenePair, adapting: Calibration) -> SeenAlong:
+        assert adapting.pairs is not None
+        law, lines = error_law(pair.matches, adapting), lines_of_pair(pair, adapting)
+        effects = effects_by_lines(law, lines, adapting.pairs)
+        away = departure_by_lines(pair.matches, law, lines)
+        normal, (x, y) = lines.normal, (pair.residual - law.location).T
+        error = y * normal[:, 0] - x * normal[:, 1]
+        whole = cls(with_effects(law, effects), lines.distance, normal, away, error)
+        return whole.take(within_px(pair.residual))
+
+    def take(self, rows: Index) -> SeenAlong:
+        arrays = (self.distance, self.normal, self.away, self.error)
+        return SeenAlong(self.law.take(rows), *(array[rows] for array in arrays))
+
+    def score(self, along: AlongLines) -> float:
+        """Mean log density of the errors; true lines are exact."""
+        seen = self.distance, self.normal, np.zeros(1), self.away
+        logit, fine, coarse = on_lines(self.law, *seen, along)
+        laplace = mixture.LAPLACE.log_density
+        right = laplace(self.error, fine) - mixture.softplus(logit)
+        failed = laplace(self.error, coarse) - mixture.softplus(-logit)
+        return float(np.logaddexp(right, failed).mean())

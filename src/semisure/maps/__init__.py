@@ -1,1 +1,0 @@
-"""Reconstructions as other programs keep them, and 2D–3D matches from them."""

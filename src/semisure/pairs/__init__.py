@@ -1,0 +1,1 @@
+"""One pair from images to a result, and many pairs in a store."""
