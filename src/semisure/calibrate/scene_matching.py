@@ -24,7 +24,8 @@ from semisure.calibrate.pair_store import (
 )
 from semisure.engine import Engine
 from semisure.errors import InputError
-from semisure.geometry.camera import Camera, centred, focal_of
+from semisure.geometry.camera import Camera
+from semisure.io.intrinsics import intrinsics_of
 from semisure.pairs.models import Cameras
 from semisure.types import Calibration, Matcher, Matches
 from semisure.types.progress import Begin
@@ -163,11 +164,8 @@ class SceneWork:
                 for before, after in zip(whole, sizes, strict=True)
             )
             return first, second
-        if self.settings.fov_deg is not None:
-            degrees = self.settings.fov_deg
-            first, second = (centred(focal_of(degrees, size), size) for size in sizes)
-            return first, second
-        return None
+        K0, K1 = (intrinsics_of(size, fov=self.settings.fov_deg) for size in sizes)
+        return None if K0 is None or K1 is None else (K0, K1)
 
     def provenance(self, method: str, **more: Any) -> dict[str, Any]:
         return {
