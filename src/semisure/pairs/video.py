@@ -18,7 +18,7 @@ NOTE = "frames.json"  # what the frames in a folder are of
 
 
 def write_frames(
-    video: str | Path, folder: str | Path, every: int, tick: Tick = silent
+    video: str | Path, folder: str | Path, every: int = 5, tick: Tick = silent
 ) -> int:
     """Write every `every`-th frame as PNG; those that are there are kept."""
     video, folder = require_file(Path(video), "video"), Path(folder)

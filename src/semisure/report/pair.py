@@ -27,7 +27,7 @@ from semisure.report.drawings import (
     round_factor,
     spread_out,
 )
-from semisure.report.html import Section, Slider, command_line, page_text, versions
+from semisure.report.html import Section, Slider, page_text, versions
 from semisure.report.lines import lines_drawing
 from semisure.report.numbers import numbers
 from semisure.report.overlay import between_small, difference, laid_over, overlay
@@ -38,7 +38,6 @@ from semisure.types import Calibration
 ELLIPSES = 120
 LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
 FACTORS = (1, 2, 5, 10, 20, 50, 100)
-_RENAMED = {"threshold_px": "threshold"}  # flags that are not called as the setting
 
 
 def write_pair_page(
@@ -78,7 +77,7 @@ def pair_page(
         *_pictures(photos, result),
         Section(
             heading="Reproduce",
-            code=command_line("semisure match", names, _flags(settings)),
+            code=_call(names, settings),
             table=[
                 ["", ""],
                 *_file_rows(photos, names, digests),
@@ -276,9 +275,8 @@ def _calibration_row(calibration: Calibration) -> list[str]:
     return [f"calibration of {calibration.matcher}", numbers]
 
 
-def _flags(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings under the names of their command-line flags."""
-    return {
-        "--" + _RENAMED.get(name, name).replace("_", "-"): value
-        for name, value in settings.items()
-    }
+def _call(names: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """The lines of Python that repeat the result."""
+    given = (f"{k}={v!r}" for k, v in settings.items() if v is not None)
+    arguments = ",\n    ".join([*map(repr, names), *given])
+    return f"import semisure\nsemisure.match(\n    {arguments},\n)"
