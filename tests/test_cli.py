@@ -208,7 +208,7 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
     assert {"cv2", "semisure.cli.match", "semisure.refit.homography"} <= loaded
     spared = {
         *("scipy", "rich.console", "matplotlib", "torch"),
-        *("semisure.law.fit_law", "semisure.calibrate.first_use", "semisure.engine"),
+        *("semisure.law.fit_law", "semisure.calibrate.photos", "semisure.engine"),
         *("semisure.cli.bench", "semisure.cli.serve", "semisure.bench"),
         *("semisure.refit.pose", "semisure.refit.relative", "semisure.geometry.camera"),
         *("semisure.estimators.pose", "semisure.estimators.relative", "html"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from semisure.calibrate.choice import calibration_for
-from semisure.calibrate.first_use import FirstUse, Photos
-from semisure.calibrate.from_photos import SelfCalibration
+from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import InputError
 from semisure.estimators import RansacSettings
 from semisure.geometry.camera import centred, focal_of
@@ -24,6 +23,9 @@ from semisure.pairs.result import PairResult
 from semisure.refit import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
 from semisure.types.checks import as_number, as_path, did_you_mean
+
+if TYPE_CHECKING:
+    from semisure.calibrate.photos import Photos, SelfCalibration
 
 LOADED = 2  # matchers that stay in memory
 
