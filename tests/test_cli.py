@@ -264,7 +264,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
     ) as running:
         parts = tmp_path / "theta.json.parts"
         deadline = time.monotonic() + 60
-        while not list(parts.glob("*")) and time.monotonic() < deadline:
+        while not list(parts.glob("[!.]*")) and time.monotonic() < deadline:
             time.sleep(0.02)
         # Python drops an interrupt that meets a finaliser; a person presses again.
         while running.poll() is None and time.monotonic() < deadline + 30:
