@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 from numpy.typing import ArrayLike
 
-from semisure.calibrate.choice import calibration_for, shipped_for
+from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import InputError
 from semisure.estimators import RansacSettings
 from semisure.io.intrinsics import intrinsics_of
@@ -25,11 +25,10 @@ from semisure.types.checks import did_you_mean
 from semisure.types.progress import Begin, quietly
 
 if TYPE_CHECKING:
-    from semisure.calibrate.first_use import Photos
-    from semisure.calibrate.from_photos import SelfCalibration
+    from semisure.calibrate.photos import Photos, SelfCalibration
 
 Intrinsics: TypeAlias = ArrayLike | str | PathLike[str]
-Law: TypeAlias = Union[Calibration, "SelfCalibration", str, PathLike[str]]  # noqa: UP007
+Law: TypeAlias = Union[Calibration, "SelfCalibration", str, PathLike[str]]
 
 
 def match(
@@ -154,12 +153,8 @@ def law_for(
     """
     if calibration is None and isinstance(matcher, NamedMatcher):
         matcher = matcher.loaded()
-    law = shipped_for(matcher) if calibration is None else None
-    if law is None:
-        from semisure.calibrate.first_use import FirstUse
-
-        first_use = FirstUse(allowed=calibrate, photos=photos, begin=begin)
-        law = calibration_for(matcher, calibration, force=force, first_use=first_use)
+    first_use = FirstUse(allowed=calibrate, photos=photos, begin=begin)
+    law = calibration_for(matcher, calibration, force=force, first_use=first_use)
     return law if model_error is None else replace(law, model_error=model_error)
 
 

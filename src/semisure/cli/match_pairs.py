@@ -177,7 +177,9 @@ def _print(outcome: PairsOutcome, as_json: bool, quiet: bool) -> None:
     if as_json:
         typer.echo(json.dumps(document, indent=2))
     elif not quiet:
-        states = ", ".join(f"{n:,} {state}" for state, n in sorted(outcome.states.items()))
+        states = ", ".join(
+            f"{n:,} {state}" for state, n in sorted(outcome.states.items())
+        )
         new = outcome.asked - outcome.earlier
         rate = f", {new / outcome.seconds:,.1f} a second" if new else ""
         typer.echo(

@@ -143,7 +143,7 @@ def complete_calibrations(incomplete: str) -> list[str]:
     return [*completing(shipped)(incomplete), *folders, *files]
 
 
-def _no_bars_of_downloads(wanted: bool) -> bool:
+def _no_bars(wanted: bool) -> bool:
     if wanted:  # worker processes inherit it
         os.environ["SEMISURE_QUIET"] = "1"
     return wanted
@@ -231,11 +231,10 @@ Size = Annotated[
     str | None,
     typer.Option(help="Image size, for files that do not hold it.", metavar="WxH"),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON.", callback=_no_bars_of_downloads)
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_no_bars)]
 Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Print only errors.", callback=_no_bars_of_downloads)
+    bool,
+    typer.Option("-q", "--quiet", help="Print only errors.", callback=_no_bars),
 ]
 
 
