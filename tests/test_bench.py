@@ -42,6 +42,7 @@ from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Matches, Pair
+from settings_file import config
 
 SIZE = (160, 120)
 SCENES = ("fountain-P11", "redkitchen")
@@ -219,18 +220,6 @@ def test_the_pairs_to_calibrate_on_are_matched_in_parts_too(
     assert len(list((tmp_path / "c").rglob("*.npz"))) == 6 + 2
 
 
-def test_a_part_of_a_bench_writes_no_table(tree: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(
-        app,
-        ["bench", "homography", "--data", str(tree), "--size", "160x120", "--shard",
-         "1/6", "-o", str(tmp_path)],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    assert "Part 1/6 is done." in done.output
-    assert [path.name for path in tmp_path.iterdir()] == ["matches"]
-    assert len(list(tmp_path.rglob("*.npz"))) == 1
-
-
 def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Engine) -> None:
     study = Study(options_for(tree, tmp_path), pool)
     files = [e.file for e in study.exported("daisy")]
@@ -352,7 +341,7 @@ def test_a_pair_without_matches_errs_infinitely(tmp_path: Path, cache: Path) -> 
 
 def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
     runner = CliRunner()
-    listed = runner.invoke(app, ["bench", "--list"])
+    listed = runner.invoke(app, ["bench"])
     assert all(name in listed.stdout for name in BENCHES)
     arguments = ["bench", "homography", "--data", str(tree), "--size", "160x120"]
     done = runner.invoke(app, [*arguments, "--limit", "2", "-o", str(tmp_path)])
@@ -371,7 +360,11 @@ def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
         runner.invoke(app, ["bench", "nonsense"], catch_exceptions=False)
     assert runner.invoke(app, ["bench", "homography"]).exit_code == 2
     with pytest.raises(InputError, match="protocol must be one of"):
-        runner.invoke(app, [*arguments, "--protocol", "x"], catch_exceptions=False)
+        runner.invoke(
+            app,
+            [*arguments, *config(tmp_path, 'protocol = "x"')],
+            catch_exceptions=False,
+        )
 
 
 def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from semisure.errors import FileError, InputError
-from semisure.types.checks import did_you_mean, require_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -74,6 +73,8 @@ def _names(taker: Taker) -> Allowed:
 
 
 def _read(config: Path) -> dict[str, Any]:
+    from semisure.types.checks import require_file
+
     try:
         return tomllib.loads(require_file(config).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -83,6 +84,8 @@ def _read(config: Path) -> dict[str, Any]:
 def _checked(values: dict[str, Any], allowed: Allowed, place: str) -> dict[str, Any]:
     for name, value in values.items():
         if name not in allowed:
+            from semisure.types.checks import did_you_mean
+
             raise InputError(
                 f"{place} sets {name!r}, but can only set {', '.join(sorted(allowed))}."
                 f"{did_you_mean(name, list(allowed))}"

@@ -36,7 +36,7 @@ def stages(quiet: bool = False) -> Iterator[Begin]:
             logger.setLevel(before)
         return
     if not sys.stderr.isatty():
-        yield _lines
+        yield progress_lines
         return
     from rich.console import Console
     from rich.progress import (
@@ -69,7 +69,7 @@ def stages(quiet: bool = False) -> Iterator[Begin]:
         yield begin
 
 
-def _lines(name: str) -> Tick:
+def progress_lines(name: str) -> Tick:
     """Progress for the logs of jobs."""
     started = last = time.monotonic()
 

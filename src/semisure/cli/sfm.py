@@ -191,8 +191,8 @@ def _export_settings(settings: dict[str, Any]) -> ExportSettings:
     from semisure.mapping.export import ExportSettings
 
     chosen = taken(settings, ExportSettings)
-    if "cameras" in chosen:
-        chosen["cameras"] = read_queries(chosen["cameras"])
+    if "cameras" in settings:
+        chosen["cameras"] = read_queries(settings["cameras"])
     if "calibration" in chosen:
         chosen["calibration"] = load_calibration(chosen["calibration"])
     aggregation = AggregationSettings(**taken(settings, AggregationSettings))
