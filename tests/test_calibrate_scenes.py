@@ -186,29 +186,6 @@ def test_an_interrupted_run_matches_nothing_twice(room: Path, tmp_path: Path) ->
     assert len(calls) == 6 + 5
 
 
-@pytest.mark.slow
-def test_parts_and_a_last_run_fit_what_one_run_does(room: Path, tmp_path: Path) -> None:
-    write_model(tmp_path / "sparse", ARC)
-    for k in range(5):
-        noise = np.random.default_rng(k).integers(0, 255, (24, 32), np.uint8)
-        write_png(tmp_path / f"photos/{k}.png", noise.repeat(5, 0).repeat(5, 1))
-    near = listed(room, tmp_path, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 2)])
-    flags = ("--scene", near, "--map", tmp_path / "sparse", "--images", room,
-             "--photos", tmp_path / "photos", "--pairs", 6, "--scene-pairs", 5,
-             "--max-side", 240)  # fmt: skip
-    run(*flags, "-o", tmp_path / "whole.json")
-    for k in (2, 1):
-        assert run(*flags, "-o", tmp_path / "parts.json", "--shard", f"{k}/2") == ""
-    assert not (tmp_path / "parts.json").exists()
-    folder = tmp_path / "parts.json.parts"
-    matched = sorted(len(list(one.glob("*.npz"))) for one in folder.iterdir())
-    assert matched == [5, 5, 6]  # pairs of the map and of the scene, and views
-    run(*flags, "-o", tmp_path / "parts.json")
-    whole, parts = (tmp_path / f"{name}.json" for name in ("whole", "parts"))
-    assert parts.read_bytes() == whole.read_bytes()
-    assert not folder.exists()
-
-
 def listed(room: Path, folder: Path, pairs: list[tuple[object, object]]) -> Path:
     """A list of pairs of the room's photos."""
     path = folder / "pairs.txt"

@@ -25,9 +25,8 @@ from semisure.mapping.aggregation import AggregationSettings
 from semisure.mapping.export import FORMATS, ExportSettings, Format, export
 from semisure.mapping.mapper import MappingSettings
 from semisure.matchers.peers import load_peer
-from semisure.pairs.lists import image_names, unique_pairs
+from semisure.pairs.lists import _note, image_names, unique_pairs
 from semisure.pairs.settings import PairSettings
-from semisure.pairs.video import _note
 from semisure.synthetic import SyntheticMatcher
 from semisure.types.pair_records import ImageRecord, PairRecord
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from semisure.calibrate.kept_pairs import HERE, kept_pairs
+from semisure.calibrate.kept_pairs import kept_pairs
 from semisure.calibrate.map_truth import covisible, map_pair
 from semisure.calibrate.pair_store import (
     PairStore,
@@ -23,7 +23,7 @@ from semisure.datasets.depth_truth import depth_residual
 from semisure.datasets.layouts import has_depth, is_posed, read_posed_pairs
 from semisure.datasets.posed import PosedCamera, PosedPair
 from semisure.datasets.subsets import evenly
-from semisure.engine import Engine
+from semisure.engine import HERE, Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import checked_pose, fundamental

@@ -18,10 +18,10 @@ import numpy as np
 
 from semisure.__about__ import __version__
 from semisure.calibrate.held_out import Trust, trial, tried
-from semisure.calibrate.kept_pairs import HERE, kept_pairs
+from semisure.calibrate.kept_pairs import kept_pairs
 from semisure.calibrate.pair_store import PairStore, Residuals, described, identified
 from semisure.calibrate.random_views import DEFAULT_WARPS, WarpSettings, random_pair
-from semisure.engine import Engine
+from semisure.engine import HERE, Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry.homography import true_residual
 from semisure.io.images import find_images, read_image, reduced
@@ -81,8 +81,7 @@ def self_calibrate(
     where it stopped. A callable of your own must then have an attribute
     ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
     this process needs a matcher that can be pickled, such as
-    :class:`semisure.matchers.named.NamedMatcher`; one that does a part fills the cache
-    and ends in `PartDone`. `begin` is called with the name of
+    :class:`semisure.matchers.named.NamedMatcher`. `begin` is called with the name of
     each stage and returns the stage's tick.
 
     >>> import tempfile

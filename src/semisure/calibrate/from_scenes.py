@@ -8,10 +8,9 @@ can tell (:mod:`semisure.calibrate.without_truth`). Some of the pairs are held o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from semisure.calibrate.from_maps import MapScene, MapSource
 from semisure.calibrate.from_photos import (
@@ -22,7 +21,6 @@ from semisure.calibrate.from_photos import (
 )
 from semisure.calibrate.held_out import trial, tried
 from semisure.calibrate.held_out_lines import trial_across
-from semisure.calibrate.kept_pairs import HERE
 from semisure.calibrate.scene_matching import SceneMatches, SceneSettings, SceneWork
 from semisure.calibrate.scenes import ScenePair, fit_scenes
 from semisure.calibrate.without_truth import (
@@ -31,7 +29,7 @@ from semisure.calibrate.without_truth import (
     fit_without_truth,
     start_for,
 )
-from semisure.engine import Engine, PartDone, PartEngine
+from semisure.engine import HERE, Engine
 from semisure.errors import FileError, InputError
 from semisure.law.likelihood import observe
 from semisure.types import Calibration, Matcher
@@ -87,8 +85,6 @@ def calibrate_scenes(
     """
     settings = settings or SceneSettings()
     work = SceneWork(matcher, settings, cache, begin, engine)
-    if isinstance(engine, PartEngine):
-        _match_part(work, scenes, maps, photos)
     views, start = _start(work, photos, name)
     mapped = _named([work.mapped(source) for source in maps])
     matched = {str(path): work.matched(path) for path in scenes}
@@ -101,25 +97,6 @@ def calibrate_scenes(
     else:
         result = _without_truth(matched, mapped, views, start, work)
     return replace(result, skipped=(*skipped, *result.skipped))
-
-
-def _match_part(
-    work: SceneWork,
-    scenes: Sequence[Path],
-    maps: Sequence[MapSource],
-    photos: Sequence[Path],
-) -> NoReturn:
-    """Match the engine's part of the pairs of each source into the cache."""
-    if photos:
-        with suppress(PartDone):
-            work.views(photos)
-    for source in maps:
-        with suppress(PartDone):
-            work.mapped(source)
-    for path in scenes:
-        with suppress(PartDone):
-            work.matched(path)
-    raise PartDone
 
 
 def _named(mapped: Sequence[MapScene]) -> dict[str, MapScene]:

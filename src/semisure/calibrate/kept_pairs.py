@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 from semisure.calibrate.pair_store import PairStore, Residuals
 from semisure.engine import Engine, in_order
-from semisure.engine.here import Here
 from semisure.types import Tick
-
-HERE = Here()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from semisure.calibrate.found_pairs import FoundPair, find_pair
 from semisure.calibrate.from_maps import MapScene, MapSource, map_scene, told
 from semisure.calibrate.from_photos import SelfCalSettings, Views, match_views, versions
 from semisure.calibrate.image_pairs import ImagePairs, find_pairs
-from semisure.calibrate.kept_pairs import HERE, kept_pairs
+from semisure.calibrate.kept_pairs import kept_pairs
 from semisure.calibrate.pair_store import (
     PairStore,
     Residuals,
@@ -22,7 +22,7 @@ from semisure.calibrate.pair_store import (
     identified,
     without_truth,
 )
-from semisure.engine import Engine
+from semisure.engine import HERE, Engine
 from semisure.errors import InputError
 from semisure.geometry.camera import Camera
 from semisure.io.intrinsics import intrinsics_of

@@ -75,7 +75,6 @@ def calibrate(
     address: engine_options.Address = None,
     workers: engine_options.WorkersOrNone = 0,
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
     report: options.Report = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -87,8 +86,7 @@ def calibrate(
     the law is fitted to errors across its epipolar lines. Maps bring their own truth.
     All three can be combined. A quarter is held out to test the result, and a
     reliability plot is written beside it. If the command is interrupted, running it
-    again continues where it stopped. With --shard a part is matched into OUTPUT.parts;
-    when all parts are there, the command without it fits.
+    again continues where it stopped.
     """
     from semisure.calibrate.from_maps import MapSource
     from semisure.calibrate.from_photos import SelfCalSettings, self_calibrate
@@ -111,11 +109,8 @@ def calibrate(
     options.check_calibration_output(output, inputs, report, picture)
     named = NamedMatcher(matcher, device=device, weights=weights)
     named.loaded()  # what is missing is missing before the work
-    who = engine_options.engine_settings(
-        engine, address, workers, gpus_per_worker, shard
-    )
+    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     with (
-        engine_options.part_told(shard, quiet),
         open_engine(who) as workforce,
         stages(quiet or as_json, lines=not quiet) as begin,
     ):
