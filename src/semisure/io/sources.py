@@ -48,8 +48,11 @@ def room(name: str) -> tuple[Path, ...]:
 
 def sha256(file: Path) -> str:
     """Of a file's content."""
+    whole = hashlib.sha256()
     with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        while block := stream.read(1 << 20):
+            whole.update(block)
+    return whole.hexdigest()
 
 
 def digest(files: Iterable[Path]) -> str:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from semisure.calibrate.choice import calibration_for
-from semisure.calibrate.first_use import FirstUse
+from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import FileError
 from semisure.estimators import RansacSettings
 from semisure.io.files import MATCH_ARRAYS, arrays_of, csv_bytes, matches_from
