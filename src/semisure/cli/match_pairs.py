@@ -104,11 +104,12 @@ def match_pairs(
     `semisure.pairs.settings.PairSettings`, such as intrinsics or fov, and the engine in
     its table [engine]. Exit code 3: some pairs failed.
     """
-    from semisure.engine import EngineSettings, Part
+    from semisure.engine import EngineSettings
     from semisure.one_call import law_for, matcher_of
+    from semisure.pairs.lists import write_frames
+    from semisure.pairs.run import Part
     from semisure.pairs.run import match_pairs as run
     from semisure.pairs.settings import PairSettings
-    from semisure.pairs.video import write_frames
 
     given = {
         "matcher": matcher,
@@ -160,7 +161,6 @@ def _listed(
 ) -> list[Names]:
     """The pairs that were asked for; otherwise all."""
     from semisure.pairs import lists
-    from semisure.pairs.similar import similar_pairs
 
     if pairs is not None:
         return lists.read_pairs(pairs)
@@ -168,7 +168,7 @@ def _listed(
     if sequential is not None:
         return lists.sequential_pairs(names, sequential)
     if similar is not None:
-        return similar_pairs(images, names, similar, begin("Comparing images"))
+        return lists.similar_pairs(images, names, similar, begin("Comparing images"))
     return lists.exhaustive_pairs(names)
 
 
