@@ -19,12 +19,12 @@ from semisure.estimators import estimate_homography
 from semisure.geometry.homography import true_residual
 from semisure.io.files import load_calibration
 from semisure.io.images import Image, read_image
+from semisure.law.mixture import pooled_abs_quantile
 from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.result import PairResult
 from semisure.refit import refit_homography
-from semisure.refit.error_quantiles import pooled_abs_quantile
 from semisure.report.drawings import Drawing, Photo, matches_drawing
 from semisure.report.html import Picture, Section, write_report
 from semisure.report.lines import lines_drawing

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.pairs.result import PairResult
-from semisure.refit.error_quantiles import across_quantile
+from semisure.refit.line_law import across_quantile
 from semisure.types import FloatArray, PerMatch, Points
 
 NINETY = 1.645  # standard deviations of a Gaussian whose interval holds 90 %

@@ -10,10 +10,10 @@ import numpy as np
 
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
+from semisure.law.mixture import abs_quantile
 from semisure.pairs.motion import MOTION_NAMES
 from semisure.pairs.result import PairResult
 from semisure.refit import expected_corner_error
-from semisure.refit.error_quantiles import abs_quantile
 from semisure.types import Calibration, FloatArray, PerAxis, Refit
 
 ONE_SIGMA = 0.6827  # share of a normal variable within its standard deviation
