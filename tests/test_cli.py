@@ -112,7 +112,7 @@ def test_too_few_matches_exit_with_three(
         (
             ["refit", "{pair}", "-c", "{theta}", "-e", "magsac"],
             2,
-            "gc-ransac, magsac++, poselib or superansac. Did you mean magsac++?",
+            "gc-ransac, magsac++ or poselib. Did you mean magsac++?",
         ),
         (["refit", "{pair}", "-c", "{theta}", "-m", "lm"], 2, "'lm' is not core+,"),
         (["refit", "{pair}", "-c", "{theta}", "--threshold", "0"], 2, "positive"),

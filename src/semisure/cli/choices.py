@@ -32,7 +32,6 @@ ESTIMATORS = (
     "gc-ransac",
     "magsac++",
     "poselib",
-    "superansac",
 )
 POSE_ESTIMATORS = ("ransac", "lo-ransac", "magsac++", "poselib", "pycolmap")
 METHODS = (

@@ -13,7 +13,7 @@ from semisure.io.sources import PACKAGE, digest
 _PACKAGES = (
     *("numpy", "scipy", "opencv-python-headless", "pyarrow"),
     *("torch", "kornia", "transformers"),
-    *("poselib", "pycolmap", "pysuperansac"),
+    *("poselib", "pycolmap"),
 )
 
 Fingerprint = Mapping[str, str]
