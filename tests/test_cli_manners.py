@@ -118,7 +118,8 @@ def test_a_flag_means_the_same_everywhere() -> None:
 
 def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.engine import ENGINES
-    from semisure.estimators import ESTIMATOR_NAMES, POSE_ESTIMATOR_NAMES
+    from semisure.estimators import ESTIMATOR_NAMES
+    from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
     from semisure.law.fit_law import OPTIMISERS
     from semisure.mapping.aggregation import PLACEMENTS
     from semisure.mapping.export import FORMATS

@@ -13,12 +13,9 @@ import semisure
 import semisure.law.error_laws
 import semisure.matchers
 from semisure.bench import BENCHES
-from semisure.estimators import (
-    ESTIMATOR_NAMES,
-    POSE_ESTIMATOR_NAMES,
-    RELATIVE_ESTIMATORS,
-)
-from semisure.estimators.fundamental import FUNDAMENTAL_ESTIMATORS
+from semisure.estimators import ESTIMATOR_NAMES, FUNDAMENTAL_ESTIMATORS
+from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
+from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
 from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
 from semisure.types import LAW_NAMES

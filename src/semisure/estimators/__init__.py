@@ -1,4 +1,7 @@
-"""Robust estimators: a file for each model, and in it a function for each library."""
+"""Robust estimators: a file for each model, and in it a function for each library.
+
+`pose` and `relative` are not loaded here: most pairs are matched without cameras.
+"""
 
 from semisure.estimators.fundamental import FUNDAMENTAL_ESTIMATORS, estimate_fundamental
 from semisure.estimators.homography import (
@@ -7,20 +10,14 @@ from semisure.estimators.homography import (
     estimate_homography,
     load_estimator,
 )
-from semisure.estimators.pose import POSE_ESTIMATOR_NAMES, estimate_pose
-from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
 from semisure.estimators.settings import RansacSettings
 
 __all__ = [
     "ESTIMATOR_NAMES",
     "FUNDAMENTAL_ESTIMATORS",
     "PAPER_ESTIMATORS",
-    "POSE_ESTIMATOR_NAMES",
-    "RELATIVE_ESTIMATORS",
     "RansacSettings",
     "estimate_fundamental",
     "estimate_homography",
-    "estimate_pose",
-    "estimate_relative",
     "load_estimator",
 ]
