@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from typing import Annotated, Any, TypeVar
 
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from semisure.__about__ import __version__
 from semisure.errors import SemisureError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from semisure.cli.root import App
-
-    app: App
 
 # The module of each command, in the order of the help. A command loads its own alone.
 _HOME = {
@@ -32,21 +30,77 @@ _HOME = {
     "serve": "serve",
 }
 INTERRUPTED = 130  # exit code, the shells' own for Ctrl-C
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-__all__ = ["app", "main"]
+
+class _ShownFlags:
+    """Flags shown as flags, not as options that take a value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        parameters = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return parameters
 
 
-def __getattr__(name: str) -> App:
+class _Command(_ShownFlags, TyperCommand):
+    """One of ours."""
+
+
+class _Group(_ShownFlags, TyperGroup):
+    """All of them."""
+
+
+root = typer.Typer(
+    cls=_Group,
+    name="semisure",
+    help="Calibrated pixel errors for semi-dense matches, and a better homography.",
+    epilog="Example: `semisure match a.jpg b.jpg --report page.html`; each command has "
+    "its own, see `semisure match --help`. Exit codes: 0 done; 1 an error, explained "
+    "in one sentence; 2 wrong usage; 3 no model, queries without a pose, or pairs that "
+    "failed; 130 interrupted.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def command(*names: str, epilog: str) -> Callable[[Function], Function]:
+    """Make a function a command, whose help ends with these examples."""
+    return root.command(*names, cls=_Command, epilog=epilog)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"semisure {__version__}")
+        raise typer.Exit
+
+
+@root.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def __getattr__(name: str) -> typer.Typer:
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _app_with(_HOME)
 
 
-def _app_with(commands: Iterable[str]) -> App:
+def _app_with(commands: Iterable[str]) -> typer.Typer:
     """The app, to which some commands have added themselves."""
-    for command in commands:
-        import_module(f"{__name__}.{_HOME[command]}")
-    return import_module(f"{__name__}.root").app
+    for name in commands:
+        import_module(f"{__name__}.{_HOME[name]}")
+    return root
 
 
 def main() -> None:
@@ -58,20 +112,22 @@ def main() -> None:
         app()
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
-            print(  # noqa: T201
-                "semisure: interrupted; files already written are whole; long commands "
-                "continue where they stopped when they are run again.",
-                file=sys.stderr,
+            _tell(
+                "interrupted; files already written are whole; long commands continue "
+                "where they stopped when they are run again."
             )
         raise
     except SemisureError as error:
-        print(f"semisure: {error}", file=sys.stderr)  # noqa: T201
+        _tell(str(error))
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
-        reason = error.strerror or str(error)
         at = "" if error.filename is None else f"{error.filename}: "
-        print(f"semisure: {at}{reason}.", file=sys.stderr)  # noqa: T201
+        _tell(f"{at}{error.strerror or error}.")
         sys.exit(1)
+
+
+def _tell(sentence: str) -> None:
+    print(f"semisure: {sentence}", file=sys.stderr)  # noqa: T201

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from semisure.cli import options
-from semisure.cli.config import settings_of, taken
+from semisure.cli import command, options
+from semisure.cli.config import engine_of, settings_of, taken
 from semisure.cli.progress import stages
-from semisure.cli.root import app
 
 ALL = "all"
 
@@ -21,7 +20,7 @@ def _benches(incomplete: str) -> list[str]:
     return [name for name in (*BENCHES, ALL) if name.startswith(incomplete)]
 
 
-@app.command(
+@command(
     epilog="Example: `semisure bench homography --data hpatches-sequences-release "
     "--matcher xfeat-star --workers 4 -o results`"
 )
@@ -37,49 +36,53 @@ def bench(
         ),
     ] = None,
     output: options.OutputFolder = Path("bench"),
-    matcher: options.MatcherNames = None,
-    estimator: options.EstimatorName = None,
+    matcher: Annotated[
+        list[str] | None,
+        options.one_of(options.MATCHERS, "Matcher, by default daisy; repeatable"),
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        options.one_of(
+            options.ESTIMATORS,
+            "Robust estimator, by default ransac, the paper's",
+            "-e",
+            "--estimator",
+        ),
+    ] = None,
     calibration: options.CalibrationName = None,
     calibrate_on: Annotated[
         Path | None,
         typer.Option(
-            help="Fit laws to 200 held-out pairs of this folder: the paper's way.",
-            metavar="FOLDER",
+            help="Fit laws to 200 held-out pairs of this folder: the paper's way."
         ),
     ] = None,
     size: Annotated[
-        str | None,
+        Any,
         typer.Option(
-            help="Resize images to this instead of the paper's size.", metavar="WxH"
+            help="Resize images to this instead of the paper's size.",
+            metavar="WxH",
+            parser=options.parse_size,
         ),
     ] = None,
     views: Annotated[
         int | None,
-        typer.Option(
-            help="Replace each second image by this many random views of it.",
-            metavar="N",
-        ),
+        typer.Option(help="Random views of it that replace each second image."),
     ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
-            help="Largest number of pairs or queries of a folder, spread evenly.",
-            metavar="N",
+            help="Largest number of pairs or queries of a folder, spread evenly."
         ),
     ] = None,
     cache: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that keeps matches and rows; default: OUTPUT/matches.",
-            metavar="FOLDER",
+            help="Folder that keeps matches and rows; default: OUTPUT/matches."
         ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            help="Number of processes; default: one, for timings depend on it.",
-            metavar="N",
-        ),
+        typer.Option(help="Processes; default: one, for timings depend on it."),
     ] = None,
     device: options.Device = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.", min=0)] = None,
@@ -94,8 +97,8 @@ def bench(
     and SVG. A file for --config may set the fields of `semisure.bench.options.Options`,
     and the engine in its table [engine].
     """
+    given = {**locals(), "matchers": tuple(matcher) if matcher else None}
     from semisure.bench import check_name
-    from semisure.engine import EngineSettings
 
     if name is None:
         _print_list()
@@ -109,28 +112,13 @@ def bench(
     from semisure.io.atomic import check_output_folder
 
     check_output_folder(output)
-    settings = settings_of(
-        config,
-        {
-            "matchers": tuple(matcher) if matcher else None,
-            "estimator": estimator,
-            "calibration": calibration,
-            "calibrate_on": calibrate_on,
-            "size": options.parse_size(size),
-            "views": views,
-            "limit": limit,
-            "device": device,
-            "seed": seed,
-        },
-        Options,
-        tables={"engine": EngineSettings},
-    )
+    settings = settings_of(given, Options, engine=True)
     chosen = Options(
         data=[folder for root in data for folder in find_sets(root)],
         **taken(settings, Options),
         cache=cache or output / "matches",
     )
-    engine = options.engine_of(settings, workers, otherwise=1)
+    engine = engine_of(settings, workers, otherwise=1)
     run = _run_all if name == ALL else _run_one
     run(name, chosen, engine, output, as_json, quiet or as_json)
 

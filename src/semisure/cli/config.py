@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semisure.errors import FileError, InputError
 
@@ -16,14 +16,18 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+if TYPE_CHECKING:
+    from semisure.engine import EngineSettings
+
 # A function or a dataclass; its arguments that have a default are the settings.
 Taker: TypeAlias = Callable[..., Any]
 # The type of each setting as Python text, or the settings of a table.
 Allowed: TypeAlias = dict[str, "str | Allowed"]
 
+# Arguments that only Python can give.
 _NO_SETTINGS = (
-    *("begin", "tick", "engine", "part", "settings", "cache"),
-    *("aggregation", "cameras", "name", "warps"),
+    *("aggregation", "begin", "cache", "cameras", "engine", "name", "part"),
+    *("settings", "tick", "warps"),
 )
 _KINDS: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
@@ -39,29 +43,52 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def settings_of(
-    config: Path | None,
-    given: Mapping[str, Any],
-    *takers: Taker,
-    tables: Mapping[str, Taker] | None = None,
+    given: Mapping[str, Any], *takers: Taker, engine: bool = False
 ) -> dict[str, Any]:
-    """What the file sets, and above it the options that were `given`.
+    """The arguments of `takers` that were set, on the command line or in its --config.
 
     Parameters
     ----------
-    takers
-        Whose arguments may be set; any other name is refused.
-    tables
-        The same for each table of the file, such as ``[engine]``.
+    given
+        The command's options by name; those that are left out are None or False.
+    engine
+        Whether the file may have a table [engine], the fields of EngineSettings.
     """
     allowed: Allowed = {k: v for taker in takers for k, v in _names(taker).items()}
-    allowed |= {name: _names(taker) for name, taker in (tables or {}).items()}
+    on_line = {
+        name: value
+        for name, value in given.items()
+        if name in allowed and value is not None and value is not False
+    }
+    if engine:
+        from semisure.engine import EngineSettings
+
+        allowed["engine"] = _names(EngineSettings)
+    config = given["config"]
     values = {} if config is None else _checked(_read(config), allowed, str(config))
-    return values | {k: v for k, v in given.items() if v is not None}
+    return values | on_line
 
 
-def taken(values: Mapping[str, Any], taker: Taker) -> dict[str, Any]:
+def taken(settings: Mapping[str, Any], taker: Taker) -> dict[str, Any]:
     """Those of the settings that are arguments of `taker`."""
-    return {name: values[name] for name in _names(taker) if name in values}
+    return {name: settings[name] for name in _names(taker) if name in settings}
+
+
+def engine_of(
+    settings: Mapping[str, Any], workers: int | None, *, otherwise: int | None = None
+) -> EngineSettings:
+    """The engine of the config's table and of --workers.
+
+    Where neither says how many processes of this machine, there are `otherwise`.
+    """
+    from semisure.engine import EngineSettings
+
+    table = dict(settings.get("engine", {}))
+    if table.get("kind", "local") == "local":
+        table.setdefault("workers", otherwise)
+    return EngineSettings(
+        **(table if workers is None else {**table, "workers": workers})
+    )
 
 
 def _names(taker: Taker) -> Allowed:
@@ -91,12 +118,12 @@ def _checked(values: dict[str, Any], allowed: Allowed, place: str) -> dict[str, 
                 f"{did_you_mean(name, list(allowed))}"
             )
         hint = allowed[name]
-        if isinstance(hint, dict):
-            if not isinstance(value, dict):
-                raise InputError(f"{place}: {name} must be a table, [{name}].")
+        if not isinstance(hint, dict):
+            values[name] = _converted(value, hint, f"{place}: {name}")
+        elif isinstance(value, dict):
             values[name] = _checked(value, hint, f"[{name}] of {place}")
         else:
-            values[name] = _converted(value, hint, f"{place}: {name}")
+            raise InputError(f"{place}: {name} must be a table, [{name}].")
     return values
 
 
@@ -104,14 +131,13 @@ def _converted(value: Any, hint: str, place: str) -> Any:
     """The value as the type that its argument has; names of choices are text."""
     words = re.findall(r"\w+", hint)
     kinds = [kind for word in words for kind in _KINDS.get(word, ())] or [str, list]
-    if not isinstance(value, tuple(kinds)) or (
-        isinstance(value, bool) and bool not in kinds
-    ):
+    if type(value) not in kinds:  # True is an int, but is none here
         raise InputError(f"{place} must be {hint}, but is {value!r}.")
     if isinstance(value, list):
         return tuple(value)
     if "Path" not in words:
         return value
+    # Absolute, because workers of a cluster have other folders.
     if isinstance(value, dict):
         return {key: Path(each).absolute() for key, each in value.items()}
-    return Path(value).absolute()  # workers of a cluster have other folders
+    return Path(value).absolute()

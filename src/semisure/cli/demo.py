@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from semisure.cli import options
+from semisure.cli import command, options
 from semisure.cli.progress import stages
-from semisure.cli.root import app
 
 
-@app.command(epilog="Example: `semisure demo -o demo.html`")
+@command(epilog="Example: `semisure demo -o demo.html`")
 def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Page of pictures (HTML).")
@@ -29,7 +28,7 @@ def demo(
     """
     from semisure.demo import run
 
-    options.check_page(output)
+    options.check_outputs((output, options.PAGE), inputs=())
     with stages(quiet or as_json) as begin:
         result = run(output, seed, begin("Matching photos"))
     if as_json:

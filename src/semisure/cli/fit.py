@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli import options
+from semisure.cli import command, options
 from semisure.cli.progress import stages
-from semisure.cli.root import app
 from semisure.errors import FileError
 
 if TYPE_CHECKING:
     from semisure.law.fit_law import FitReport
     from semisure.types import Matches, PerAxis
 
+LAWS = (
+    "mixture",
+    "fine_only",
+    "gaussian",
+    "uncalibrated",
+    "no_confidence_gate",
+    "hard_gate",
+)
+OPTIMISERS = ("newton", "powell")
 # Not H_01: under that name `semisure match` stores what it has estimated.
 TRUTH = "true_H_01"
 
@@ -29,10 +37,10 @@ def fit(
         str, typer.Option(help="Name of the matcher, to record.")
     ] = "unknown",
     law: Annotated[
-        str, options.one_of(options.LAWS, "Error law; mixture is the paper's")
+        str, options.one_of(LAWS, "Error law; mixture is the paper's")
     ] = "mixture",
     optimiser: Annotated[
-        str, options.one_of(options.OPTIMISERS, "Optimiser, ours or the paper's")
+        str, options.one_of(OPTIMISERS, "Optimiser, ours or the paper's")
     ] = "newton",
     location: Annotated[
         bool, typer.Option("--location", help="Fit a systematic shift too (ours).")
@@ -49,13 +57,10 @@ def fit(
     """
     from semisure.io.files import save_calibration
     from semisure.law.fit_law import OPTIMISERS
-    from semisure.law.fit_law import fit as fit_calibration
+    from semisure.law.fit_law import fit as run
     from semisure.types import LAW_NAMES, as_choice
 
-    options.check_calibration(output, files)
-    chosen_law = as_choice("law", law, LAW_NAMES)
-    chosen_optimiser = as_choice("optimiser", optimiser, OPTIMISERS)
-
+    options.check_outputs((output, (".json",)), inputs=files)
     with stages(quiet or as_json) as begin:
         tick = begin("Reading matches")
         pairs = []
@@ -63,10 +68,10 @@ def fit(
             pairs.append(_with_truth(path, size))
             tick(len(pairs), len(files))
         begin("Fitting")
-        calibration, report = fit_calibration(
+        calibration, report = run(
             pairs,
-            law=chosen_law,
-            optimiser=chosen_optimiser,
+            law=as_choice("law", law, LAW_NAMES),
+            optimiser=as_choice("optimiser", optimiser, OPTIMISERS),
             location=location,
             matcher=matcher,
             provenance={"files": len(files)},
@@ -74,26 +79,25 @@ def fit(
     save_calibration(calibration, output, report)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)
-    if as_json or quiet:
-        return
-    print_fit(report)
-    typer.echo(f"Wrote {output}.")
+    elif not quiet:
+        print_fit(report)
+        typer.echo(f"Wrote {output}.")
 
 
 fit.__doc__ = f"{fit.__doc__}{options.FILES_HELP}"
-app.command(
+command(
     epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o theta.json`; with "
     "the paper's optimiser: `semisure fit pairs/*.csv --size 640x480 "
     "--optimiser powell -o t.json`"
 )(fit)
 
 
-def _with_truth(path: Path, size: str | None) -> tuple[Matches, PerAxis]:
+def _with_truth(path: Path, size: tuple[int, int] | None) -> tuple[Matches, PerAxis]:
     from semisure.geometry.homography import checked, true_residual
     from semisure.io.files import MATCH_ARRAYS, load_arrays, matches_from
 
     arrays = load_arrays(path, (*MATCH_ARRAYS, "residual", TRUTH, "H_01"))
-    matches = matches_from(arrays, path, options.parse_size(size))
+    matches = matches_from(arrays, path, size)
     if "residual" in arrays:
         return matches, arrays["residual"]
     if TRUTH in arrays:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli import options
-from semisure.cli.config import settings_of, taken
+from semisure.cli import command, options
+from semisure.cli.config import engine_of, settings_of, taken
 from semisure.cli.progress import stages
-from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.mapping.query import Localized
 
 
-@app.command(
+@command(
     epilog="Example: `semisure localize sfm --images images --queries "
     "queries_with_intrinsics.txt --pairs pairs.txt --matcher xfeat-star -o out`"
 )
@@ -31,19 +30,15 @@ def localize(
         ),
     ],
     pairs: Annotated[
-        Path,
-        typer.Option(
-            help="hloc's retrieval file, lines: query mapped-image.", metavar="FILE"
-        ),
+        Path, typer.Option(help="hloc's retrieval file, lines: query mapped-image.")
     ],
     output: options.OutputFolder,
-    images: options.Images = None,
+    images: Annotated[Path | None, typer.Option(help="Folder of the images.")] = None,
     matches: Annotated[
         Path | None,
         typer.Option(
             help="Matches of hloc's (.h5) or a store: read from it; missing pairs are "
             "added.",
-            metavar="FILE|FOLDER",
         ),
     ] = None,
     matcher: options.MatcherName = None,
@@ -62,33 +57,26 @@ def localize(
     query_images (a folder), and the engine in its table [engine]. Exit code 3: some
     queries have no pose; the report gives the reasons.
     """
-    from semisure.engine import EngineSettings
+    given = locals()
     from semisure.io.atomic import check_output_folder
     from semisure.io.files import load_calibration
     from semisure.mapping.localize import localize_files
     from semisure.mapping.query import LocalizeSettings
     from semisure.one_call import law_for, matcher_of
 
-    check_output_folder(output)
-    given = {
-        "images": images,
-        "matches": matches,
-        "matcher": matcher,
-        "calibration": calibration,
-        "device": device,
-    }
-    takers = LocalizeSettings, law_for, localize_files, matcher_of
-    settings = settings_of(config, given, *takers, tables={"engine": EngineSettings})
-    name = settings.pop("matcher", "daisy")
-    named = None
-    if "images" in settings:
-        named = matcher_of(name, **taken(settings, matcher_of))
-    elif matches is None:
+    if images is None and matches is None:
         raise typer.BadParameter("give --images to match, or --matches to read matches")
+    check_output_folder(output)
+    takers = LocalizeSettings, law_for, localize_files, matcher_of
+    settings = settings_of(given, *takers, engine=True)
+    name = settings.get("matcher", "daisy")
+    chosen = LocalizeSettings(**taken(settings, LocalizeSettings))
+    engine = engine_of(settings, workers, otherwise=0)
     with stages(quiet or as_json) as begin:
-        if named is None:
-            law = load_calibration(calibration or name)
+        if images is None:
+            named, law = None, load_calibration(settings.get("calibration", name))
         else:
+            named = matcher_of(name, **taken(settings, matcher_of))
             law = law_for(named, **taken(settings, law_for), begin=begin)
         results = localize_files(
             model,
@@ -96,8 +84,8 @@ def localize(
             pairs,
             output,
             law,
-            LocalizeSettings(**taken(settings, LocalizeSettings)),
-            engine=options.engine_of(settings, workers, otherwise=0),
+            chosen,
+            engine=engine,
             **{**taken(settings, localize_files), "matcher": named},
             begin=begin,
         )

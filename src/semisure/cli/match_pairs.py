@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli import options
-from semisure.cli.config import settings_of, taken
+from semisure.cli import command, options
+from semisure.cli.config import engine_of, settings_of, taken
 from semisure.cli.progress import stages
-from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.pairs.run import PairsOutcome
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
 
 REASONS_SHOWN = 20
 FOLLOWING = 4  # frames that a frame of a video is paired with
+GEOMETRIES = (*options.MODELS, "none")
 
 
-@app.command(
-    name="match-pairs",
+@command(
+    "match-pairs",
     epilog="Example: `semisure match-pairs photos --exhaustive -o store`; a walk: "
     "`semisure match-pairs photos --sequential 5 -o store`; a thousand photos in any "
     "order: `semisure match-pairs photos --similar 20 -o store`; hloc's list on a "
@@ -34,8 +34,7 @@ FOLLOWING = 4  # frames that a frame of a video is paired with
 )
 def match_pairs(
     images: Annotated[
-        Path,
-        typer.Argument(help="Folder of images, or for the frames of --video."),
+        Path, typer.Argument(help="Folder of images, or for the frames of --video.")
     ],
     output: Annotated[
         str,
@@ -47,29 +46,23 @@ def match_pairs(
         ),
     ],
     pairs: Annotated[
-        Path | None,
-        typer.Option(help="Text file, two image names a line.", metavar="FILE"),
+        Path | None, typer.Option(help="Text file, two image names a line.")
     ] = None,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Every image with every other.")
     ] = False,
     sequential: Annotated[
-        int | None,
-        typer.Option(help="Every image with the next N by name.", metavar="N"),
+        int | None, typer.Option(help="Every image with so many next by name.")
     ] = None,
     similar: Annotated[
         int | None,
-        typer.Option(
-            help="Every image with the N most like it, by the cells of daisy.",
-            metavar="N",
-        ),
+        typer.Option(help="Every image with so many most like it, by daisy's cells."),
     ] = None,
     video: Annotated[
         Path | None,
         typer.Option(
             help="Write every fifth frame of this video to IMAGES first; default then: "
             f"--sequential {FOLLOWING}.",
-            metavar="CLIP",
         ),
     ] = None,
     matcher: options.MatcherName = None,
@@ -77,7 +70,7 @@ def match_pairs(
     model: Annotated[
         str | None,
         options.one_of(
-            options.GEOMETRIES,
+            GEOMETRIES,
             "Model of each pair; by default, auto, the matches decide; none keeps "
             "matches only",
         ),
@@ -104,31 +97,25 @@ def match_pairs(
     `semisure.pairs.settings.PairSettings`, such as intrinsics or fov, and the engine in
     its table [engine]. Exit code 3: some pairs failed.
     """
-    from semisure.engine import EngineSettings
+    given = locals()
     from semisure.one_call import law_for, matcher_of
     from semisure.pairs.lists import write_frames
     from semisure.pairs.run import Part
     from semisure.pairs.run import match_pairs as run
     from semisure.pairs.settings import PairSettings
 
-    given = {
-        "matcher": matcher,
-        "calibration": calibration,
-        "model": model,
-        "device": device,
-        "retry_failed": retry_failed or None,
-    }
-    takers = PairSettings, law_for, run, write_frames
-    settings = settings_of(config, given, *takers, tables={"engine": EngineSettings})
-    chosen = PairSettings(**taken(settings, PairSettings))
-    named = matcher_of(chosen.matcher, **taken(settings, matcher_of))
-    engine = options.engine_of(settings, workers)
     ways = pairs, exhaustive or None, sequential, similar
     count = sum(way is not None for way in ways)
     if count > 1 or not (count or video):
         raise typer.BadParameter(
             "give one of --pairs, --exhaustive, --sequential, --similar"
         )
+    takers = PairSettings, law_for, run, write_frames
+    settings = settings_of(given, *takers, engine=True)
+    chosen = PairSettings(**taken(settings, PairSettings))
+    named = matcher_of(chosen.matcher, **taken(settings, matcher_of))
+    engine = engine_of(settings, workers)
+    part = None if shard is None else Part.parsed(shard)
     with stages(quiet or as_json) as begin:
         law = law_for(named, **taken(settings, law_for), begin=begin)
         if video is not None:
@@ -143,13 +130,18 @@ def match_pairs(
             output,
             chosen,
             engine=engine,
-            part=None if shard is None else Part.parsed(shard),
+            part=part,
             **{**taken(settings, run), "calibration": law},
             begin=begin,
         )
     if not quiet:
         options.warn(law.caution)
-    _print(outcome, as_json, quiet)
+    if as_json:
+        typer.echo(json.dumps(outcome.document(), indent=2))
+    elif not quiet:
+        _print(outcome)
+    if outcome.states["failed"]:
+        raise typer.Exit(options.NOT_ALL)
 
 
 def _listed(
@@ -172,31 +164,20 @@ def _listed(
     return lists.exhaustive_pairs(names)
 
 
-def _print(outcome: PairsOutcome, as_json: bool, quiet: bool) -> None:
-    document = outcome.document()
-    if as_json:
-        typer.echo(json.dumps(document, indent=2))
-    elif not quiet:
-        states = ", ".join(
-            f"{n:,} {state}" for state, n in sorted(outcome.states.items())
-        )
-        new = outcome.asked - outcome.earlier
-        rate = f", {new / outcome.seconds:,.1f} a second" if new else ""
-        typer.echo(
-            f"{outcome.asked:,} pairs: {states or 'none'}. {new:,} matched now in "
-            f"{outcome.seconds:,.1f} s{rate}."
-        )
-        megabytes = float(str(document["bytes"])) / 1e6
-        typer.echo(
-            f"Store {outcome.store.name}: {document['shards']:,} shards, "
-            f"{megabytes:,.1f} MB."
-        )
-        _print_failed(outcome)
-    if outcome.states["failed"]:
-        raise typer.Exit(options.NOT_ALL)
-
-
-def _print_failed(outcome: PairsOutcome) -> None:
+def _print(outcome: PairsOutcome) -> None:
+    counts = sorted(outcome.states.items())
+    states = ", ".join(f"{count:,} {state}" for state, count in counts)
+    new = outcome.asked - outcome.earlier
+    rate = f", {new / outcome.seconds:,.1f} a second" if new else ""
+    typer.echo(
+        f"{outcome.asked:,} pairs: {states or 'none'}. {new:,} matched now in "
+        f"{outcome.seconds:,.1f} s{rate}."
+    )
+    shards = outcome.store.shards()
+    typer.echo(
+        f"Store {outcome.store.name}: {len(shards):,} shards, "
+        f"{sum(shards.values()) / 1e6:,.1f} MB."
+    )
     if outcome.failed:
         typer.echo("Failed:")
     for reason, names in list(outcome.failed.items())[:REASONS_SHOWN]:

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from semisure.cli import options
-from semisure.cli.root import app
+from semisure.cli import command, options
 
 
-@app.command(
+@command(
     epilog="Example: `semisure matchers`; for a program: `semisure matchers --json`"
 )
 def matchers(as_json: options.AsJson = False) -> None:
@@ -42,7 +41,7 @@ def matchers(as_json: options.AsJson = False) -> None:
     Console().print(table)
 
 
-@app.command(
+@command(
     epilog="Example: `semisure fetch loftr eloftr`; where you have read the terms and "
     "accept them: `semisure fetch gim-loftr --yes`"
 )

@@ -7,15 +7,13 @@ them to the code.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-if TYPE_CHECKING:
-    from semisure.engine import EngineSettings
-
+PAGE = (".html", ".htm")  # suffixes
 NOT_ALL = 3  # exit code: no model, queries without a pose, pairs that failed
 
 MATCHERS = (
@@ -39,33 +37,7 @@ ESTIMATORS = (
     "poselib",
     "superansac",
 )
-METHODS = (
-    "core+",
-    "core",
-    "core-guarded",
-    "uniform",
-    "binary",
-    "huber",
-    "laplace-laplace",
-    "confidence",
-    "fine-std",
-    "fine-std-inliers",
-    "fine-std-blind",
-)
 MODELS = ("auto", "homography", "fundamental", "essential")
-GEOMETRIES = (*MODELS, "none")
-LAWS = (
-    "mixture",
-    "fine_only",
-    "gaussian",
-    "uncalibrated",
-    "no_confidence_gate",
-    "hard_gate",
-)
-OPTIMISERS = ("newton", "powell")
-FORMATS = ("hloc", "colmap", "csv")
-MAPPERS = ("incremental", "global")
-DEVICES = ("cpu", "cuda", "mps")
 
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
@@ -108,8 +80,7 @@ def checked(names: Sequence[str]) -> Callable[[Value], Value]:
     """
 
     def check(value: Value) -> Value:
-        given: list[str] = [value] if isinstance(value, str) else value or []
-        for name in given:
+        for name in [value] if isinstance(value, str) else value or []:
             if name.removesuffix("+full") not in names:
                 from semisure.types.checks import did_you_mean
 
@@ -123,11 +94,7 @@ def checked(names: Sequence[str]) -> Callable[[Value], Value]:
 
 def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
     """What a shell asks for the names that begin with what was typed."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [name for name in names if name.startswith(incomplete)]
-
-    return complete
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
 def complete_calibrations(incomplete: str) -> list[str]:
@@ -143,7 +110,15 @@ def complete_calibrations(incomplete: str) -> list[str]:
     return [*completing(shipped)(incomplete), *folders, *files]
 
 
-def _no_bars(wanted: bool) -> bool:
+def parse_size(text: str) -> tuple[int, int]:
+    """(width, height) of "640x480"."""
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
+        raise typer.BadParameter(f"{text!r} is not WIDTHxHEIGHT, such as 640x480")
+    return int(parts[0]), int(parts[1])
+
+
+def _no_bars_of_downloads(wanted: bool) -> bool:
     if wanted:  # worker processes inherit it
         os.environ["SEMISURE_QUIET"] = "1"
     return wanted
@@ -152,18 +127,10 @@ def _no_bars(wanted: bool) -> bool:
 Config = Annotated[
     Path | None,
     typer.Option(
-        "--config",
         help="TOML file of all other settings, by the names that they have in Python.",
-        metavar="FILE",
     ),
 ]
-MatcherName = Annotated[
-    str | None, one_of(MATCHERS, "Matcher, by default daisy", "--matcher")
-]
-MatcherNames = Annotated[
-    list[str] | None,
-    one_of(MATCHERS, "Matcher, by default daisy; repeatable", "--matcher"),
-]
+MatcherName = Annotated[str | None, one_of(MATCHERS, "Matcher, by default daisy")]
 CalibrationName = Annotated[
     str | None,
     typer.Option(
@@ -186,55 +153,37 @@ ModelName = Annotated[
 Intrinsics = Annotated[
     list[str] | None,
     typer.Option(
-        "--intrinsics",
         help="fx,fy,cx,cy in px, or a 3 × 3 text file; twice if the cameras differ.",
         metavar="VALUES|FILE",
     ),
 ]
-FieldOfView = Annotated[
-    float | None,
-    typer.Option(
-        "--fov",
-        help="Field of view along the longer side, in place of --intrinsics.",
-        metavar="DEG",
-    ),
-]
-Images = Annotated[
-    Path | None, typer.Option(help="Folder of the images.", metavar="FOLDER")
-]
-Output = Annotated[
-    Path, typer.Option("-o", "--output", help="Calibration (JSON).", metavar="FILE")
-]
+Output = Annotated[Path, typer.Option("-o", "--output", help="Calibration (JSON).")]
 OutputFolder = Annotated[
-    Path, typer.Option("-o", "--output", help="Folder of results.", metavar="FOLDER")
+    Path, typer.Option("-o", "--output", help="Folder of results.")
 ]
 Device = Annotated[
-    str | None,
-    typer.Option(
-        help="Device for networks: cpu, cuda or mps.",
-        metavar="DEVICE",
-        autocompletion=completing(DEVICES),
-    ),
+    str | None, typer.Option(help="Device for networks: cpu, the default, cuda or mps.")
 ]
 Workers = Annotated[
-    int | None,
+    int | None, typer.Option(help="Number of processes; 0: this process alone.")
+]
+Report = Annotated[Path | None, typer.Option(help="Write an HTML report, one file.")]
+Size = Annotated[
+    Any,
     typer.Option(
-        "--workers",
-        help="Number of processes; 0: this process alone.",
-        metavar="N",
+        help="Image size, for files that do not hold it.",
+        metavar="WxH",
+        parser=parse_size,
     ),
 ]
-Report = Annotated[
-    Path | None, typer.Option(help="Write an HTML report, one file.", metavar="FILE")
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON.", callback=_no_bars_of_downloads)
 ]
-Size = Annotated[
-    str | None,
-    typer.Option(help="Image size, for files that do not hold it.", metavar="WxH"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_no_bars)]
 Quiet = Annotated[
     bool,
-    typer.Option("-q", "--quiet", help="Print only errors.", callback=_no_bars),
+    typer.Option(
+        "-q", "--quiet", help="Print only errors.", callback=_no_bars_of_downloads
+    ),
 ]
 
 
@@ -244,47 +193,17 @@ def warn(sentence: str | None) -> None:
         typer.echo(f"Warning: {sentence}", err=True)
 
 
-def check_page(page: Path | None) -> list[Path]:
-    """The page that was asked for, if it can be written."""
-    from semisure.io.atomic import check_output
+def check_outputs(
+    *outputs: tuple[Path | None, Sequence[str]], inputs: Iterable[object]
+) -> None:
+    """Raise before the work starts if an output could not be written.
 
-    if page is None:
-        return []
-    check_output(page, (".html", ".htm"))
-    return [page]
-
-
-def check_calibration(output: Path, inputs: Sequence[Path], *pages: Path) -> None:
-    """Raise before the work starts if a calibration could not be written."""
+    Each comes with the suffixes that it may have.
+    """
     from semisure.io.atomic import check_not_inputs, check_output
 
-    check_output(output, (".json",))
-    check_not_inputs([output, *pages], inputs)
-
-
-def parse_size(text: str | None) -> tuple[int, int] | None:
-    """(width, height) of "640x480"."""
-    if text is None:
-        return None
-    parts = text.lower().split("x")
-    if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
-        raise typer.BadParameter(f"{text!r} is not WIDTHxHEIGHT, such as 640x480")
-    return int(parts[0]), int(parts[1])
-
-
-def engine_of(
-    settings: Mapping[str, Any], workers: int | None, *, otherwise: int | None = None
-) -> EngineSettings:
-    """The engine of the config's table and of --workers.
-
-    Where neither says how many processes, there are as many as `otherwise`, or as the
-    engine likes.
-    """
-    from semisure.engine import EngineSettings
-
-    table = dict(settings.get("engine", {}))
-    if workers is not None:
-        table["workers"] = workers
-    if "workers" not in table and table.get("kind", "local") == "local":
-        table["workers"] = otherwise
-    return EngineSettings(**table)
+    wanted = [(path, suffixes) for path, suffixes in outputs if path is not None]
+    for path, suffixes in wanted:
+        check_output(path, suffixes)
+    read = [Path(str(path)) for path in inputs if path is not None]
+    check_not_inputs([path for path, _ in wanted], read)

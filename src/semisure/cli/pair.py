@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli import options
+from semisure.cli import command, options
 from semisure.cli.config import settings_of, taken
 from semisure.cli.progress import stages
-from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.pairs.result import PairResult
@@ -22,13 +20,13 @@ Outputs = Annotated[
     typer.Option(
         "-o",
         "--output",
-        help="JSON, NPZ, CSV or PNG, by its suffix; may be repeated.",
+        help="JSON, NPZ, CSV or, of images, PNG, by its suffix; may be repeated.",
         metavar="FILE",
     ),
 ]
 
 
-@app.command(
+@command(
     epilog="Example: `semisure match a.jpg b.jpg --report page.html -o matches.csv`; "
     "with a network: `semisure match a.jpg b.jpg --matcher xfeat-star --json`; the "
     "camera's motion: `semisure match a.jpg b.jpg --model essential --fov 65`"
@@ -40,7 +38,13 @@ def match(
     calibration: options.CalibrationName = None,
     model: options.ModelName = None,
     intrinsics: options.Intrinsics = None,
-    fov: options.FieldOfView = None,
+    fov: Annotated[
+        float | None,
+        typer.Option(
+            help="Field of view along the longer side, in place of --intrinsics.",
+            metavar="DEG",
+        ),
+    ] = None,
     estimator: options.EstimatorName = None,
     output: Outputs = None,
     report: options.Report = None,
@@ -54,50 +58,43 @@ def match(
     By default the matches decide which model is fitted: a homography if they show one
     plane or a camera that only turned, otherwise a fundamental matrix, or the camera's
     motion if intrinsics are given. Images may have any size and be colour or grey; EXIF
-    rotation is applied. Everything else that `semisure.match` takes can be set in a
-    file for --config.
+    rotation is applied. A file for --config may set all that `semisure.match` takes.
 
     Exit code 3: there is no model, or chance alone explains it.
     """
+    given = {**locals(), **_cameras(intrinsics)}
     from semisure.one_call import match as run
+    from semisure.report.documents import RESULT_SUFFIXES, write_result
 
-    _check_outputs(
-        output, report, inputs=(image0, image1, calibration, config), suffixes=(".png",)
+    options.check_outputs(
+        *((path, (*RESULT_SUFFIXES, ".png")) for path in output or ()),
+        (report, options.PAGE),
+        inputs=(image0, image1, calibration, config),
     )
-    settings = settings_of(
-        config,
-        {
-            "matcher": matcher,
-            "calibration": calibration,
-            "model": model,
-            **_cameras(intrinsics),
-            "fov": fov,
-            "estimator": estimator,
-            "device": device,
-        },
-        run,
-    )
+    settings = settings_of(given, run)
     with stages(quiet or as_json) as begin:
         result = run(image0, image1, **settings, begin=begin)
         begin("Writing")
-        _write(output, result)
+        assert result.images is not None  # they were matched just now
+        for path in output or ():
+            if path.suffix == ".png":
+                from semisure.report.pair import write_picture
+
+                write_picture(path, result.images, result)
+            else:
+                write_result(path, result)
         if report is not None:
             from semisure.report.pair import write_pair_page
 
-            assert result.images is not None  # they were matched just now
             files = image0, image1
             write_pair_page(
                 report, result.images, result, files=files, settings=settings
             )
-    if not quiet:
-        options.warn(result.calibration.caution)
     _print(result, as_json, quiet)
 
 
 def refit(
-    file: Annotated[
-        Path, typer.Argument(help="Matches of one image pair.", metavar="FILE")
-    ],
+    file: Annotated[Path, typer.Argument(help="Matches of one image pair.")],
     calibration: Annotated[
         str,
         typer.Option(
@@ -116,17 +113,6 @@ def refit(
         typer.Option(
             help="Start from the homography in this 3 × 3 text file, or with --model "
             "fundamental from that matrix, instead of an estimator.",
-            metavar="FILE",
-        ),
-    ] = None,
-    method: Annotated[
-        str | None,
-        options.one_of(
-            options.METHODS,
-            "Refit method: core+ (ours, the default), core (the paper's) or one it is "
-            "compared with",
-            "-m",
-            "--method",
         ),
     ] = None,
     output: Outputs = None,
@@ -137,40 +123,42 @@ def refit(
 ) -> None:
     """Estimate a model from matches, then refit it with calibrated weights.
 
-    Exit code 3: there is no model, or chance alone explains it.
+    A file for --config may set the method, and the threshold_px, max_iterations,
+    confidence and seed of the estimator. Exit code 3: there is no model, or chance
+    alone explains it.
     """
+    given = {**locals(), **_cameras(intrinsics)}
     from semisure.datasets.sequences import read_homography
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_calibration, load_matches
     from semisure.io.intrinsics import intrinsics_of
     from semisure.pairs.estimation import refit_matches
+    from semisure.report.documents import RESULT_SUFFIXES, write_result
 
-    _check_outputs(output, None, inputs=(file, calibration, initial, config))
-    given = {"model": model, "estimator": estimator, "method": method}
-    settings = settings_of(config, given, refit_matches, RansacSettings)
-    matches, law = (
-        load_matches(file, size=options.parse_size(size)),
-        load_calibration(calibration),
+    options.check_outputs(
+        *((path, RESULT_SUFFIXES) for path in output or ()),
+        inputs=(file, calibration, initial, config),
     )
-    cameras = {
-        name: intrinsics_of(matches.source_size, text, name=name)
-        for name, text in _cameras(intrinsics).items()
-    }
-    start = {} if initial is None else {"initial": read_homography(initial)}
+    settings = settings_of(given, refit_matches, RansacSettings)
+    matches = load_matches(file, size=size)
+    for name in ("K0", "K1"):
+        K = settings.get(name)
+        settings[name] = intrinsics_of(matches.source_size, K, name=name)
+    if initial is not None:
+        settings["initial"] = read_homography(initial)
     result = refit_matches(
         matches,
-        law,
+        load_calibration(calibration),
         settings=RansacSettings(**taken(settings, RansacSettings)),
-        **{**taken(settings, refit_matches), **cameras, **start},
+        **taken(settings, refit_matches),
     )
-    _write(output, result)
-    if not quiet:
-        options.warn(law.caution)
+    for path in output or ():
+        write_result(path, result)
     _print(result, as_json, quiet)
 
 
 refit.__doc__ = f"{refit.__doc__}{options.FILES_HELP}"
-app.command(
+command(
     epilog="Example: `semisure refit pair.npz -c theta.json -o better.json`; from a "
     "homography of your own: `semisure refit pair.csv --size 640x480 -c daisy "
     "--initial H.txt --json`"
@@ -185,38 +173,10 @@ def _cameras(intrinsics: list[str] | None) -> dict[str, str]:
     return {"K0": intrinsics[0], "K1": intrinsics[-1]}
 
 
-def _check_outputs(
-    outputs: list[Path] | None,
-    report: Path | None,
-    *,
-    inputs: Sequence[str | Path | None],
-    suffixes: tuple[str, ...] = (),
-) -> None:
-    """Raise before the work starts if what it makes could not be written."""
-    from semisure.io.atomic import check_not_inputs, check_output
-    from semisure.report.documents import RESULT_SUFFIXES
-
-    for path in outputs or []:
-        check_output(path, (*RESULT_SUFFIXES, *suffixes))
-    wanted = [*(outputs or []), *options.check_page(report)]
-    check_not_inputs(wanted, [Path(path) for path in inputs if path is not None])
-
-
-def _write(outputs: list[Path] | None, result: PairResult) -> None:
-    from semisure.report.documents import write_result
-
-    for path in outputs or []:
-        if path.suffix != ".png":
-            write_result(path, result)
-            continue
-        from semisure.report.pair import write_picture
-
-        assert result.images is not None  # or the suffix was refused
-        write_picture(path, result.images, result)
-
-
 def _print(result: PairResult, as_json: bool, quiet: bool) -> None:
     """Print the result; exit with 3 if there is no model, or only a chance one."""
+    if not quiet:
+        options.warn(result.calibration.caution)
     if as_json:
         from semisure.report.documents import document
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli.root import app
+from semisure.cli import command
 from semisure.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ NEEDED = {
 }
 
 
-@app.command(
+@command(
     epilog="Example: `semisure serve --port 8080`; with a calibration of your own: "
     "`semisure serve -c theta.json --time-limit 60`"
 )

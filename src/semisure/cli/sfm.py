@@ -9,29 +9,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli import options
+from semisure.cli import command, options
 from semisure.cli.config import settings_of, taken
 from semisure.cli.progress import stages
-from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.mapping.export import ExportSettings
+
+FORMATS = ("hloc", "colmap", "csv")
+MAPPERS = ("incremental", "global")
 
 StorePlace = Annotated[
     str, typer.Argument(metavar="STORE", help="What `semisure match-pairs` made.")
 ]
 Images = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder of the images; default: where they were matched.", metavar="FOLDER"
-    ),
+    typer.Option(help="Folder of the images; default: where they were matched."),
 ]
 Cameras = Annotated[
     Path | None,
     typer.Option(
         help="Lines: name MODEL WIDTH HEIGHT PARAMS…, as hloc's queries. Images that "
         "it does not name: by EXIF, else a guess of 1.2 times the longer side.",
-        metavar="FILE",
     ),
 ]
 SharedCamera = Annotated[
@@ -42,7 +41,7 @@ SharedCamera = Annotated[
 ]
 
 
-@app.command(
+@command(
     epilog="Example: `semisure export store --to hloc -o hloc`; queries against that "
     "map: `semisure export query-store --to hloc --reference hloc/features.h5 -o "
     "queries`; for COLMAP: `semisure export store --to colmap -o colmap`"
@@ -52,7 +51,7 @@ def export(
     to: Annotated[
         str,
         options.one_of(
-            options.FORMATS,
+            FORMATS,
             "Whose files: features.h5, matches.h5 and pairs.txt, a database.db, or "
             "pairs.csv and matches.csv",
         ),
@@ -63,14 +62,12 @@ def export(
         typer.Option(
             help="Keypoints that stay as they are: hloc's features, or the folder of a "
             "COLMAP model. Images that it does not have get new ones.",
-            metavar="FILE|FOLDER",
         ),
     ] = None,
     pairs: Annotated[
         Path | None,
         typer.Option(
-            help="Where STORE is a file of matches: hloc's list of its pairs.",
-            metavar="FILE",
+            help="Where STORE is a file of matches: hloc's list of its pairs."
         ),
     ] = None,
     calibration: options.CalibrationName = None,
@@ -89,6 +86,7 @@ def export(
     STORE may also be the file of `localize --matches`, with --pairs and -c. A file for
     --config may set the fields of `semisure.mapping.aggregation.AggregationSettings`.
     """
+    given = locals()
     from semisure.io.atomic import check_output_folder
     from semisure.mapping.aggregation import AggregationSettings
     from semisure.mapping.export import FORMATS, ExportSettings
@@ -96,28 +94,18 @@ def export(
     from semisure.types import as_choice
 
     check_output_folder(output)
-    given = {
-        "reference": reference,
-        "pairs": pairs,
-        "calibration": calibration,
-        "images": images,
-        "cameras": cameras,
-        "shared_camera": shared_camera or None,
-    }
-    settings = _export_settings(
-        settings_of(config, given, ExportSettings, AggregationSettings)
-    )
+    settings = settings_of(given, ExportSettings, AggregationSettings)
+    chosen = _export_settings(settings, cameras)
     with stages(quiet or as_json) as begin:
         tick = begin("Reading pairs")
-        made = run(store, as_choice("to", to, FORMATS), output, settings, tick)
+        made = run(store, as_choice("to", to, FORMATS), output, chosen, tick)
     if as_json:
-        files = [str(file) for file in made.files]
-        typer.echo(json.dumps({**asdict(made), "files": files}, indent=2))
+        _print_json(made)
     elif not quiet:
         typer.echo(made.summary())
 
 
-@app.command(
+@command(
     epilog="Example: `semisure reconstruct store -o sfm`, of what `match-pairs` made; "
     "frames of a video: `semisure reconstruct store --shared-camera -o sfm`; open "
     "sfm/model in COLMAP's viewer"
@@ -128,7 +116,7 @@ def reconstruct(
     mapper: Annotated[
         str | None,
         options.one_of(
-            options.MAPPERS,
+            MAPPERS,
             "pycolmap's mapper, by default incremental; the global one is faster with "
             "many images",
         ),
@@ -137,7 +125,7 @@ def reconstruct(
     cameras: Cameras = None,
     shared_camera: SharedCamera = False,
     workers: Annotated[
-        int | None, typer.Option(help="Threads; −1, the default: all.", metavar="N")
+        int | None, typer.Option(help="Threads; −1, the default: all.")
     ] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -150,6 +138,7 @@ def reconstruct(
     `semisure.mapping.aggregation.AggregationSettings`. Exit code 3: some images could
     not be registered; the report names them.
     """
+    given = locals()
     from semisure.io.atomic import check_output_folder
     from semisure.mapping.aggregation import AggregationSettings
     from semisure.mapping.export import ExportSettings
@@ -158,24 +147,16 @@ def reconstruct(
     from semisure.mapping.reconstruction import reconstruct as run
 
     check_output_folder(output)
-    given = {
-        "mapper": mapper,
-        "images": images,
-        "cameras": cameras,
-        "shared_camera": shared_camera or None,
-        "workers": workers,
-    }
     takers = ExportSettings, AggregationSettings, MappingSettings
-    settings = settings_of(config, given, *takers)
+    settings = settings_of(given, *takers)
     chosen = ReconstructionSettings(
-        export=_export_settings(settings),
+        export=_export_settings(settings, cameras),
         mapping=MappingSettings(**taken(settings, MappingSettings)),
     )
     with stages(quiet or as_json) as begin:
         result = run(store, output, chosen, begin)
     if as_json:
-        document = {**asdict(result), "folder": str(result.folder)}
-        typer.echo(json.dumps(document, indent=2))
+        _print_json(result)
     elif not quiet:
         typer.echo(result.summary())
         for name in result.lost:
@@ -184,16 +165,20 @@ def reconstruct(
         raise typer.Exit(options.NOT_ALL)
 
 
-def _export_settings(settings: dict[str, Any]) -> ExportSettings:
+def _export_settings(settings: dict[str, Any], cameras: Path | None) -> ExportSettings:
     from semisure.io.files import load_calibration
     from semisure.io.hloc import read_queries
     from semisure.mapping.aggregation import AggregationSettings
     from semisure.mapping.export import ExportSettings
 
     chosen = taken(settings, ExportSettings)
-    if "cameras" in settings:
-        chosen["cameras"] = read_queries(settings["cameras"])
+    if cameras is not None:
+        chosen["cameras"] = read_queries(cameras)
     if "calibration" in chosen:
         chosen["calibration"] = load_calibration(chosen["calibration"])
     aggregation = AggregationSettings(**taken(settings, AggregationSettings))
-    return ExportSettings(**{**chosen, "aggregation": aggregation})
+    return ExportSettings(**chosen, aggregation=aggregation)
+
+
+def _print_json(result: Any) -> None:
+    typer.echo(json.dumps(asdict(result), indent=2, default=str))  # paths are text

@@ -1,21 +1,17 @@
-"""The report of a calibration: its test, its numbers, the command to repeat it."""
+"""The report of a calibration: its test, its numbers, how it was made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from semisure.calibrate.held_out import TAIL_PX, Trust
 from semisure.calibrate.photos import SelfCalibration
-from semisure.report.html import Picture, Section, command_line, versions, write_report
+from semisure.report.html import Picture, Section, versions, write_report
 from semisure.report.plots import light_and_dark, plot_reliability
 from semisure.types import Calibration
 
 
-def write_calibration_page(
-    path: str | Path, result: SelfCalibration, *, flags: Mapping[str, Any]
-) -> None:
+def write_calibration_page(path: str | Path, result: SelfCalibration) -> None:
     """Write everything about one self-calibration as one HTML file."""
     trust = result.trust
     light, dark = light_and_dark(plot_reliability(trust.expected, trust.observed))
@@ -40,8 +36,7 @@ def write_calibration_page(
         ),
         *_skipped(result.skipped),
         Section(
-            heading="Reproduce",
-            code=command_line("semisure calibrate", (), flags),
+            heading="How it was made",
             table=[["", ""], *_provenance(result.calibration), *versions()],
         ),
     ]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import platform
-import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from semisure.__about__ import __version__
 from semisure.io.atomic import write_atomically
@@ -109,27 +107,6 @@ def page_text(title: str, lead: str, sections: Sequence[Section]) -> str:
 <script>{_SCRIPT}</script>
 </html>
 """
-
-
-def command_line(
-    command: str, arguments: Sequence[Any], flags: Mapping[str, Any]
-) -> str:
-    r"""The shell command that repeats a run, one flag per line.
-
-    >>> print(command_line("semisure match", ["a b.jpg"], {"--seed": 0, "-q": True}))
-    semisure match \
-        'a b.jpg' \
-        --seed 0 \
-        -q
-    """
-    lines = [command, *(shlex.quote(str(argument)) for argument in arguments)]
-    for flag, values in flags.items():
-        for value in values if isinstance(values, list) else [values]:
-            if value is True:
-                lines.append(flag)
-            elif value is not None and value is not False:
-                lines.append(f"{flag} {shlex.quote(str(value))}")
-    return " \\\n    ".join(lines)
 
 
 def versions(*, loaded_only: bool = True) -> list[list[str]]:
