@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from honest_cases import Half, Matched, matched, published, sift_homography, views
-from semisure.datasets.query_maps import RETRIEVAL, read_located, read_located_map
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
+from semisure.datasets.queries import RETRIEVAL, read_located, read_located_map
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane

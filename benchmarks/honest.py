@@ -49,7 +49,7 @@ from honest_cases import (
     views,
 )
 from semisure.datasets.posed import PosedPair
-from semisure.datasets.query_maps import read_located, read_located_map
+from semisure.datasets.queries import read_located, read_located_map
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane

@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.datasets.depth_truth import carried
-from semisure.datasets.posed import PosedPair, read_posed
+from semisure.datasets.posed import PosedPair, carried, read_posed
 from semisure.io.store import Store
 from semisure.mapping.aggregation import Aggregated, AggregationSettings, Aggregator
 from semisure.types import FloatArray

@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from semisure.bench.scenes import Scene, scene_pair, scenes_of
 
 import semisure
 from semisure import metrics
 from semisure.bench.options import Options
 from semisure.bench.run import ONE_PROCESS
-from semisure.bench.scenes import Scene, scene_pair, scenes_of
 from semisure.bench.study import Study
 from semisure.calibrate.scenes import ScenePair, fit_along
-from semisure.datasets.subsets import evenly
+from semisure.datasets import evenly
 from semisure.engine import open_engine
 from semisure.law import mixture
 from semisure.law.mixture import ErrorLaw

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from romav2 import RoMaV2
-
 from semisure.bench.native_files import export_native
 
 

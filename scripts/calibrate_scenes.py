@@ -19,13 +19,13 @@ from typing import Any
 
 import cv2
 import numpy as np
+from semisure.bench.scene_laws import Lesson, learn
+from semisure.bench.scenes import lessons, scenes_of
 
 import semisure
 from semisure.__about__ import __version__
 from semisure.bench.options import Options
 from semisure.bench.run import ONE_PROCESS
-from semisure.bench.scene_laws import Lesson, learn
-from semisure.bench.scenes import lessons, scenes_of
 from semisure.bench.study import Study
 from semisure.engine import open_engine
 

@@ -10,26 +10,25 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from semisure.bench.cross_validation import folds
+from semisure.bench.law_scores import LawScores
+from semisure.bench.match_cache import Job, Setup
+from semisure.bench.outcome_files import document, text_of, write_outcome
 from typer.testing import CliRunner
 
 from bench_trees import add_sequence, texture
 from semisure.bench import BENCHES, match_cache, paper
-from semisure.bench.cross_validation import folds
 from semisure.bench.data import pairs_of, usable
 from semisure.bench.exported import resizing
 from semisure.bench.figures import draw
-from semisure.bench.law_scores import LawScores
-from semisure.bench.match_cache import Job, Setup
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome, Panel, Table, plain, rows_as_csv
-from semisure.bench.outcome_files import document, text_of, write_outcome
 from semisure.bench.run import of_study, run_bench
 from semisure.bench.studies.initial import binned
 from semisure.bench.studies.posterior import curves
 from semisure.bench.study import Study
 from semisure.cli import app
-from semisure.datasets.depth_truth import depth_residual
-from semisure.datasets.posed import PosedCamera, PosedPair
+from semisure.datasets.posed import PosedCamera, PosedPair, depth_residual
 from semisure.engine import (
     Engine,
     EngineSettings,

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from semisure.bench.matching import jobs
+from semisure.bench.row_cache import Call, code_of, remembered
 
 from semisure import matchers
 from semisure.bench import BENCHES, corner_errors, row_cache
-from semisure.bench.matching import jobs
 from semisure.bench.options import Options
-from semisure.bench.row_cache import Call, code_of, remembered
 from semisure.bench.studies import blur, tail
 from semisure.io import sources
 from semisure.types import Pair

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from bench_trees import texture
 from semisure.bench.chances import BARS, chances
 from semisure.bench.interval_scores import NUMBERS, Scores, bars, joined
-from semisure.bench.options import Options
 from semisure.bench.outcome_files import write_outcome
-from semisure.bench.run import of_study
 from semisure.bench.scene_laws import Task, evaluate
 from semisure.bench.scene_tasks import tasks_of
 from semisure.bench.scenes import lessons, scenes_of
+
+from bench_trees import texture
+from semisure.bench.options import Options
+from semisure.bench.run import of_study
 from semisure.bench.study import Study
 from semisure.engine import Engine
 from semisure.io.files import load_calibration

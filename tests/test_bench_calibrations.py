@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from semisure.bench.arms import Calibrations
 from typer.testing import CliRunner
 
-from semisure.bench.arms import Calibrations
 from semisure.bench.calibrations import unfitted
 from semisure.bench.options import Options
 from semisure.bench.run import run_bench

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from semisure.bench.fundamental_errors import ARMS, PX, median_distance
-from semisure.bench.options import Options
 from semisure.bench.outcome_files import write_outcome
+
+from semisure.bench.options import Options
 from semisure.bench.run import of_study
 from semisure.bench.studies import fundamental as bench
 from semisure.bench.study import Study

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from semisure.bench.lifted_matches import observed
+from semisure.bench.match_cache import Job, Setup
+from semisure.bench.outcome_files import document, text_of, write_outcome
 from typer.testing import CliRunner
 
 from semisure.bench import BENCHES, match_cache, paper
 from semisure.bench.data import usable
-from semisure.bench.lifted_matches import observed
-from semisure.bench.match_cache import Job, Setup
 from semisure.bench.options import Options
-from semisure.bench.outcome_files import document, text_of, write_outcome
 from semisure.bench.studies.localisation import (
     JUDGE,
     aachen_table,
@@ -26,8 +26,8 @@ from semisure.bench.studies.localisation import (
 )
 from semisure.bench.study import Study
 from semisure.cli import app
-from semisure.datasets.aachen import RETRIEVAL
 from semisure.datasets.layouts import find_sets
+from semisure.datasets.queries import NETVLAD
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
@@ -276,7 +276,7 @@ def test_what_cannot_be_localised_is_one_sentence(
     with pytest.raises(InputError, match="no true errors to fit loftr's law to"):
         localisation(study.changed(matchers=("loftr",)))
     strange = write_aachen(tmp_path / "strange")
-    (strange / "pairs" / RETRIEVAL).write_text("query/day/q.png db/gone.png\n")
+    (strange / "pairs" / NETVLAD).write_text("query/day/q.png db/gone.png\n")
     with pytest.raises(InputError, match="has none of the images retrieved"):
         localisation(study.changed(data=[strange]))
     aachen = tmp_path / "aachen"

@@ -10,13 +10,13 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from semisure.bench.native_files import read_native
+from semisure.bench.outcome_files import write_outcome
 
 from semisure.bench import paper
 from semisure.bench.figures import MAX_AREA, draw, rendered
-from semisure.bench.native_files import read_native
 from semisure.bench.options import Options
 from semisure.bench.outcome import EllipsePanel, MatchPanel, Panel, Radar
-from semisure.bench.outcome_files import write_outcome
 from semisure.bench.run import of_study
 from semisure.bench.studies.blur import AXES, SIGMA_PX, blurred, easiest, refined_side
 from semisure.bench.studies.qualitative import chosen

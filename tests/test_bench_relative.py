@@ -9,12 +9,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from semisure.bench.outcome_files import document, write_outcome
+from semisure.bench.relative_poses import ARMS, anchor_depth
 
 from semisure.bench import BENCHES, paper
 from semisure.bench.data import usable
 from semisure.bench.options import Options
-from semisure.bench.outcome_files import document, write_outcome
-from semisure.bench.relative_poses import ARMS, anchor_depth
 from semisure.bench.studies.relative import (
     ERROR,
     GAIN,

@@ -9,18 +9,18 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from semisure.bench.outcome_files import write_outcome
+from semisure.bench.row_cache import Call, described, remembered
+from semisure.bench.true_errors import with_truth
+from semisure.bench.views import with_views
 from typer.testing import CliRunner
 
 from bench_trees import add_sequence, texture, write_scene
 from semisure.bench import BENCHES
 from semisure.bench.data import LIST_PAIRS, pairs_of, usable
 from semisure.bench.options import Options
-from semisure.bench.outcome_files import write_outcome
-from semisure.bench.row_cache import Call, described, remembered
 from semisure.bench.run import of_study
 from semisure.bench.study import Study
-from semisure.bench.true_errors import with_truth
-from semisure.bench.views import with_views
 from semisure.cli import app
 from semisure.datasets.layouts import find_sets, has_depth, read_pairs
 from semisure.datasets.posed import PosedPair

@@ -8,16 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.datasets.aachen import (
+from semisure.datasets.queries import (
+    MAP_NAME,
     MODEL,
-    RETRIEVAL,
+    NETVLAD,
     is_aachen,
+    is_located,
     read_aachen,
     read_aachen_map,
-)
-from semisure.datasets.query_maps import (
-    MAP_NAME,
-    is_located,
     read_located,
     read_located_map,
 )
@@ -127,7 +125,7 @@ def write_aachen(root: Path, images: str = "images_upright") -> Path:
         path = root / "queries" / f"{when}_time_queries_with_intrinsics.txt"
         path.write_text("".join(lines))
     (root / "pairs").mkdir()
-    (root / "pairs" / RETRIEVAL).write_text(
+    (root / "pairs" / NETVLAD).write_text(
         "query/day/q.png db/gone.png\nquery/day/q.png db/a.png\n"
         "query/day/q.png db/c.png\nquery/day/blank.png db/b.png\n"
         "query/night/m.png db/gone.png\n"
@@ -222,15 +220,15 @@ def test_aachen_is_read(tmp_path: Path, images: str) -> None:
 
 def test_the_retrieval_is_found(tmp_path: Path) -> None:
     root = write_aachen(tmp_path / "aachen")
-    text = (root / "pairs" / RETRIEVAL).read_text()
+    text = (root / "pairs" / NETVLAD).read_text()
     (root / "pairs" / "pairs-query-netvlad20.txt").write_text("q db\n")
     assert len(read_aachen(root)[0].mapped) == 3  # the paper's before another
-    (root / "pairs" / RETRIEVAL).unlink()
+    (root / "pairs" / NETVLAD).unlink()
     assert read_aachen(root)[0].mapped == ()
     (root / "pairs" / "aachen_v1.1").mkdir()
-    (root / "pairs" / "aachen_v1.1" / RETRIEVAL).write_text(text)  # hloc's own place
+    (root / "pairs" / "aachen_v1.1" / NETVLAD).write_text(text)  # hloc's own place
     assert len(read_aachen(root)[0].mapped) == 3
-    (root / "pairs" / "aachen_v1.1" / RETRIEVAL).unlink()
+    (root / "pairs" / "aachen_v1.1" / NETVLAD).unlink()
     (root / "pairs" / "pairs-query-other.txt").write_text("q db\n")
     with pytest.raises(FileError, match="must have one retrieval file, but has pairs"):
         read_aachen(root)
@@ -241,7 +239,7 @@ def test_the_retrieval_is_found(tmp_path: Path) -> None:
     [
         ("images_upright", r"expected .*images_upright"),
         ("queries/night_time_queries_with_intrinsics.txt", "night_time_queries_with"),
-        (f"pairs/{RETRIEVAL}", rf"expected .*pairs/{RETRIEVAL}"),
+        (f"pairs/{NETVLAD}", rf"expected .*pairs/{NETVLAD}"),
         (f"{MODEL}/points3D.bin", r"lacks points3D\.bin"),
         (f"{MODEL}/images.bin", r"lacks cameras\.txt"),
     ],

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from semisure.bench.native_files import export_native, read_native
 
 from bench_trees import SHIFT_PX, SIZE, add_sequence
 from semisure.bench import paper
-from semisure.bench.native_files import export_native, read_native
 from semisure.bench.options import Options
 from semisure.bench.run import of_study
 from semisure.bench.study import Study

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from semisure.bench.query_tasks import AACHEN_SETTINGS
+from semisure.bench.subset_fits import AUC_PX
 
 from semisure.bench import BENCHES, BEYOND, options, paper
 from semisure.bench.options import Options
-from semisure.bench.query_tasks import AACHEN_SETTINGS
 from semisure.bench.studies import (
     initial,
     quantity,
@@ -24,7 +25,6 @@ from semisure.bench.studies import (
     tail,
 )
 from semisure.bench.studies.localisation import AACHEN_THRESHOLDS
-from semisure.bench.subset_fits import AUC_PX
 from semisure.cli import app
 from semisure.datasets import aachen, megadepth, sequences
 from semisure.law import optimisers

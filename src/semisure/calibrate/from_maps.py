@@ -19,10 +19,9 @@ from semisure.calibrate.pair_store import (
     without_truth,
 )
 from semisure.calibrate.scenes import MIN_MATCHES, ScenePair
-from semisure.datasets.depth_truth import depth_residual
+from semisure.datasets import evenly
 from semisure.datasets.layouts import has_depth, is_posed, read_posed_pairs
-from semisure.datasets.posed import PosedCamera, PosedPair
-from semisure.datasets.subsets import evenly
+from semisure.datasets.posed import PosedCamera, PosedPair, depth_residual
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera

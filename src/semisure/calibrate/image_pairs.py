@@ -19,7 +19,7 @@ from pathlib import Path
 
 from semisure.calibrate.found_pairs import MIN_INLIERS
 from semisure.calibrate.scenes import MIN_MATCHES
-from semisure.datasets.subsets import evenly
+from semisure.datasets import evenly
 from semisure.errors import FileError
 from semisure.estimators import estimate_fundamental
 from semisure.io.images import Image, find_images, read_image, reduced

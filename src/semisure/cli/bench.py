@@ -94,10 +94,6 @@ CrossValidate = Annotated[
         "--cross-validate", help="Fit laws to the other sequences of the same data."
     ),
 ]
-PaletteName = Annotated[
-    str,
-    typer.Option(help="Colours of matches: semisure, or paper (green to red, grey)."),
-]
 Maps = Annotated[
     list[str] | None,
     typer.Option(
@@ -110,12 +106,6 @@ Native = Annotated[
     list[str] | None,
     typer.Option(
         help="Another matcher's uncertainties; repeatable.", metavar="NAME=FOLDER"
-    ),
-]
-Peers = Annotated[
-    list[str] | None,
-    choices.one_of(
-        choices.PEERS, "For `bench peers`, default sift; repeatable", "--peer"
     ),
 ]
 Views = Annotated[
@@ -148,7 +138,6 @@ def bench(
         Path, typer.Option("-o", "--output", help="Folder of results.")
     ] = Path("bench"),
     matcher: MatcherNames = None,
-    peer: Peers = None,
     protocol: ProtocolName = None,
     size: Annotated[
         str | None,
@@ -166,7 +155,6 @@ def bench(
     optimiser: OptimiserName = "newton",
     native: Native = None,
     maps: Maps = None,
-    palette: PaletteName = "semisure",
     views: Views = 0,
     keep_going: KeepGoing = False,
     cache: CacheFolder = None,
@@ -178,10 +166,6 @@ def bench(
         typer.Option(help="Number of processes; with ray, default: all.", metavar="N"),
     ] = None,
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
-    max_failures: Annotated[
-        int, typer.Option(help="Leave out at most N pairs that cannot be matched.")
-    ] = 0,
     device: Device = None,
     weights: WeightsFile = None,
     seed: Seed = 0,
@@ -195,8 +179,7 @@ def bench(
 
     Matches are exported once and kept; evaluation runs no network. If it is
     interrupted, run it again: it goes on where it stopped. Writes text, CSV, JSON, PNG
-    and SVG. With --shard the matches of a part go into --cache; when all parts are
-    there, the command without it judges them.
+    and SVG.
     """
     from semisure.bench import check_name
 
@@ -211,14 +194,12 @@ def bench(
     from semisure.datasets.layouts import find_sets
     from semisure.io.atomic import check_output_folder
     from semisure.law.fit_law import OPTIMISERS
-    from semisure.report.palettes import PALETTES
     from semisure.types import as_choice
 
     check_output_folder(output)
     options = Options(
         data=[folder for root in data for folder in find_sets(root)],
         matchers=tuple(matcher or ["daisy"]),
-        peers=tuple(peer or ()),
         protocol=as_choice("protocol", protocol, PROTOCOLS) if protocol else None,
         calibration=calibration,
         faithful=faithful,
@@ -229,10 +210,8 @@ def bench(
         optimiser=as_choice("optimiser", optimiser, OPTIMISERS),
         native=_named_folders(native or [], "--native"),
         maps=_named_folders(maps or [], "--map"),
-        palette=as_choice("palette", palette, PALETTES),
         views=views,
         keep_going=keep_going,
-        max_failures=max_failures,
         size=parse_size(size),
         max_side=max_side,
         weights=weights,
@@ -245,10 +224,9 @@ def bench(
     )
     run = _run_all if name == ALL else partial(_run_one, name)
     who = engine_options.engine_settings(
-        engine, address, _processes(engine, workers), gpus_per_worker, shard
+        engine, address, _processes(engine, workers), gpus_per_worker
     )
-    with engine_options.part_told(shard, quiet):
-        run(options, who, output, as_json, quiet or as_json)
+    run(options, who, output, as_json, quiet or as_json)
 
 
 def _processes(engine: str, workers: int | None) -> int | None:
@@ -297,7 +275,7 @@ def _run_one(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from semisure.bench.outcome_files import document, text_of, write_outcome
+    from semisure.bench.files import document, text_of, write_outcome
     from semisure.bench.run import run_bench
 
     with stages(quiet, lines=not quiet) as tick:
@@ -313,8 +291,7 @@ def _run_one(
 def _run_all(
     options: Options, engine: EngineSettings, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    from semisure.bench.outcome_files import document, text_of
-    from semisure.bench.page import write_all
+    from semisure.bench.files import document, text_of, write_all
     from semisure.bench.run import run_all
 
     with stages(quiet, lines=not quiet) as tick:

@@ -93,7 +93,7 @@ app.command(
 
 
 def _read_start(path: Path, model: str) -> Matrix3:
-    from semisure.datasets.sequences import read_homography
+    from semisure.datasets.homographies import read_homography
     from semisure.geometry import fundamental, homography
 
     check = fundamental.checked if model == "fundamental" else homography.checked
