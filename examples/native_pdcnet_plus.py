@@ -20,7 +20,8 @@ from argparse import Namespace
 import numpy as np
 import torch
 from model_selection import select_model  # of DenseMatching
-from semisure.bench.native_files import export_native
+
+from semisure.bench.studies.native import export_native
 
 GLOBAL_STEPS, LOCAL_STEPS = 3, 7  # of the correlation's optimiser: its authors' values
 INFERENCE = Namespace(

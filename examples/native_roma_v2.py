@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 from romav2 import RoMaV2
-from semisure.bench.native_files import export_native
+
+from semisure.bench.studies.native import export_native
 
 
 class RoMa:

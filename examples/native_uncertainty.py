@@ -14,7 +14,8 @@ import sys
 
 import cv2
 import numpy as np
-from semisure.bench.native_files import export_native
+
+from semisure.bench.studies.native import export_native
 
 FEATURES = 4000
 

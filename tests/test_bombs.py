@@ -213,7 +213,7 @@ def test_a_shape_without_its_numbers_allocates_nothing(tmp_path: Path) -> None:
     [
         "io.images.read_image",
         "io.files.load_calibration",
-        "datasets.sequences.read_homography",
+        "datasets.homographies.read_homography",
         "datasets.megadepth.read_index",
         "maps.hloc.read_queries",
         "io.exif.focal_px",

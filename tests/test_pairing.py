@@ -24,7 +24,7 @@ from semisure.io.store import Store
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.lists import image_names, read_pairs, sequential_pairs, unique_pairs
 from semisure.pairs.run import match_pairs
-from semisure.pairs.settings import CameraSettings, PairSettings
+from semisure.pairs.settings import PairSettings
 from semisure.pairs.video import write_frames
 
 HERE = EngineSettings(workers=0)
@@ -246,14 +246,14 @@ def test_matches_alone_need_no_model(photos, tmp_path) -> None:
 
 def test_intrinsics_give_poses_and_exif_that_is_missing_lines(photos, tmp_path) -> None:
     pairs = PAIRS[:1]
-    by_fov = PairSettings(model="essential", intrinsics=CameraSettings(fov_deg=60.0))
+    by_fov = PairSettings(model="essential", fov=60.0)
     match_pairs(photos, pairs, tmp_path / "fov", by_fov, engine=HERE)
     (record,) = Store.at(tmp_path / "fov").records()
     assert record.kind == "essential"
     assert record.model.shape == (3, 4)
     # Half the width over the tangent of half the angle: 104 / tan 30° = 180.1 px.
     assert record.cameras[0][0, 0] == pytest.approx(180.1, abs=0.1)
-    by_exif = PairSettings(model="essential", intrinsics=CameraSettings(exif=True))
+    by_exif = PairSettings(model="essential", focal_from_exif=True)
     match_pairs(photos, pairs, tmp_path / "exif", by_exif, engine=HERE)
     (record,) = Store.at(tmp_path / "exif").records()
     assert (record.kind, record.cameras) == ("fundamental", None)

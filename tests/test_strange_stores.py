@@ -26,7 +26,7 @@ from semisure.mapping.export import FORMATS, ExportSettings, Format, export
 from semisure.mapping.mapper import MappingSettings
 from semisure.matchers.peers import load_peer
 from semisure.pairs.lists import image_names, unique_pairs
-from semisure.pairs.settings import CameraSettings
+from semisure.pairs.settings import PairSettings
 from semisure.pairs.video import _note
 from semisure.synthetic import SyntheticMatcher
 from semisure.types.pair_records import ImageRecord, PairRecord
@@ -324,8 +324,8 @@ def test_a_model_without_a_point_is_none(
         (lambda: AggregationSettings(cell_px=float("nan")), "cell_px must lie between"),
         (lambda: AggregationSettings(max_keypoints=-1), "max_keypoints must be"),
         (lambda: MappingSettings(workers=-7), "workers must be at least 1"),
-        (lambda: CameraSettings(values=(float("nan"), 1, 1, 1)), "The camera must be"),
-        (lambda: CameraSettings(values=(-5, 1, 1, 1)), "positive focal lengths"),
+        (lambda: PairSettings(intrinsics=(float("nan"), 1, 1, 1)), "intrinsics must"),
+        (lambda: PairSettings(intrinsics=(-5, 1, 1, 1)), "positive focal lengths"),
         (lambda: load_peer("sift", max_side=-5), "max_side must be at least 1 px"),
     ],
 )

@@ -17,7 +17,6 @@ from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.pairs.run import PairsOutcome
-    from semisure.pairs.settings import CameraSettings
     from semisure.types import Tick
     from semisure.types.pair_records import Names
 
@@ -160,7 +159,9 @@ def match_pairs(
         method=as_choice("method", method, REFIT_METHODS),
         threshold_px=threshold_px,
         seed=seed,
-        intrinsics=_cameras(intrinsics, fov, focal_from_exif),
+        intrinsics=intrinsics,
+        fov=fov,
+        focal_from_exif=focal_from_exif,
         batch=batch,
     )
     law = None
@@ -201,17 +202,6 @@ def match_pairs(
             begin=begin,
         )
     _print(outcome, as_json, quiet)
-
-
-def _cameras(intrinsics: str | None, fov: float | None, exif: bool) -> CameraSettings:
-    from semisure.pairs.settings import CameraSettings
-
-    given.check_given("auto", [intrinsics] if intrinsics else None, fov, exif)
-    values = None
-    if intrinsics is not None:
-        K = given.parse(intrinsics)
-        values = float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])
-    return CameraSettings(values=values, fov_deg=fov, exif=exif)
 
 
 def _listed(

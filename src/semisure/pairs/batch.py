@@ -134,8 +134,10 @@ class MatchBatch:
             return as_stored(matcher(image0, image1))
 
         sizes = _size(image0), _size(image1)
-        cameras = settings.intrinsics.cameras(files, sizes) or (None, None)
-        without = settings.model == "essential" and cameras[0] is None
+        K0, K1 = map(settings.camera, sizes, files)
+        if K0 is None or K1 is None:
+            K0 = K1 = None
+        without = settings.model == "essential" and K0 is None
         result = match_pair(
             image0,
             image1,
@@ -145,8 +147,8 @@ class MatchBatch:
             estimator=settings.estimator,
             method=settings.method,
             settings=settings.ransac(),
-            K0=cameras[0],
-            K1=cameras[1],
+            K0=K0,
+            K1=K1,
         )
         return record_of_result(item, result)
 

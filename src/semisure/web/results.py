@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from semisure.calibrate.choice import calibration_for
-from semisure.calibrate.first_use import FirstUse
+from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import FileError
 from semisure.estimators import RansacSettings
-from semisure.geometry.camera import centred, focal_of
 from semisure.io.files import MATCH_ARRAYS, arrays_of, csv_bytes, matches_from
 from semisure.io.images import Image, decode_image, jpeg, reduced
+from semisure.io.intrinsics import intrinsics_of
 from semisure.matchers import load_matcher
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import MODELS
@@ -123,7 +122,7 @@ def _estimated(order: Order, matches: Matches, calibration: Calibration) -> Pair
     threshold, fov = order.number("threshold"), order.number("fov")
     assert threshold is not None  # it was checked
     K0, K1 = (
-        None if fov is None else centred(focal_of(fov, size), size)
+        intrinsics_of(size, fov=fov)
         for size in (matches.source_size, matches.target_size)
     )
     return refit_matches(
