@@ -38,8 +38,7 @@ from semisure.cli import app
 from semisure.datasets.layouts import find_sets, has_depth, read_pairs
 from semisure.datasets.megadepth import read_held_out, read_index, read_megadepth
 from semisure.datasets.posed import PosedPair
-from semisure.engine import Engine, EngineSettings, in_order
-from semisure.engine.here import Here
+from semisure.engine import HERE, Engine, EngineSettings, in_order
 from semisure.errors import FileError, FitError, InputError, MissingExtraError
 from semisure.io import sources
 from semisure.io.files import load_calibration, save_calibration
@@ -248,7 +247,7 @@ def tripled(work: Work) -> dict[str, Any]:
 
 def test_rows_are_made_once_and_come_back_bit_for_bit(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    study = Study(Options(data=[tmp_path], cache=tmp_path), Here())
+    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
     (first,) = study.rows(tripled, [Work(0.1, str(log))], "")
     assert first == {"tripled": 3 * 0.1, "nothing": None, "far": float("inf")}
     assert study.rows(tripled, [Work(0.1, str(log))], "") == [first]
@@ -260,7 +259,7 @@ def test_rows_are_made_once_and_come_back_bit_for_bit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["cut", "changed", "foreign"])
 def test_damaged_rows_are_made_again(tmp_path: Path, how: str) -> None:
-    study = Study(Options(data=[tmp_path], cache=tmp_path), Here())
+    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
     work = [Work(2.0, str(tmp_path / "log"))]
     first = study.rows(tripled, work, "")
     (file,) = (tmp_path / "rows").iterdir()
@@ -343,7 +342,7 @@ def test_rows_outlive_edits_of_what_does_not_compute_them(
     package: Path, tmp_path: Path, file: str, kept: bool
 ) -> None:
     CALLS.clear()
-    study = Study(Options(data=[tmp_path], cache=tmp_path), Here())
+    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
     for _ in range(2):
         assert study.rows(doubled, [1.5], "") == [{"doubled": 3.0}]
     edit(package / file)

@@ -17,7 +17,7 @@ from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
-from semisure.law.parameters import pack
+from semisure.law.likelihood import pack
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import Projection

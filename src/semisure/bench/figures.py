@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from semisure.bench.outcome import AnyPanel, Panel, PhotoPanel
-from semisure.report.plots import plain_text
+from semisure.report.plots import add_bar, plain_text
 
 FEW = 30  # points of a line that are marked
 MAX_TICKS = 8
@@ -36,7 +36,8 @@ def draw(panels: Sequence[AnyPanel], columns: int | None = None) -> Figure:
         axes = figure.add_subplot(rows, columns, k, polar=radar)
         axes.set_title(plain_text(panel.title), fontsize=9)
         if isinstance(panel, PhotoPanel):
-            panel.draw(figure, axes)
+            panel.draw(axes)
+            add_bar(axes, panel.sizes)
         elif radar:
             _draw_radar(axes, panel)
         else:

@@ -66,11 +66,16 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PhotoPanel:
-    """Photos with what is drawn over them into a matplotlib figure and its axes."""
+    """One photo, or two side by side, with what is drawn over them into axes."""
 
     title: str
-    height: float  # as a share of the width
-    draw: Callable[[Any, Any], None]
+    sizes: Sequence[tuple[int, int]]  # width, height of the photos
+    draw: Callable[[Any], None]
+
+    @property
+    def height(self) -> float:
+        """As a share of the width."""
+        return max(h for _, h in self.sizes) / sum(w for w, _ in self.sizes)
 
 
 AnyPanel = Panel | PhotoPanel

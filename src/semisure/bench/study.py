@@ -24,7 +24,7 @@ from semisure.bench.calibrations import (
 from semisure.bench.exported import AnyPair, Exported, Size, export, jobs_of, lost
 from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
 from semisure.engine import Engine, in_order
-from semisure.engine.protocol import Answer, Item
+from semisure.engine.pool import Answer, Item
 from semisure.errors import FileError
 from semisure.io.cache import Row, kept_row, key_of
 from semisure.io.sources import digest, sources_of

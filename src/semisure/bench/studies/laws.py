@@ -30,7 +30,7 @@ from semisure.io.cache import Row
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.law.fit_law import STRATA_PX
-from semisure.law.optimisers import untouched
+from semisure.law.likelihood import SIZE, unpack
 from semisure.metrics import expected_calibration_error, reliability, spearman
 from semisure.types import LAW_NAMES, Calibration, LawName, PerMatch, as_choice
 
@@ -180,7 +180,7 @@ def plan(
 
 def _unfitted_laws(options: Options) -> dict[str, Calibration]:
     """The laws that need no fit, by name: those given, and the uncalibrated one."""
-    laws: dict[str, Calibration] = {_RAW: replace(untouched().calibration, law=_RAW)}
+    laws: dict[str, Calibration] = {_RAW: replace(unpack(np.zeros(SIZE)), law=_RAW)}
     if options.calibration is not None:
         both, _ = given(options)
         laws[both.paper.law] = both.paper

@@ -9,14 +9,13 @@ outliers of the initial homography are grey.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from semisure.bench.calibrations import CORE_ARMS
-from semisure.bench.exported import Exported, Size, moved
+from semisure.bench.exported import Exported, Size
 from semisure.bench.outcome import Cell, Outcome, PhotoPanel, Table, where
 from semisure.bench.studies.homography import rows_of
 from semisure.bench.study import Study
@@ -104,24 +103,18 @@ def _panel(
     matches, options = exported.matches(), study.options
     start = estimate_homography(matches, options.estimator, options.ransac())
     image0, image1 = (_shown(path, exported.size) for path in exported.images)
-    (h0, w0), (h1, w1) = image0.shape[:2], image1.shape[:2]
-    small = replace(  # in the pixels of the images as they are shown
-        matches,
-        source=moved(matches.source, matches.source_size, (w0, h0)),
-        target=moved(matches.target, matches.target_size, (w1, h1)),
-        cell=None,
-    )
     draw = partial(
         draw_matches,
         image0=image0,
         image1=image1,
-        matches=small,
+        matches=matches,
         expected_px=mixture.expected_abs_error(error_law(matches, calibration)),
         grey=np.asarray(~start.inliers),
     )
     errors = " → ".join(f"{arm} {_px(row[arm])}" for arm in ("base", *CORE_ARMS))
     title = f"{exported.name}, {matcher}: {len(matches)} matches\n{errors} px"
-    return PhotoPanel(title=title, height=max(h0, h1) / (w0 + w1), draw=draw)
+    sizes = matches.source_size, matches.target_size
+    return PhotoPanel(title=title, sizes=sizes, draw=draw)
 
 
 def _px(error: float) -> str:
