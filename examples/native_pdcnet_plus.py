@@ -3,8 +3,9 @@
     git clone https://github.com/PruneTruong/DenseMatching  # and its trained models
     PYTHONPATH=DenseMatching python examples/native_pdcnet_plus.py \
         hpatches-sequences-release pdcnet DenseMatching/pre_trained_models
+    echo 'native = { "PDC-Net+" = "pdcnet" }' > native.toml
     semisure bench native --data hpatches-sequences-release --matcher eloftr \
-        --native "PDC-Net+=pdcnet" -o results
+        --config native.toml -o results
 
 Images are given at 1184 × 896, and 8,500 of the dense matches of a pair are drawn at
 random, as in the paper. The uncertainty is 1 − P_R, the network's probability that a

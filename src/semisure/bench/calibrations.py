@@ -70,7 +70,7 @@ def given(options: Options) -> tuple[Calibrations, str]:
     paper = load_calibration(faithful)
     if paper.location is not None:
         raise InputError(
-            f"--faithful must be a law without a location, but {faithful} has one; fit "
+            f"faithful must be a law without a location, but {faithful} has one; fit "
             "it without --location."
         )
     files = f"{Path(name).name} for core+, {Path(faithful).name} for the paper's arms"
@@ -84,9 +84,9 @@ def _faithful_of(name: str, ours: Calibration) -> str | None:
     if not Path(name).is_file() and is_shipped(f"{name}{FAITHFUL}"):
         return f"{name}{FAITHFUL}"
     raise InputError(
-        f"{name} was fitted with a location, which the paper's law does not have: add "
-        "--faithful FILE, a law fitted without --location, or give --calibrate-on "
-        "FOLDER instead, which fits both."
+        f"{name} was fitted with a location, which the paper's law does not have: give "
+        "faithful = FILE in --config, a law fitted without --location, or "
+        "--calibrate-on FOLDER instead, which fits both."
     )
 
 

@@ -68,8 +68,8 @@ class Options:
             raise InputError(f"views must not be negative, but is {self.views}.")
         if self.faithful is not None and self.calibration is None:
             raise InputError(
-                "--faithful goes with --calibration, whose place it takes in the "
-                "paper's arms; give both."
+                "faithful goes with calibration, whose place it takes in the paper's "
+                "arms; give both."
             )
         if self.calibration_pairs < 1:
             raise InputError(
@@ -79,7 +79,7 @@ class Options:
         as_choice("optimiser", self.optimiser, OPTIMISERS)
         if self.cross_validate and (self.calibration or self.calibrate_on):
             raise InputError(
-                "--cross-validate fits to the data themselves; leave out --calibration "
+                "cross_validate fits to the data themselves; leave out --calibration "
                 "and --calibrate-on, or leave it out."
             )
         # MegaDepth's test pairs and training scenes may share a folder.

@@ -37,7 +37,6 @@ _PACKAGES = (
     "opencv-python-headless",
     "poselib",
     "pycolmap",
-    "pysuperansac",
 )
 
 
@@ -163,8 +162,8 @@ class Study:
         if not self.options.keep_going or not exported:
             raise FileError(
                 f"{count} cannot be matched; the first because: {next(iter(errors))} "
-                "Mend the data, or leave such pairs out with --keep-going; the matches "
-                "of the others are kept."
+                "Mend the data, or leave such pairs out with keep_going = true; the "
+                "matches of the others are kept."
             )
         self.note(f"{count} are left out: {' '.join(errors)}")
         return exported

@@ -42,7 +42,7 @@ ARMS = ("base", SHIFTED, *METHODS)
 PX = " px"  # after an arm: the median distance of true correspondences from its lines
 THRESHOLDS = (1, 2, 5, 10, 20)  # degrees
 DRAWS = 500
-_PACKAGES = {"poselib": "poselib", "superansac": "pysuperansac"}
+_PACKAGES = {"poselib": "poselib"}
 
 
 def evaluate(task: PosedTask) -> Row:
@@ -132,7 +132,7 @@ def fundamental(study: Study) -> Outcome:
                 gained += _gains(label, mine, options.seed)
     notes.append(
         f"Inliers within {settings.threshold_px:g} px of their line; images "
-        f"{matched_at(options.size)}. {PAIRS_TAKEN} SupeRANSAC takes no seed."
+        f"{matched_at(options.size)}. {PAIRS_TAKEN}"
     )
     notes += [f"Left out, not installed: {', '.join(missing)}."] if missing else []
     heads = [f"@{t}°" for t in THRESHOLDS]

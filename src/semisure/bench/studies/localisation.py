@@ -14,7 +14,7 @@ lifted. ``base − shift`` is the estimator on matches less the location.
 
 Images of Aachen are matched at the paper's 1180 × 896, turned for those taller than
 wide, those of other maps as they are; the query's camera and the map's observations are
-scaled. ``--map MATCHER=FOLDER`` names a COLMAP model triangulated from the matcher's
+scaled. ``maps`` names a COLMAP model triangulated from the matcher's
 own matches, which hloc makes, to take the place of the SIFT model.
 """
 
@@ -323,7 +323,7 @@ def localisation(study: Study) -> Outcome:
             raise InputError(
                 f"A map has no true errors to fit {matcher}'s law to; give a file by "
                 "--calibration, or other data by --calibrate-on, or leave out "
-                "--cross-validate where a calibration is shipped."
+                "cross_validate where a calibration is shipped."
             )
     rows: list[Row] = []
     notes: list[str] = []

@@ -5,7 +5,7 @@ exceeds 8, 32, 64 or 128 px, and how often it does, at 1184 × 896 px. Beside th
 expected error stands what a matcher says itself: its confidence, its fine and coarse
 spread.
 
-Other matchers take part by a folder (``--native "RoMa v2=FOLDER"``) with ``PAIR.npz``
+Other matchers take part by a folder (``native`` in ``--config``) with ``PAIR.npz``
 for each pair: ``source`` and ``target`` (n × 2 px, pixel centres at integers),
 ``uncertainty`` (n, larger is less certain, any unit) and ``source_size``,
 ``target_size`` (width, height of the images those pixels belong to).
@@ -141,9 +141,7 @@ def native(study: Study) -> Outcome:
         judged[name] = study.map(evaluate_native, tasks, f"Errors, {name}")
         rows += _rows(name, exported, judged[name])
     if not options.native:
-        notes.append(
-            "No other matcher's uncertainties were given: --native NAME=FOLDER."
-        )
+        notes.append("No other matcher's uncertainties were given: native in --config.")
     printed: list[list[Cell]] = []
     for name, (areas, shares) in PAPER.items():
         printed.append([f"{name}, paper", "AUROC", *areas, None])
