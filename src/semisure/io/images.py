@@ -111,7 +111,7 @@ def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
         raise FileError(f"{name} is empty.")
     if _is_truncated(data):
         raise FileError(f"{name} is truncated: its end is missing. Copy it again.")
-    _check_header(data, name)
+    check_header(data, name)
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     except cv2.error as error:
@@ -121,7 +121,7 @@ def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
     return np.asarray(pixels)
 
 
-def _check_header(data: bytes, name: str) -> None:
+def check_header(data: bytes, name: str, most_pixels: int = MAX_PIXELS) -> None:
     """Raise unless the header states a size that can be decoded."""
     if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
         raise FileError(f"{name} is a HEIC photo, {_HEIC_REMEDY}")
@@ -129,10 +129,10 @@ def _check_header(data: bytes, name: str) -> None:
     if size is None:
         raise _unknown(name)
     width, height = size
-    if width * height * (4 if has_16_bits(data) else 1) > MAX_PIXELS:
+    if width * height * (4 if has_16_bits(data) else 1) > most_pixels:
         raise FileError(
             f"{name} has {width} × {height} pixels, more than the "
-            f"{MAX_PIXELS:,} that are read. Reduce it first."
+            f"{most_pixels:,} that are read. Reduce it first."
         )
     if too_many_scans(data):
         raise FileError(f"{name} has more than {MAX_SCANS} scans. Save it again.")
