@@ -62,7 +62,6 @@ def plan(
     options, known = study.options, known_laws(study.options)
     if options.calibrate_on is not None:
         held_out = study.held_out(matcher, fitted_at)
-        study.need_all()
         return Plan(
             label=matcher,
             remark=study.calibrated_on(held_out),
@@ -78,7 +77,6 @@ def plan(
         return Plan(label=matcher, remark=remark, judged=judged, known=known)
     own = next(iter(judged.values()))
     fitted = study.exported(matcher, fitted_at) if fitted_at else own
-    study.need_all()
     return Plan(
         label=labelled(matcher, "cross-validated"),
         remark=f"each law fitted on the other sequences ({validated(fitted)})",

@@ -53,7 +53,6 @@ def calibrate(
     address: engine_options.Address = None,
     workers: engine_options.WorkersOrNone = 0,
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
     report: options.Report = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -63,8 +62,7 @@ def calibrate(
     Photos may show anything: random views of each are matched, whose geometry is known.
     Maps bring their own truth. Both can be combined. A quarter is held out to test the
     result, and a reliability plot is written beside it. If the command is interrupted,
-    running it again continues where it stopped. With --shard a part is matched into
-    OUTPUT.parts; when all parts are there, the command without it fits.
+    running it again continues where it stopped.
     """
     from semisure.calibrate.maps import calibrate_maps
     from semisure.calibrate.photos import SelfCalSettings, self_calibrate
@@ -85,11 +83,8 @@ def calibrate(
     options.check_calibration_output(output, inputs, report, picture)
     named = NamedMatcher(matcher, device=device, weights=weights)
     named.loaded()  # what is missing is missing before the work
-    who = engine_options.engine_settings(
-        engine, address, workers, gpus_per_worker, shard
-    )
+    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     with (
-        engine_options.part_told(shard, quiet),
         open_engine(who) as workforce,
         stages(quiet or as_json, lines=not quiet) as begin,
     ):

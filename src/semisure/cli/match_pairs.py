@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -113,7 +112,10 @@ def match_pairs(
     address: engine_options.Address = None,
     workers: engine_options.Workers = None,
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(help="Do only part K of N, for job arrays.", metavar="K/N"),
+    ] = None,
     pairs_per_shard: Annotated[
         int,
         typer.Option(
@@ -144,6 +146,7 @@ def match_pairs(
     listed with the reason at the end. Exit code 3: some pairs failed.
     """
     from semisure.matchers.named import NamedMatcher
+    from semisure.pairs.run import Part
     from semisure.pairs.run import match_pairs as run
     from semisure.pairs.settings import GEOMETRIES, PairSettings
     from semisure.refit import REFIT_METHODS
@@ -167,9 +170,7 @@ def match_pairs(
     law = None
     if calibration is not None:  # looked at before weights are fetched
         law = options.calibration_of(calibration, matcher, force=force, quiet=quiet)
-    who = engine_options.engine_settings(
-        engine, address, workers, gpus_per_worker, shard
-    )
+    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     ways = pairs is not None, exhaustive, sequential is not None, similar is not None
     if sum(ways) > 1:
         raise typer.BadParameter(
@@ -182,7 +183,7 @@ def match_pairs(
                 named.loaded(), photos, not no_calibrate, quiet, begin
             )
         if video is not None:
-            from semisure.pairs.video import write_frames
+            from semisure.pairs.lists import write_frames
 
             write_frames(video, images, every, begin(f"Reading {video.name}"))
             if not any(ways):
@@ -194,9 +195,9 @@ def match_pairs(
             output,
             settings,
             calibration=options.with_model_error(law, model_error),
-            engine=replace(who, part=None),  # it deals out whole shards itself
+            engine=who,
             pairs_a_shard=pairs_per_shard,
-            part=who.part,
+            part=None if shard is None else Part.parsed(shard),
             retry_failed=retry_failed,
             max_failures=max_failures,
             begin=begin,
@@ -218,8 +219,8 @@ def _listed(
         image_names,
         read_pairs,
         sequential_pairs,
+        similar_pairs,
     )
-    from semisure.pairs.similar import similar_pairs
 
     if pairs is not None:
         return read_pairs(pairs)
