@@ -153,8 +153,10 @@ def picture_of_matches(images: Images, result: PairResult, about: str = "") -> P
 def picture_of_lines(images: Images, result: PairResult) -> Picture | None:
     """Some epipolar lines and their bands, if the model has lines."""
     bands = line_bands(result)
-    sample = shown_sample(result, bands) if bands is not None else ()
-    if bands is None or not len(sample):
+    if bands is None:
+        return None
+    sample = shown_sample(result, bands)
+    if not len(sample):
         return None
     widths = bands.half_width[sample] / max(result.matches.source_size)
     typical = max(float(np.median(widths)), float(widths.max()) / 2, 1e-12)

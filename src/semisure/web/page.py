@@ -98,13 +98,16 @@ def page_document(
 
 def _compared(pair: PairResult, arm: Arm) -> dict[str, Any]:
     """The numbers of an arm for a table."""
-    covariance = None if arm.refit is None else arm.refit.covariance
-    flat = pair.kind == "homography" and covariance is not None
+    error = weights = None
+    if arm.refit is not None:
+        weights = float(arm.refit.weight.sum())
+        if arm.refit.covariance is not None and pair.kind == "homography":
+            error = expected_corner_error(arm.refit.covariance)
     return {
         "name": arm.name,
         "median_distance_px": _distance(pair, arm.model),
-        "expected_corner_error_px": expected_corner_error(covariance) if flat else None,
-        "effective_matches": None if arm.refit is None else arm.refit.weight.sum(),
+        "expected_corner_error_px": error,
+        "effective_matches": weights,
         "chosen": arm.refit is pair.refit,
     }
 

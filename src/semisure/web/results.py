@@ -24,7 +24,6 @@ from semisure.pairs.result import PairResult
 from semisure.refit import REFIT_METHODS
 from semisure.report import documents
 from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
-from semisure.types.progress import Begin
 from semisure.web.orders import (
     EMBEDDED,
     FIRST_USE,
