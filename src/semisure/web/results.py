@@ -169,8 +169,14 @@ def _report(
     from semisure.report.pair import pair_page  # matplotlib: half a second
 
     names = [f"{order.sample or 'image'}{k}" for k in (1, 2)]
-    chosen = order.chosen().items()
-    settings = {name: value for name, value in chosen if value and name != "sample"}
+    chosen = order.chosen()
+    names_of = ("matcher", "calibration", "model", "estimator", "method")
+    settings = {
+        **{k: chosen[k] for k in names_of if chosen[k] != FIRST_USE},
+        "threshold_px": float(order.threshold),
+        "seed": int(order.seed),
+        "fov": float(order.fov) if order.fov else None,
+    }
     page = pair_page(
         small, pair, names=names, digests=digests or None, settings=settings
     )
