@@ -141,7 +141,7 @@ def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
 
 
 def write_frames(
-    video: str | Path, folder: str | Path, every: int, tick: Tick = silent
+    video: str | Path, folder: str | Path, every: int = 5, tick: Tick = silent
 ) -> int:
     """Write every `every`-th frame of a video as PNG; those that are there are kept."""
     video, folder = require_file(Path(video), "video"), Path(folder)
