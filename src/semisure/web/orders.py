@@ -215,8 +215,6 @@ def _check_number(name: str, text: str) -> None:
 
 def check_upload(data: bytes, name: str, limits: Limits) -> None:
     """Raise one sentence unless `data` may be an image, before it is decoded."""
-    if not data:
-        raise FileError(f"{name} is empty.")
     if len(data) > limits.file_bytes:
         raise FileError(
             f"{name} has more than the {limits.file_bytes / 1e6:g} MB that are "
