@@ -20,7 +20,7 @@ CAMERAS = (
 )
 IMAGES = (
     "# a comment\n"
-    "1 1 0 0 0 0.5 -1 2 7 db/one image.jpg\n"
+    "1 1 0 0 0 0.5 -1 2 7 db/one.jpg\n"
     "10.5 20.5 3 30.5 40.5 -1 50.5 60.5 5\n"
     "2 0 1 0 0 0 0 1 7 db/two.jpg\n"
     "\n"
@@ -45,7 +45,7 @@ def binary_model(tmp_path: Path) -> Path:
     cameras = struct.pack("<QiiQQ4d", 2, 7, 2, 640, 480, 500, 320, 240, 0.1)
     cameras += struct.pack("<iiQQ5d", 9, 7, 10, 10, 1, 1, 1, 1, 1)
     images = struct.pack("<Q", 2)
-    images += struct.pack("<i7di", 1, 1, 0, 0, 0, 0.5, -1, 2, 7) + b"db/one image.jpg\0"
+    images += struct.pack("<i7di", 1, 1, 0, 0, 0, 0.5, -1, 2, 7) + b"db/one.jpg\0"
     images += struct.pack("<Q", 3) + struct.pack("<ddq", 10.5, 20.5, 3)
     images += struct.pack("<ddq", 30.5, 40.5, -1) + struct.pack("<ddq", 50.5, 60.5, 5)
     images += struct.pack("<i7di", 2, 0, 1, 0, 0, 0, 0, 1, 7) + b"db/two.jpg\0"
@@ -66,9 +66,9 @@ def test_a_model_is_read(kind: str, request: pytest.FixtureRequest) -> None:
     model = read_model(request.getfixturevalue(kind))
     assert model.cameras[7].camera().params == (500.0, 320.0, 240.0, 0.1)
     assert model.cameras[9].model == "FOV"  # read, though it cannot be computed with
-    image = model.images["db/one image.jpg"]
+    image = model.images["db/one.jpg"]
     assert np.array_equal(image.pose, np.column_stack([np.eye(3), [0.5, -1, 2]]))
-    seen, world, error = model.observations("db/one image.jpg")
+    seen, world, error = model.observations("db/one.jpg")
     # COLMAP's 10.5 is the centre of our pixel 10; the untriangulated one is left out.
     assert seen.tolist() == [[10.0, 20.0], [50.0, 60.0]]
     assert world.tolist() == [[-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]]

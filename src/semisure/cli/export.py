@@ -38,46 +38,33 @@ def export(
             metavar="FILE|FOLDER",
         ),
     ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where STORE is a file of matches: hloc's list of its pairs.",
-            metavar="FILE",
-        ),
-    ] = None,
     calibration: options.CalibrationName = None,
     images: sfm_options.Images = None,
     cameras: sfm_options.Cameras = None,
     shared_camera: sfm_options.SharedCamera = False,
-    cell: sfm_options.Cell = None,
-    placement: sfm_options.Placement = "tracks",
-    max_keypoints: sfm_options.MaxKeypoints = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a store of matched pairs as files that hloc, COLMAP or anyone can read.
 
-    Semi-dense matches become keypoints that several pairs share, each with a
-    covariance. Matches that the model of their pair does not explain are left out, and
-    so are pairs without a model that may be right. CSV has all matches as they are.
-    STORE may also be the file of `localize --matches`, with --pairs and -c.
+    Semi-dense matches become keypoints that several pairs share. Matches that the model
+    of their pair does not explain are left out, and so are pairs without a model that
+    may be right. CSV has all matches as they are. -c is for what `localize --matches`
+    kept, which has no calibration of its own.
     """
     from semisure.io.atomic import check_output_folder
+    from semisure.io.files import load_calibration
     from semisure.mapping.export import FORMATS
     from semisure.mapping.export import export as run
     from semisure.types import as_choice
 
     check_output_folder(output)
     settings = sfm_options.export_settings(
-        cell=cell,
-        placement=placement,
-        max_keypoints=max_keypoints,
-        cameras=cameras,
+        cameras,
         images=images,
         shared_camera=shared_camera,
         reference=reference,
-        pairs=pairs,
-        calibration=calibration,
+        calibration=None if calibration is None else load_calibration(calibration),
     )
     with stages(quiet or as_json) as begin:
         tick = begin("Reading pairs")

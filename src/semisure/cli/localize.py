@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +14,9 @@ from semisure.cli.progress import stages
 from semisure.cli.root import app
 
 if TYPE_CHECKING:
-    from semisure.mapping.query import Localized
+    from semisure.mapping.localize import Localized
     from semisure.mapping.sources import Source
-    from semisure.types import Matcher, Matches, Tick
+    from semisure.types import Matcher
 
 NOT_ALL = 3  # exit code
 
@@ -46,7 +45,7 @@ def localize(
     matches: Annotated[
         Path | None,
         typer.Option(
-            help="Matches of hloc's (.h5) or a store: read from it; missing pairs are "
+            help="A store of matches: read from it; with --images missing pairs are "
             "added."
         ),
     ] = None,
@@ -94,8 +93,8 @@ def localize(
     from semisure.io.atomic import check_output_folder
     from semisure.io.colmap import read_model
     from semisure.io.hloc import read_queries, read_retrieval
+    from semisure.mapping.localize import LocalizeSettings
     from semisure.mapping.localize import localize as run
-    from semisure.mapping.query import LocalizeSettings
     from semisure.matchers import refined_name
     from semisure.matchers.named import NamedMatcher
     from semisure.refit import REFIT_METHODS
@@ -129,9 +128,7 @@ def localize(
     who = engine_options.engine_settings(
         engine, address, workers, gpus_per_worker, shard
     )
-    here = who.kind == "local" and who.workers == 0
-    alone = here and who.part is None
-    source = _source(images, query_images, matches, run_matcher, alone)
+    source = _source(images, query_images, matches, run_matcher)
     made_of = _made_of(model, _identity(run_matcher), images, query_images, matches)
     with (
         engine_options.part_told(shard, quiet),
@@ -146,65 +143,21 @@ def localize(
         begin("Reading the map")
         retrieved, mapped = read_retrieval(pairs), read_model(model)
         mine = list(cameras if who.part is None else who.part.of(cameras))
-        counter = _PairCounter(
-            {name: len(retrieved.get(name, ())[:max_pairs]) for name in mine},
-            tick := begin(f"Localising {counted(len(mine), 'query', 'queries')}"),
-        )
+        tick = begin(f"Localising {counted(len(mine), 'query', 'queries')}")
         results = run(
             cameras,
             retrieved,
             mapped,
-            counter.counted(source) if here else source,
+            source,
             options.with_model_error(law, model_error),
             output,
             settings,
             made_of=made_of,
             engine=workforce,
             max_failures=max_failures,
-            tick=counter.finish if here else tick,
+            tick=tick,
         )
     _print(results, output, as_json, quiet)
-
-
-class _PairCounter:
-    """Progress by pairs of images: a query may have fifty, and take minutes."""
-
-    def __init__(self, pairs: dict[str, int], tick: Tick) -> None:
-        self._before = [0, *accumulate(pairs.values())]
-        self._tick = tick
-        self._done = 0
-
-    def counted(self, source: Source) -> Source:
-        """A source of the same matches that ticks after each pair."""
-        return _Counted(source, self)
-
-    def count(self) -> None:
-        """One more pair is done."""
-        self._done += 1
-        self._tick(self._done, self._before[-1])
-
-    def finish(self, done: int, total: int) -> None:
-        """Skip the pairs that a finished query did not need."""
-        self._done = self._before[done]
-        self._tick(self._done, self._before[-1])
-
-
-class _Counted:
-    """A source of the same matches that counts them."""
-
-    def __init__(self, source: Source, counter: _PairCounter) -> None:
-        self._source, self._counter = source, counter
-
-    def __call__(self, query: str, mapped: str) -> Matches:
-        try:
-            return self._source(query, mapped)
-        finally:
-            self._counter.count()
-
-    def keep(self) -> None:
-        keep = getattr(self._source, "keep", None)
-        if keep is not None:
-            keep()
 
 
 def _source(
@@ -212,23 +165,14 @@ def _source(
     query_images: Path | None,
     matches: Path | None,
     matcher: Matcher | None,
-    alone: bool,
 ) -> Source:
-    from semisure.errors import InputError
-    from semisure.mapping.sources import from_images, from_store, is_hdf5, stored
+    from semisure.mapping.sources import FromImages, FromStore, stored
 
     if images is None or matcher is None:
         assert matches is not None  # one of the two was given
-        return from_store(matches)
-    source = from_images(images, query_images or images, matcher)
-    if matches is None:
-        return source
-    if is_hdf5(matches) and not alone:
-        raise InputError(
-            f"{matches} is an HDF5 file, which one process can write. Give a folder as "
-            "--matches, which becomes a store, or leave out --workers and --shard."
-        )
-    return stored(source, matches, _identity(matcher), matcher=matcher)
+        return FromStore(matches)
+    source = FromImages(images, query_images or images, matcher)
+    return source if matches is None else stored(source, matches, matcher)
 
 
 def _identity(matcher: Matcher | None) -> str:

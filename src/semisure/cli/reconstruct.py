@@ -30,12 +30,6 @@ def reconstruct(
             "pycolmap's mapper; the global one is faster with many images",
         ),
     ] = "incremental",
-    covariances: Annotated[
-        bool,
-        typer.Option(
-            help="Adjust the model once more, each keypoint by its own covariance.",
-        ),
-    ] = True,
     images: sfm_options.Images = None,
     cameras: sfm_options.Cameras = None,
     shared_camera: sfm_options.SharedCamera = False,
@@ -43,9 +37,6 @@ def reconstruct(
         bool,
         typer.Option("--fixed-cameras", help="Keep focal lengths and lenses as given."),
     ] = False,
-    cell: sfm_options.Cell = None,
-    placement: sfm_options.Placement = "tracks",
-    max_keypoints: sfm_options.MaxKeypoints = None,
     workers: Annotated[int, typer.Option(help="Threads; −1: all.", metavar="N")] = -1,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
@@ -57,36 +48,27 @@ def reconstruct(
     some images could not be registered; the report names them.
     """
     from semisure.io.atomic import check_output_folder
-    from semisure.mapping.mapper import MAPPERS, MappingSettings
-    from semisure.mapping.reconstruction import ReconstructionSettings
-    from semisure.mapping.reconstruction import reconstruct as run
+    from semisure.mapping.reconstruct import MAPPERS, ReconstructionSettings
+    from semisure.mapping.reconstruct import reconstruct as run
     from semisure.types import as_choice
 
     check_output_folder(output)
     settings = ReconstructionSettings(
         export=sfm_options.export_settings(
-            cell=cell,
-            placement=placement,
-            max_keypoints=max_keypoints,
-            cameras=cameras,
-            images=images,
-            shared_camera=shared_camera,
+            cameras, images=images, shared_camera=shared_camera
         ),
-        mapping=MappingSettings(
-            mapper=as_choice("mapper", mapper, MAPPERS),
-            refine_cameras=not fixed_cameras,
-            workers=workers,
-            seed=seed,
-        ),
-        covariances=covariances,
+        mapper=as_choice("mapper", mapper, MAPPERS),
+        refine_cameras=not fixed_cameras,
+        workers=workers,
+        seed=seed,
     )
     with stages(quiet or as_json) as begin:
-        found = run(store, output, settings, begin)
+        made = run(store, output, settings, begin)
     if as_json:
-        typer.echo(json.dumps({**asdict(found), "folder": str(found.folder)}, indent=2))
+        typer.echo(json.dumps({**asdict(made), "folder": str(made.folder)}, indent=2))
     elif not quiet:
-        typer.echo(found.summary())
-        for name in found.lost:
+        typer.echo(made.summary())
+        for name in made.lost:
             typer.echo(f"  not registered: {name}")
-    if found.lost:
+    if made.lost:
         raise typer.Exit(NOT_ALL)
