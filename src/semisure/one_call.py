@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from semisure.calibrate.choice import calibration_for
-from semisure.calibrate.first_use import FirstUse, Photos
-from semisure.calibrate.from_photos import SelfCalibration
+from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import InputError
 from semisure.estimators import RansacSettings
 from semisure.io.images import Image
@@ -25,8 +23,10 @@ from semisure.refit import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
 from semisure.types.checks import did_you_mean
 
-Intrinsics: TypeAlias = ArrayLike | str | PathLike[str]
+if TYPE_CHECKING:
+    from semisure.calibrate.photos import Photos, SelfCalibration
 
+Intrinsics: TypeAlias = ArrayLike | str | PathLike[str]
 LOADED = 2  # matchers that stay in memory
 
 
