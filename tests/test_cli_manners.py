@@ -120,9 +120,8 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.engine import ENGINES
     from semisure.estimators import ESTIMATOR_NAMES, POSE_ESTIMATOR_NAMES
     from semisure.law.fit_law import OPTIMISERS
-    from semisure.mapping.aggregation import PLACEMENTS
     from semisure.mapping.export import FORMATS
-    from semisure.mapping.mapper import MAPPERS
+    from semisure.mapping.reconstruct import MAPPERS
     from semisure.matchers import MATCHER_NAMES, REFINEMENTS
     from semisure.matchers.peers import PEER_NAMES
     from semisure.pairs.models import MODELS
@@ -141,7 +140,6 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     assert choices.ENGINES == ENGINES
     assert choices.FORMATS == FORMATS
     assert choices.MAPPERS == MAPPERS
-    assert choices.PLACEMENTS == PLACEMENTS
     assert choices.LAWS == LAW_NAMES
     assert choices.OPTIMISERS == OPTIMISERS
 
@@ -309,22 +307,6 @@ def test_what_takes_long_shows_a_bar_that_can_be_silenced(name, tmp_path: Path) 
     assert quiet == ("", "")
     assert as_json[0]
     assert as_json[1] == ""
-
-
-def test_a_query_of_many_pairs_moves_the_bar_pair_by_pair() -> None:
-    from semisure.cli.localize import _PairCounter
-
-    ticks = []
-    counter = _PairCounter({"a": 2, "b": 3, "c": 1}, lambda *t: ticks.append(t))
-    source = counter.counted(
-        lambda query, mapped: SyntheticMatcher().match(np.eye(3))[0]
-    )
-    source("a", "x")
-    source("a", "y")
-    counter.finish(1, 3)
-    counter.finish(2, 3)  # b was done before: its pairs are skipped
-    source("c", "x")
-    assert ticks == [(1, 6), (2, 6), (2, 6), (5, 6), (6, 6)]
 
 
 def test_no_bar_is_written_into_a_file(tmp_path: Path) -> None:

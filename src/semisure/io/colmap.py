@@ -91,7 +91,7 @@ def pycolmap(purpose: str) -> Any:
     try:
         import pycolmap as library
     except ImportError:
-        raise MissingExtraError("pycolmap", "sfm", purpose) from None
+        raise MissingExtraError("pycolmap", "pose", purpose) from None
     return library
 
 
