@@ -255,44 +255,30 @@ def write_text_model(model: MapModel, folder: Path) -> None:
     )
 
 
-def make_store(folder: Path, world: World, queries: tuple[str, ...] = (QUERY,)) -> None:
-    """The matches of queries in a store, one of each the other way around."""
+def make_store(folder: Path, world: World) -> None:
+    """The matches of the query in a store, one of them the other way around."""
     records = []
-    for query in queries:
-        for name in NAMES:
-            matches, images = world.match(query, name), (query, name)
-            if name == NAMES[1]:
-                matches, images = matches.swapped(), images[::-1]
-            records.append(
-                PairRecord(
-                    image0=images[0],
-                    image1=images[1],
-                    state="matched",
-                    matches=matches,
-                )
-            )
+    for name in NAMES:
+        matches, images = world.match(QUERY, name), (QUERY, name)
+        if name == NAMES[1]:
+            matches, images = matches.swapped(), images[::-1]
+        named = {"image0": images[0], "image1": images[1]}
+        records.append(PairRecord(**named, state="matched", matches=matches))
     Store.made(folder, Manifest(recipe={"matcher": None})).write("s", records)
 
 
-def stored_map(folder: Path, *others: str) -> list[str]:
-    """The words that localise in a map, whose files are made, too.
-
-    The `others` beside the query stand where it does; nothing is known of the last.
-    """
+def stored_map(folder: Path) -> list[str]:
+    """The words that localise in a map, whose files are made, too."""
     pytest.importorskip("pyarrow", reason="needs the extra store")
     pytest.importorskip("pycolmap", reason="needs the extra pose")
-    world, names = World(noise=1.0), (QUERY, *others)
-    world.poses |= dict.fromkeys(others, world.poses[QUERY])
+    world = World(noise=1.0)
     write_text_model(world.model(), folder)
     save_calibration(EXAMPLE_CALIBRATION, folder / "theta.json")
     params = " ".join(map(str, CAMERA.params))
-    lines = [
-        f"{name} SIMPLE_RADIAL 640 480 {params}\n" for name in (*names, "lost.jpg")
-    ]
+    lines = [f"{name} SIMPLE_RADIAL 640 480 {params}\n" for name in (QUERY, "lost.jpg")]
     (folder / "q.txt").write_text("".join(lines))
-    pairs = [f"{query} {name}\n" for query in names for name in NAMES]
-    (folder / "p.txt").write_text("".join(pairs))
-    make_store(folder / "store", world, names)
+    (folder / "p.txt").write_text("".join(f"{QUERY} {name}\n" for name in NAMES))
+    make_store(folder / "store", world)
     words = ["localize", folder, "--queries", folder / "q.txt", "--pairs",
              folder / "p.txt", "-c", folder / "theta.json", "--matches",
              folder / "store", "-o"]  # fmt: skip
@@ -345,30 +331,6 @@ def test_a_store_of_another_matcher_is_refused(tmp_path: Path) -> None:
     Store.made(tmp_path, Manifest(recipe=recipe))
     with pytest.raises(InputError, match="holds matches by other weights"):
         stored(World(1.0).match, tmp_path, matcher=load_matcher("daisy"))
-
-
-def test_parts_and_a_last_run_write_what_one_run_does(tmp_path: Path) -> None:
-    words = stored_map(tmp_path, "query/b.jpg", "query/c.jpg")
-
-    def run(out: str, *flags: str) -> str:
-        done = CliRunner().invoke(app, [*words, str(tmp_path / out), *flags])
-        assert done.exit_code == (0 if "--shard" in flags else 3), done.output
-        return done.output
-
-    run("whole")
-    for k in (3, 1, 2):
-        told = run("parts", "--shard", f"{k}/3")
-        assert f"Part {k}/3 is done. When all parts are, run the same command" in told
-    parts = tmp_path / "parts"
-    assert {path.name for path in parts.iterdir()} == {"queries"}
-    made = {file: file.stat().st_mtime_ns for file in (parts / "queries").iterdir()}
-    assert len(made) == 4
-    run("parts")
-    assert {file: file.stat().st_mtime_ns for file in made} == made  # nothing anew
-    for name in ("poses.txt", "report.json"):
-        whole = (tmp_path / "whole" / name).read_bytes()
-        assert (parts / name).read_bytes() == whole
-    assert len((parts / "poses.txt").read_text().splitlines()) == 3
 
 
 def test_too_many_queries_without_a_pose_end_the_run(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from semisure.mapping.database import camera_of
 from semisure.mapping.export import read_features
 from semisure.mapping.keypoints import keypoint_matches
 from semisure.synthetic import EXAMPLE_CALIBRATION
+from settings_file import config
 
 h5py = pytest.importorskip("h5py")
 pytest.importorskip("pyarrow")
@@ -203,17 +204,16 @@ def cameras_file(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mapper", "kept"), [("incremental", "--fixed-cameras"), ("global", None)]
-)
+@pytest.mark.parametrize(("mapper", "kept"), [("incremental", True), ("global", False)])
 def test_the_ball_is_reconstructed(store, tmp_path, mapper, kept):
     pycolmap = pytest.importorskip("pycolmap")
     if mapper == "global" and not hasattr(pycolmap, "global_mapping"):
         pytest.skip("this pycolmap has no global mapper")
+    settings = f"max_keypoints = 500\nrefine_cameras = {str(not kept).lower()}"
     result = run(
         *("reconstruct", store.name, "-o", tmp_path, "--workers", "1", "--json"),
         *("--cameras", cameras_file(tmp_path), "--shared-camera"),
-        *("--mapper", mapper, *([kept] if kept else [])),
+        *("--mapper", mapper, *config(tmp_path, settings)),
     )
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)

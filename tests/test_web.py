@@ -80,7 +80,7 @@ def test_the_report_of_a_pair_can_be_had_from_the_page(client: TestClient) -> No
     answer = client.get(f"/api/jobs/{job['id']}/semisure.html")
     assert "attachment" in answer.headers["content-disposition"]
     digest = hashlib.sha256(files[0]).hexdigest()[:16]
-    for words in ("image1 and image2", "--method core+", digest, "numpy"):
+    for words in ("image1 and image2", "method=&#x27;core+&#x27;", digest, "numpy"):
         assert words in answer.text
     assert "://" not in answer.text
     refused = post(client, *files, report="/etc/passwd")
@@ -153,7 +153,7 @@ def test_matches_are_estimated_again_without_the_images(client: TestClient) -> N
     assert other["H_01"][0][2] == pytest.approx(9, abs=0.5)
     report = finish(client, post(client, again=again["id"], report="yes", **wanted))
     text = client.get(f"/api/jobs/{report['id']}/semisure.html").text
-    for words in ("--method core", "--threshold 1.5", "--seed 7"):
+    for words in ("method=&#x27;core&#x27;", "threshold_px=1.5", "seed=7"):
         assert words in text
     assert hashlib.sha256(picture()).hexdigest()[:16] in text
     gone = post(client, again="nobody-knows-this")

@@ -18,12 +18,12 @@ from semisure.estimators import estimate_homography
 from semisure.geometry.homography import true_residual
 from semisure.io.files import load_calibration
 from semisure.io.images import Image, read_image
+from semisure.law.mixture import pooled_abs_quantile
 from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.result import PairResult
 from semisure.refit import refit_homography
-from semisure.refit.error_quantiles import pooled_abs_quantile
 from semisure.report.html import Picture, Section, write_report
 from semisure.report.pair import picture_of_lines, picture_of_matches
 from semisure.report.palettes import ErrorRange

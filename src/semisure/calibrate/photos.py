@@ -19,8 +19,7 @@ import numpy as np
 from semisure.__about__ import __version__
 from semisure.calibrate.held_out import Trust, trial, tried
 from semisure.calibrate.random_views import DEFAULT_WARPS, WarpSettings, random_pair
-from semisure.engine import Engine, in_order
-from semisure.engine.here import Here
+from semisure.engine import HERE, Engine, in_order
 from semisure.errors import FileError, InputError
 from semisure.geometry.homography import true_residual
 from semisure.io.cache import kept_arrays, key_of
@@ -35,7 +34,6 @@ from semisure.types.progress import Begin, quietly
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
-HERE = Here()
 
 Photos: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 Residuals: TypeAlias = tuple[Matches, PerAxis]  # NaN where the truth is unknown

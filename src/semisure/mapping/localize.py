@@ -14,9 +14,15 @@ from typing import Any
 import numpy as np
 
 from semisure.__about__ import __version__
-from semisure.engine import Each, Engine, Lost, in_batches
-from semisure.engine.here import Here
-from semisure.engine.protocol import share
+from semisure.engine import (
+    HERE,
+    Each,
+    Engine,
+    EngineSettings,
+    Lost,
+    in_batches,
+    open_engine,
+)
 from semisure.errors import InputError, SemisureError
 from semisure.estimators.pose import estimate_pose
 from semisure.estimators.settings import RansacSettings
@@ -25,12 +31,15 @@ from semisure.geometry.camera import Camera
 from semisure.geometry.lifting import RADIUS_PX, lift
 from semisure.io.atomic import write_atomically, write_json
 from semisure.io.cache import kept_row, key_of
-from semisure.io.colmap import MapModel
-from semisure.mapping.sources import FromStore, Source
+from semisure.io.colmap import MapModel, read_model
+from semisure.io.hloc import read_queries, read_retrieval
+from semisure.mapping.sources import FromImages, FromStore, Source, stored
+from semisure.matchers import identity
 from semisure.refit import RefitMethod, refit_pose, without_bias
 from semisure.types import (
     Calibration,
     Estimate,
+    Matcher,
     Matches,
     Matrix,
     Pose,
@@ -39,8 +48,8 @@ from semisure.types import (
     WorldMatches,
     silent,
 )
-
-HERE = Here()
+from semisure.types.display import counted
+from semisure.types.progress import Begin, quietly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +115,8 @@ def localize(
     ``poses.txt`` is in Aachen's submission format, ``report.json`` sums up and names
     the queries without a pose, ``queries/`` has one file each. `made_of` is what else
     decides the results (matcher, map, images): if it changed, they are computed again.
-    Another `engine` than this process needs a `source` that can be pickled; one that
-    does a part writes the files of its queries, and ends in `PartDone`. The run ends
-    once more than `max_failures` queries have no pose.
+    Another `engine` than this process needs a `source` that can be pickled. The run
+    ends once more than `max_failures` queries have no pose.
     """
     settings, output = settings or LocalizeSettings(), Path(output)
     made_of = {**(made_of or {}), "version": __version__}
@@ -120,18 +128,72 @@ def localize(
         tasks.append(_Query(name, camera, mapped, file))
     results: dict[int, Localized] = {}
     work = _Localizer(model, source, calibration, settings)
-    batches = list(in_batches(tasks, 1))
-    total = share(engine, batches)
-    for index, answer in engine.map(Each(work), batches):
+    for index, answer in engine.map(Each(work), in_batches(tasks, 1)):
         if isinstance(answer, Lost):  # it is tried again by the next run
             reason = f"It ended every process that had it: {answer.reason}."
             answer = Localized(query=tasks[index].name, pose=None, reason=reason)
         results[index] = answer
-        tick(len(results), total)
+        tick(len(results), len(tasks))
         _check_failures(results.values(), max_failures)
     ordered = [results[index] for index in sorted(results)]
     _write_results(ordered, output, settings)
     return ordered
+
+
+def localize_files(
+    model: str | Path,
+    queries: Sequence[str | Path],
+    pairs: str | Path,
+    output: str | Path,
+    calibration: Calibration,
+    settings: LocalizeSettings | None = None,
+    *,
+    matcher: Matcher | None = None,
+    images: Path | None = None,
+    query_images: Path | None = None,
+    matches: Path | None = None,
+    engine: EngineSettings | None = None,
+    max_failures: int | None = None,
+    begin: Begin = quietly,
+) -> list[Localized]:
+    """The same of files: a COLMAP model, lists of queries, and hloc's list of pairs.
+
+    Matches are made by `matcher` of the `images` (those of the queries may lie in
+    another folder) or read from the store `matches`. With both, the store keeps what is
+    made.
+    """
+    source: Source
+    if matcher is not None and images is not None:
+        source = FromImages(images, query_images or images, matcher)
+        if matches is not None:
+            source = stored(source, matches, matcher)
+    elif matches is not None:
+        source, matcher = FromStore(matches), None
+    else:
+        raise InputError("Give a matcher and images, or matches to read.")
+    cameras = {k: v for path in queries for k, v in read_queries(path).items()}
+    begin("Reading the map")
+    retrieved, mapped = read_retrieval(pairs), read_model(model)
+    files = sorted(path for path in Path(model).glob("*") if path.is_file())
+    made_of = {
+        "model": [[path.name, path.stat().st_size] for path in files],
+        "matcher": None if matcher is None else identity(matcher),
+        "folders": [str(path) for path in (images, query_images, matches)],
+    }
+    with open_engine(engine or EngineSettings(workers=0)) as workforce:
+        return localize(
+            cameras,
+            retrieved,
+            mapped,
+            source,
+            calibration,
+            output,
+            settings,
+            made_of=made_of,
+            engine=workforce,
+            max_failures=max_failures,
+            tick=begin(f"Localising {counted(len(cameras), 'query', 'queries')}"),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from semisure.engine.fingerprint import fingerprint as process_fingerprint
 from semisure.errors import FileError, InputError
 from semisure.estimators.settings import RansacSettings
 from semisure.io.files import calibration_document
 from semisure.io.intrinsics import intrinsics_of
-from semisure.io.sources import digest, sources_of
+from semisure.io.sources import digest, libraries, sources_of
 from semisure.matchers import check_name, fingerprint
 from semisure.refit import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matrix3, as_choice
@@ -20,7 +19,6 @@ from semisure.types.pair_records import Size
 
 Geometry = Literal["auto", "homography", "fundamental", "essential", "none"]
 GEOMETRIES: tuple[Geometry, ...] = get_args(Geometry)
-_NOT_LIBRARIES = ("semisure", "python", "machine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +74,6 @@ class PairSettings:
 
     def recipe(self, calibration: Calibration) -> dict[str, Any]:
         """All that decides a pair's answers besides its images."""
-        known = process_fingerprint()
         return {
             "matcher": {
                 "name": self.matcher,
@@ -87,7 +84,7 @@ class PairSettings:
             "geometry": None if self.model == "none" else self._geometry(),
             "calibration": None if self.model == "none" else _document(calibration),
             "code": digest(sources_of("semisure.pairs.batch")),
-            "libraries": {k: v for k, v in known.items() if k not in _NOT_LIBRARIES},
+            "libraries": dict(libraries()),
         }
 
     def _geometry(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from semisure.bench.true_errors import with_truth
 from semisure.io.images import Image, read_image, resized, write_png
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.refit.error_quantiles import abs_quantile
+from semisure.law.mixture import abs_quantile
 from semisure.report.documents import ONE_SIGMA
 from semisure.types import Calibration, Labels, Pair, PerAxis, PerMatch, Points
 
