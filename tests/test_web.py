@@ -25,7 +25,6 @@ pytest.importorskip("fastapi", reason="needs the extra web")
 from fastapi.testclient import TestClient
 
 from semisure.errors import FileError, SemisureError
-from semisure.io.image_headers import image_size
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.matchers import describe_matchers
 from semisure.synthetic import EXAMPLE_CALIBRATION
@@ -420,19 +419,6 @@ def test_fuzzed_uploads_leave_the_server_up_and_the_disk_as_it_was(
         assert client.post("/api/jobs", files=files).status_code in (400, 422)
     assert client.get("/api/menu").status_code == 200
     assert list(temporary.iterdir()) == list(here.iterdir()) == []
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_sizes_are_read_as_the_decoder_reads_them(suffix: str) -> None:
-    assert image_size(picture(side=120, suffix=suffix)) == (320, 120)
-
-
-def test_a_lossless_webp_and_an_extended_one_tell_their_size() -> None:
-    pixels = np.zeros((7, 300, 4), np.uint8)
-    lossless = cv2.imencode(".webp", pixels, [cv2.IMWRITE_WEBP_QUALITY, 101])[1]
-    assert image_size(lossless.tobytes()) == (300, 7)
-    extended = b"RIFF\x00\x00\x00\x00WEBPVP8X" + bytes(8) + b"\x0f\x27\x00\x1f\x4e\x00"
-    assert image_size(extended) == (10_000, 20_000)
 
 
 def test_a_jpeg_of_a_thousand_scans_is_refused() -> None:

@@ -21,7 +21,7 @@ from semisure.errors import FileError
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX, Camera
 from semisure.io.atomic import appearing_whole
 from semisure.io.colmap import pycolmap
-from semisure.io.exif import focal_px
+from semisure.io.images import focal_px
 from semisure.mapping.keypoints import KeypointMatches, KeypointPair
 from semisure.pairs.models import lines_matrix
 from semisure.types.pair_records import Size
