@@ -113,22 +113,24 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.estimators import ESTIMATOR_NAMES
     from semisure.law.fit_law import OPTIMISERS
     from semisure.mapping.export import FORMATS
-    from semisure.mapping.mapper import MAPPERS
+    from semisure.mapping.reconstruct import MAPPERS
     from semisure.matchers import MATCHER_NAMES
     from semisure.pairs.models import MODELS
     from semisure.pairs.settings import GEOMETRIES
-    from semisure.refit import REFIT_METHODS
     from semisure.types import LAW_NAMES
 
     assert options.MATCHERS == MATCHER_NAMES
     assert options.ESTIMATORS == ESTIMATOR_NAMES
-    assert options.METHODS == REFIT_METHODS
-    assert options.MODELS == MODELS
-    assert options.GEOMETRIES == GEOMETRIES
-    assert options.FORMATS == FORMATS
-    assert options.MAPPERS == MAPPERS
-    assert options.LAWS == LAW_NAMES
-    assert options.OPTIMISERS == OPTIMISERS
+    for command, option, names in (
+        ("match", "model", MODELS),
+        ("match-pairs", "model", GEOMETRIES),
+        ("export", "to", FORMATS),
+        ("reconstruct", "mapper", MAPPERS),
+        ("fit", "law", LAW_NAMES),
+        ("fit", "optimiser", OPTIMISERS),
+    ):
+        by_name = {p.name: p for p in GROUP.commands[command].params}
+        assert tuple(by_name[option].type.choices) == names
 
 
 # How many a command may have, without --help.
@@ -205,8 +207,6 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("semisure match --matcher xf", ["xfeat-star", "xfeat-star-raw"]),
         ("semisure calibrate --matcher loftr-", ["loftr-indoor", "loftr-indoor-new"]),
         ("semisure match a.jpg b.jpg -e m", ["magsac++"]),
-        ("semisure refit --method core", ["core", "core+", "core-guarded"]),
-        ("semisure match --device c", ["cpu", "cuda"]),
         ("semisure match --model e", ["essential"]),
         ("semisure match -c xfeat-star-f", ["xfeat-star-faithful"]),
         ("semisure refit -c mine", ["mine/", "mine.json"]),

@@ -14,9 +14,8 @@ from typer.testing import CliRunner, Result
 
 from semisure.cli import app
 from semisure.errors import FileError
-from semisure.io.exif import focal_px
 from semisure.io.files import save_calibration, save_matches
-from semisure.io.images import write_png
+from semisure.io.images import focal_px, write_png
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from two_planes import K, posed, render
 

@@ -54,8 +54,16 @@ class DemoResult:
             for estimator, arms in self.errors.items()
         }
 
+    def rows(self) -> list[list[str]]:
+        """The same as a table."""
+        rows = [
+            [name, *(f"{value:.3f}" for value in arms.values())]
+            for name, arms in self.medians().items()
+        ]
+        return [["estimator", "base", "core (paper)", "core+ (ours)"], *rows]
 
-def run(page: Path, seed: int = 0, tick: Tick = silent) -> DemoResult:
+
+def run(page: Path, tick: Tick = silent) -> DemoResult:
     """Match all pairs and write the page."""
     folder = sample_folder()
     matcher, calibration = load_matcher("daisy"), load_calibration("daisy")
@@ -64,7 +72,7 @@ def run(page: Path, seed: int = 0, tick: Tick = silent) -> DemoResult:
     total = views + 2  # the stereo pair, and the page
     for i in range(views):
         photo = read_image(folder / PHOTOS[i % len(PHOTOS)])
-        _try_view(photo, matcher, calibration, np.random.default_rng([seed, i]), result)
+        _try_view(photo, matcher, calibration, np.random.default_rng([0, i]), result)
         tick(i + 1, total)
     _try_stereo(folder, matcher, calibration, result)
     tick(views + 1, total)
@@ -153,17 +161,12 @@ def _real_pair(result: DemoResult) -> list[Section]:
 
 
 def _homographies(result: DemoResult) -> Section:
-    medians = result.medians()
-    rows = [
-        [name, *(f"{value:.3f}" for value in row.values())]
-        for name, row in medians.items()
-    ]
     return Section(
         heading="A better homography",
         text=f"Median corner error in px over {VIEWS * len(PHOTOS)} pairs of views of "
         f"{len(PHOTOS)} photos with known homographies: the robust estimator "
         "alone, the paper's refit (core), ours (core+).",
-        table=[["estimator", *ARMS], *rows],
+        table=result.rows(),
     )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from semisure.cli import command, options
 from semisure.cli.config import engine_of, settings_of, taken
+from semisure.cli.options import option
 from semisure.cli.progress import stages
 
 ALL = "all"
@@ -31,61 +32,38 @@ def bench(
     ] = None,
     data: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="A data set, or a folder of data sets; repeatable.", metavar="FOLDER"
-        ),
+        option("A data set, or a folder of data sets; repeatable.", metavar="FOLDER"),
     ] = None,
     output: options.OutputFolder = Path("bench"),
     matcher: Annotated[
         list[str] | None,
         options.one_of(options.MATCHERS, "Matcher, by default daisy; repeatable"),
     ] = None,
-    estimator: Annotated[
-        str | None,
-        options.one_of(
-            options.ESTIMATORS,
-            "Robust estimator, by default ransac, the paper's",
-            "-e",
-            "--estimator",
-        ),
-    ] = None,
+    estimator: options.EstimatorName = None,
     calibration: options.CalibrationName = None,
     calibrate_on: Annotated[
         Path | None,
-        typer.Option(
-            help="Fit laws to 200 held-out pairs of this folder: the paper's way."
-        ),
+        option("Fit laws to 200 held-out pairs of this folder: the paper's way."),
     ] = None,
     size: Annotated[
-        Any,
-        typer.Option(
-            help="Resize images to this instead of the paper's size.",
-            metavar="WxH",
-            parser=options.parse_size,
-        ),
+        Any, options.size("Resize images to this instead of the paper's size.")
     ] = None,
     views: Annotated[
-        int | None,
-        typer.Option(help="Random views of it that replace each second image."),
+        int | None, option("Random views of it that replace each second image.")
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            help="Largest number of pairs or queries of a folder, spread evenly."
-        ),
+        option("Largest number of pairs or queries of a folder, spread evenly."),
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder that keeps matches and rows; default: OUTPUT/matches."
-        ),
+        option("Folder that keeps matches and rows; default: OUTPUT/matches."),
     ] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(help="Processes; default: one, for timings depend on it."),
+        int | None, option("Processes; default: one, for timings depend on it.", min=1)
     ] = None,
     device: options.Device = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed.", min=0)] = None,
+    seed: Annotated[int | None, option("Random seed.", min=0)] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -137,7 +115,7 @@ def _print_list() -> None:
 def _run_one(
     name: str, chosen: Any, engine: Any, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    from semisure.bench.outcome_files import document, text_of, write_outcome
+    from semisure.bench.files import document, text_of, write_outcome
     from semisure.bench.run import run_bench
 
     with stages(quiet) as begin:
@@ -153,8 +131,7 @@ def _run_one(
 def _run_all(
     name: str, chosen: Any, engine: Any, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    from semisure.bench.outcome_files import document, text_of
-    from semisure.bench.page import write_all
+    from semisure.bench.files import document, text_of, write_all
     from semisure.bench.run import run_all
 
     with stages(quiet) as begin:

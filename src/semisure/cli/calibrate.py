@@ -11,6 +11,7 @@ import typer
 from semisure.cli import command, options
 from semisure.cli.config import engine_of, settings_of, taken
 from semisure.cli.fit import print_fit
+from semisure.cli.options import option
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -23,20 +24,18 @@ if TYPE_CHECKING:
 )
 def calibrate(
     output: options.Output,
-    photos: Annotated[
-        Path | None, typer.Option(help="Folder of photos, of anything.")
-    ] = None,
+    photos: Annotated[Path | None, option("Folder of photos, of anything.")] = None,
     map_folder: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
+            "COLMAP model, or folder of posed images with depth: its truth is used; "
+            "repeatable.",
             "--map",
-            help="COLMAP model, or folder of posed images with depth: its truth is "
-            "used; repeatable.",
             metavar="FOLDER",
         ),
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(help="Folder of the COLMAP model's images.")
+        Path | None, option("Folder of the COLMAP model's images.")
     ] = None,
     matcher: options.MatcherName = None,
     device: options.Device = None,

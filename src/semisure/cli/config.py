@@ -26,7 +26,7 @@ Allowed: TypeAlias = dict[str, "str | Allowed"]
 
 # Arguments that only Python can give.
 _NO_SETTINGS = (
-    *("aggregation", "begin", "cache", "cameras", "engine", "name", "part"),
+    *("begin", "cache", "cameras", "engine", "export", "name", "part"),
     *("settings", "tick", "warps"),
 )
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -86,9 +86,9 @@ def engine_of(
     table = dict(settings.get("engine", {}))
     if table.get("kind", "local") == "local":
         table.setdefault("workers", otherwise)
-    return EngineSettings(
-        **(table if workers is None else {**table, "workers": workers})
-    )
+    if workers is not None:
+        table["workers"] = workers
+    return EngineSettings(**table)
 
 
 def _names(taker: Taker) -> Allowed:

@@ -15,9 +15,8 @@ from semisure.cli.progress import stages
 @command(epilog="Example: `semisure demo -o demo.html`")
 def demo(
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Page of pictures (HTML).")
+        Path, options.option("Page of pictures (HTML).", "-o", "--output")
     ] = Path("semisure-demo.html"),
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -28,39 +27,22 @@ def demo(
     """
     from semisure.demo import run
 
-    options.check_outputs((output, options.PAGE), inputs=())
+    options.check_outputs((output, options.PAGE))
     with stages(quiet or as_json) as begin:
-        result = run(output, seed, begin("Matching photos"))
+        result = run(output, begin("Matching photos"))
+    expected, observed = result.stereo_expected_px, result.stereo_observed_px
     if as_json:
         document = {
             "median_corner_error_px": result.medians(),
-            "stereo_half_and_90_expected_px": result.stereo_expected_px,
-            "stereo_half_and_90_observed_px": result.stereo_observed_px,
+            "stereo_half_and_90_expected_px": expected,
+            "stereo_half_and_90_observed_px": observed,
         }
         typer.echo(json.dumps(document, indent=2))
-    if as_json or quiet:
-        return
-    _print(result.medians())
-    expected, observed = result.stereo_expected_px, result.stereo_observed_px
-    typer.echo(
-        f"Stereo pair: half of the errors in x and y within {expected[0]:.2f} px "
-        f"expected, {observed[0]:.2f} px observed; 90 % within {expected[1]:.2f} px "
-        f"expected, {observed[1]:.2f} px observed."
-    )
-    typer.echo(f"Open {output.resolve()} in a browser for the pictures.")
-
-
-def _print(medians: dict[str, dict[str, float]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        "estimator",
-        "base",
-        "core (paper)",
-        "core+ (ours)",
-        title="Median corner error, px",
-    )
-    for name, row in medians.items():
-        table.add_row(name, *(f"{value:.3f}" for value in row.values()))
-    Console().print(table)
+    elif not quiet:
+        options.print_table(result.rows(), "Median corner error, px")
+        typer.echo(
+            f"Stereo pair: half of the errors in x and y within {expected[0]:.2f} px "
+            f"expected, {observed[0]:.2f} px observed; 90 % within {expected[1]:.2f} "
+            f"px expected, {observed[1]:.2f} px observed."
+        )
+        typer.echo(f"Open {output.resolve()} in a browser for the pictures.")

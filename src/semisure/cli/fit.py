@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from semisure.cli import command, options
+from semisure.cli.options import option
 from semisure.cli.progress import stages
 from semisure.errors import FileError
 
@@ -15,15 +16,14 @@ if TYPE_CHECKING:
     from semisure.law.fit_law import FitReport
     from semisure.types import Matches, PerAxis
 
-LAWS = (
+Law = Literal[
     "mixture",
     "fine_only",
     "gaussian",
     "uncalibrated",
     "no_confidence_gate",
     "hard_gate",
-)
-OPTIMISERS = ("newton", "powell")
+]
 # Not H_01: under that name `semisure match` stores what it has estimated.
 TRUTH = "true_H_01"
 
@@ -33,17 +33,13 @@ def fit(
         list[Path], typer.Argument(help="One file of matches per image pair.")
     ],
     output: options.Output,
-    matcher: Annotated[
-        str, typer.Option(help="Name of the matcher, to record.")
-    ] = "unknown",
-    law: Annotated[
-        str, options.one_of(LAWS, "Error law; mixture is the paper's")
-    ] = "mixture",
+    matcher: Annotated[str, option("Name of the matcher, to record.")] = "unknown",
+    law: Annotated[Law, option("Error law; mixture is the paper's.")] = "mixture",
     optimiser: Annotated[
-        str, options.one_of(OPTIMISERS, "Optimiser, ours or the paper's")
+        Literal["newton", "powell"], option("Optimiser, ours or the paper's.")
     ] = "newton",
     location: Annotated[
-        bool, typer.Option("--location", help="Fit a systematic shift too (ours).")
+        bool, option("Fit a systematic shift too (ours).", "--location")
     ] = False,
     size: options.Size = None,
     as_json: options.AsJson = False,
@@ -56,9 +52,7 @@ def fit(
     predicted minus true on the refined side.
     """
     from semisure.io.files import save_calibration
-    from semisure.law.fit_law import OPTIMISERS
     from semisure.law.fit_law import fit as run
-    from semisure.types import LAW_NAMES, as_choice
 
     options.check_outputs((output, (".json",)), inputs=files)
     with stages(quiet or as_json) as begin:
@@ -70,8 +64,8 @@ def fit(
         begin("Fitting")
         calibration, report = run(
             pairs,
-            law=as_choice("law", law, LAW_NAMES),
-            optimiser=as_choice("optimiser", optimiser, OPTIMISERS),
+            law=law,
+            optimiser=optimiser,
             location=location,
             matcher=matcher,
             provenance={"files": len(files)},
@@ -112,13 +106,5 @@ def _with_truth(path: Path, size: tuple[int, int] | None) -> tuple[Matches, PerA
 
 def print_fit(report: FitReport) -> None:
     """A table of the fit, and its summary."""
-    from rich.console import Console
-    from rich.table import Table
-
-    head, *rows = report.rows()
-    table = Table(*head, title="Fit")
-    for row in rows:
-        table.add_row(*row)
-    console = Console()
-    console.print(table)
-    console.print(report.summary())
+    options.print_table(report.rows(), "Fit")
+    typer.echo(report.summary())

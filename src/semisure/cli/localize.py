@@ -10,10 +10,11 @@ import typer
 
 from semisure.cli import command, options
 from semisure.cli.config import engine_of, settings_of, taken
+from semisure.cli.options import option
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
-    from semisure.mapping.query import Localized
+    from semisure.mapping.localize import Localized
 
 
 @command(
@@ -24,22 +25,13 @@ def localize(
     model: Annotated[Path, typer.Argument(help="COLMAP model: .bin or .txt files.")],
     queries: Annotated[
         list[Path],
-        typer.Option(
-            help="Lines: name MODEL WIDTH HEIGHT PARAMS…; may be repeated.",
-            metavar="FILE",
-        ),
+        option("Lines: name MODEL WIDTH HEIGHT PARAMS…; repeatable.", metavar="FILE"),
     ],
-    pairs: Annotated[
-        Path, typer.Option(help="hloc's retrieval file, lines: query mapped-image.")
-    ],
+    pairs: Annotated[Path, option("hloc's retrieval file, lines: query mapped-image.")],
     output: options.OutputFolder,
-    images: Annotated[Path | None, typer.Option(help="Folder of the images.")] = None,
+    images: Annotated[Path | None, option("Folder of the images.")] = None,
     matches: Annotated[
-        Path | None,
-        typer.Option(
-            help="Matches of hloc's (.h5) or a store: read from it; missing pairs are "
-            "added.",
-        ),
+        Path | None, option("A store: pairs are read from it, missing ones added.")
     ] = None,
     matcher: options.MatcherName = None,
     calibration: options.CalibrationName = None,
@@ -53,15 +45,14 @@ def localize(
 
     Writes poses.txt (basename qw qx qy qz tx ty tz, from world to camera), report.json
     and a file for each query; run it again to continue where it stopped. A file for
-    --config may set the fields of `semisure.mapping.query.LocalizeSettings`,
+    --config may set the fields of `semisure.mapping.localize.LocalizeSettings`,
     query_images (a folder), and the engine in its table [engine]. Exit code 3: some
     queries have no pose; the report gives the reasons.
     """
     given = locals()
     from semisure.io.atomic import check_output_folder
     from semisure.io.files import load_calibration
-    from semisure.mapping.localize import localize_files
-    from semisure.mapping.query import LocalizeSettings
+    from semisure.mapping.localize import LocalizeSettings, localize_files
     from semisure.one_call import law_for, matcher_of
 
     if images is None and matches is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from semisure.cli import command, options
 from semisure.cli.config import engine_of, settings_of, taken
+from semisure.cli.options import option
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -19,18 +20,16 @@ if TYPE_CHECKING:
 
 REASONS_SHOWN = 20
 FOLLOWING = 4  # frames that a frame of a video is paired with
-GEOMETRIES = (*options.MODELS, "none")
 
 
 @command(
     "match-pairs",
-    epilog="Example: `semisure match-pairs photos --exhaustive -o store`; a walk: "
-    "`semisure match-pairs photos --sequential 5 -o store`; a thousand photos in any "
-    "order: `semisure match-pairs photos --similar 20 -o store`; hloc's list on a "
-    "cluster, which ray.toml names: `semisure match-pairs photos --pairs pairs.txt "
-    "--config ray.toml -o s3://bucket/store`; a video: `semisure match-pairs frames "
-    "--video walk.mp4 -o store`; job 3 of an array of 16: `semisure match-pairs photos "
-    "--exhaustive --shard 3/16 -o store`",
+    epilog="Example: `semisure match-pairs photos --exhaustive -o store`; a thousand "
+    "photos in any order: `semisure match-pairs photos --similar 20 -o store`; hloc's "
+    "list on a cluster, which ray.toml names: `semisure match-pairs photos --pairs "
+    "pairs.txt --config ray.toml -o s3://bucket/store`; a video: `semisure match-pairs "
+    "frames --video walk.mp4 -o store`; job 3 of an array of 16: `semisure match-pairs "
+    "photos --exhaustive --shard 3/16 -o store`",
 )
 def match_pairs(
     images: Annotated[
@@ -38,51 +37,41 @@ def match_pairs(
     ],
     output: Annotated[
         str,
-        typer.Option(
-            "-o",
-            "--output",
-            help="The store: a folder or fsspec address.",
-            metavar="STORE",
-        ),
+        option("The store: a folder or fsspec address.", "-o", "--output"),
     ],
-    pairs: Annotated[
-        Path | None, typer.Option(help="Text file, two image names a line.")
-    ] = None,
+    pairs: Annotated[Path | None, option("Text file, two image names a line.")] = None,
     exhaustive: Annotated[
-        bool, typer.Option("--exhaustive", help="Every image with every other.")
+        bool, option("Every image with every other.", "--exhaustive")
     ] = False,
     sequential: Annotated[
-        int | None, typer.Option(help="Every image with so many next by name.")
+        int | None, option("Every image with so many next by name.")
     ] = None,
     similar: Annotated[
-        int | None,
-        typer.Option(help="Every image with so many most like it, by daisy's cells."),
+        int | None, option("Every image with so many most like it, by daisy's cells.")
     ] = None,
     video: Annotated[
         Path | None,
-        typer.Option(
-            help="Write every fifth frame of this video to IMAGES first; default then: "
-            f"--sequential {FOLLOWING}.",
+        option(
+            "Write every fifth frame of this video to IMAGES first; default then: "
+            f"--sequential {FOLLOWING}."
         ),
     ] = None,
     matcher: options.MatcherName = None,
     calibration: options.CalibrationName = None,
     model: Annotated[
-        str | None,
-        options.one_of(
-            GEOMETRIES,
+        Literal["auto", "homography", "fundamental", "essential", "none"] | None,
+        option(
             "Model of each pair; by default, auto, the matches decide; none keeps "
-            "matches only",
+            "matches only."
         ),
     ] = None,
     device: options.Device = None,
     workers: options.Workers = None,
     shard: Annotated[
-        str | None,
-        typer.Option(help="Do only part K of N of the work.", metavar="K/N"),
+        str | None, option("Do only part K of N of the work.", metavar="K/N")
     ] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try pairs again that failed before.")
+        bool, option("Try pairs again that failed before.", "--retry-failed")
     ] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
@@ -56,7 +55,7 @@ def fetch(
         ),
     ],
     yes: Annotated[
-        bool, typer.Option("--yes", help="Accept the terms of the weights.")
+        bool, options.option("Accept the terms of the weights.", "--yes")
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -70,21 +69,11 @@ def fetch(
     for name in matchers:
         terms = terms_of(name)
         if terms and not yes:
-            _ask(name, terms)
+            typer.echo(f"{name}: {terms}", err=True)
+            typer.confirm(
+                "Do you accept these terms, as --yes does?", abort=True, err=True
+            )
         file = fetch_weights(name, accept_terms=True)
         if not quiet:
             where = "needs no weights" if file is None else f"has its weights in {file}"
             typer.echo(f"{name} {where}.")
-
-
-def _ask(name: str, terms: str) -> None:
-    """Show the terms; raise unless a person agrees."""
-    typer.echo(f"{name}: {terms}", err=True)
-    if not _is_person():
-        raise typer.BadParameter("give --yes if you accept these terms")
-    if not typer.confirm("Do you accept these terms?", err=True):
-        raise typer.Exit(1)
-
-
-def _is_person() -> bool:
-    return sys.stdin.isatty()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -17,27 +17,15 @@ PAGE = (".html", ".htm")  # suffixes
 NOT_ALL = 3  # exit code: no model, queries without a pose, pairs that failed
 
 MATCHERS = (
-    "daisy",
-    "xfeat-star",
-    "xfeat-star-raw",
-    "loftr",
-    "loftr-indoor",
-    "loftr-indoor-new",
-    "eloftr",
-    "gim-loftr",
-    "comatch",
-    "edm",
+    *("daisy", "xfeat-star", "xfeat-star-raw"),
+    *("loftr", "loftr-indoor", "loftr-indoor-new"),
+    *("eloftr", "gim-loftr", "comatch", "edm"),
 )
 ESTIMATORS = (
-    "ransac",
-    "lo-ransac",
-    "prosac",
-    "gc-ransac",
-    "magsac++",
-    "poselib",
-    "superansac",
+    *("ransac", "lo-ransac", "prosac", "gc-ransac", "magsac++"),
+    *("poselib", "superansac"),
 )
-MODELS = ("auto", "homography", "fundamental", "essential")
+Model = Literal["auto", "homography", "fundamental", "essential"]
 
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
@@ -53,11 +41,16 @@ gave them.
 Value = TypeVar("Value", str, list[str], None)
 
 
+def option(words: str, *flags: str, **more: Any) -> Any:
+    """An option with these words as its help."""
+    return typer.Option(*flags, help=words, **more)
+
+
 def one_of(names: Sequence[str], words: str, *flags: str) -> Any:
     """An option that takes one of `names`; `words` say of what, for the help."""
-    return typer.Option(
+    return option(
+        f"{words}: {listed(names)}.",
         *flags,
-        help=f"{words}: {listed(names)}.",
         metavar="NAME",
         callback=checked(names),
         autocompletion=completing(names),
@@ -110,80 +103,70 @@ def complete_calibrations(incomplete: str) -> list[str]:
     return [*completing(shipped)(incomplete), *folders, *files]
 
 
-def parse_size(text: str) -> tuple[int, int]:
-    """(width, height) of "640x480"."""
+def calibration(words: str) -> Any:
+    """An option that takes a calibration."""
+    return option(
+        words,
+        *("-c", "--calibration"),
+        metavar="FILE|NAME",
+        autocompletion=complete_calibrations,
+    )
+
+
+def size(words: str) -> Any:
+    """An option that takes a size such as 640x480."""
+    return option(words, metavar="WxH", parser=_size)
+
+
+def _size(text: str) -> tuple[int, int]:
     parts = text.lower().split("x")
     if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
         raise typer.BadParameter(f"{text!r} is not WIDTHxHEIGHT, such as 640x480")
     return int(parts[0]), int(parts[1])
 
 
-def _no_bars_of_downloads(wanted: bool) -> bool:
-    if wanted:  # worker processes inherit it
+def _no_bars(wanted: bool) -> bool:
+    if wanted:  # of downloads, in worker processes too
         os.environ["SEMISURE_QUIET"] = "1"
     return wanted
 
 
 Config = Annotated[
     Path | None,
-    typer.Option(
-        help="TOML file of all other settings, by the names that they have in Python.",
-    ),
+    option("TOML file of all other settings, by the names that they have in Python."),
 ]
 MatcherName = Annotated[str | None, one_of(MATCHERS, "Matcher, by default daisy")]
-CalibrationName = Annotated[
-    str | None,
-    typer.Option(
-        "-c",
-        "--calibration",
-        help="Calibration file, or the name of a shipped one; default: the matcher's "
-        "own, made on first use where none is shipped.",
-        metavar="FILE|NAME",
-        autocompletion=complete_calibrations,
-    ),
-]
 EstimatorName = Annotated[
     str | None,
     one_of(ESTIMATORS, "Robust estimator of the initial model", "-e", "--estimator"),
 ]
-ModelName = Annotated[
+CalibrationName = Annotated[
     str | None,
-    one_of(MODELS, "Model of the pair; by default, auto, the matches decide"),
+    calibration(
+        "Calibration file, or the name of a shipped one; default: the matcher's own, "
+        "made on first use where none is shipped."
+    ),
 ]
 Intrinsics = Annotated[
     list[str] | None,
-    typer.Option(
-        help="fx,fy,cx,cy in px, or a 3 × 3 text file; twice if the cameras differ.",
+    option(
+        "fx,fy,cx,cy in px, or a 3 × 3 text file; twice if the cameras differ.",
         metavar="VALUES|FILE",
     ),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", help="Calibration (JSON).")]
-OutputFolder = Annotated[
-    Path, typer.Option("-o", "--output", help="Folder of results.")
-]
 Device = Annotated[
-    str | None, typer.Option(help="Device for networks: cpu, the default, cuda or mps.")
+    str | None, option("Device for networks: cpu, the default, cuda or mps.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(help="Number of processes; 0: this process alone.")
+    int | None, option("Number of processes; 0: this process alone.", min=0)
 ]
-Report = Annotated[Path | None, typer.Option(help="Write an HTML report, one file.")]
-Size = Annotated[
-    Any,
-    typer.Option(
-        help="Image size, for files that do not hold it.",
-        metavar="WxH",
-        parser=parse_size,
-    ),
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON.", callback=_no_bars_of_downloads)
-]
+Size = Annotated[Any, size("Image size, for files that do not hold it.")]
+Output = Annotated[Path, option("Calibration (JSON).", "-o", "--output")]
+OutputFolder = Annotated[Path, option("Folder of results.", "-o", "--output")]
+Report = Annotated[Path | None, option("Write an HTML report, one file.")]
+AsJson = Annotated[bool, option("Print JSON.", "--json", callback=_no_bars)]
 Quiet = Annotated[
-    bool,
-    typer.Option(
-        "-q", "--quiet", help="Print only errors.", callback=_no_bars_of_downloads
-    ),
+    bool, option("Print only errors.", "-q", "--quiet", callback=_no_bars)
 ]
 
 
@@ -194,7 +177,7 @@ def warn(sentence: str | None) -> None:
 
 
 def check_outputs(
-    *outputs: tuple[Path | None, Sequence[str]], inputs: Iterable[object]
+    *outputs: tuple[Path | None, Sequence[str]], inputs: Iterable[object] = ()
 ) -> None:
     """Raise before the work starts if an output could not be written.
 
@@ -207,3 +190,14 @@ def check_outputs(
         check_output(path, suffixes)
     read = [Path(str(path)) for path in inputs if path is not None]
     check_not_inputs([path for path, _ in wanted], read)
+
+
+def print_table(rows: Sequence[Sequence[str]], title: str) -> None:
+    """Print a table whose first row is its head."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*rows[0], title=title)
+    for row in rows[1:]:
+        table.add_row(*row)
+    Console().print(table)

@@ -10,6 +10,7 @@ import typer
 
 from semisure.cli import command, options
 from semisure.cli.config import settings_of, taken
+from semisure.cli.options import option
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 
 Outputs = Annotated[
     list[Path] | None,
-    typer.Option(
-        "-o",
-        "--output",
-        help="JSON, NPZ, CSV or, of images, PNG, by its suffix; may be repeated.",
+    option(
+        "JSON, NPZ, CSV or, of images, PNG, by its suffix; may be repeated.",
+        *("-o", "--output"),
         metavar="FILE",
     ),
+]
+ModelName = Annotated[
+    options.Model | None,
+    option("Model of the pair; by default, auto, the matches decide."),
 ]
 
 
@@ -36,14 +40,11 @@ def match(
     image1: Annotated[Path, typer.Argument(help="Second image.", metavar="IMAGE1")],
     matcher: options.MatcherName = None,
     calibration: options.CalibrationName = None,
-    model: options.ModelName = None,
+    model: ModelName = None,
     intrinsics: options.Intrinsics = None,
     fov: Annotated[
         float | None,
-        typer.Option(
-            help="Field of view along the longer side, in place of --intrinsics.",
-            metavar="DEG",
-        ),
+        option("Field of view along the longer side, in place of --intrinsics."),
     ] = None,
     estimator: options.EstimatorName = None,
     output: Outputs = None,
@@ -96,23 +97,16 @@ def match(
 def refit(
     file: Annotated[Path, typer.Argument(help="Matches of one image pair.")],
     calibration: Annotated[
-        str,
-        typer.Option(
-            "-c",
-            "--calibration",
-            help="Calibration file, or the name of a shipped one.",
-            metavar="FILE|NAME",
-            autocompletion=options.complete_calibrations,
-        ),
+        str, options.calibration("Calibration file, or the name of a shipped one.")
     ],
-    model: options.ModelName = None,
+    model: ModelName = None,
     intrinsics: options.Intrinsics = None,
     estimator: options.EstimatorName = None,
     initial: Annotated[
         Path | None,
-        typer.Option(
-            help="Start from the homography in this 3 × 3 text file, or with --model "
-            "fundamental from that matrix, instead of an estimator.",
+        option(
+            "Start from the homography in this 3 × 3 text file, or with --model "
+            "fundamental from that matrix, instead of an estimator."
         ),
     ] = None,
     output: Outputs = None,
@@ -128,7 +122,7 @@ def refit(
     alone explains it.
     """
     given = {**locals(), **_cameras(intrinsics)}
-    from semisure.datasets.sequences import read_homography
+    from semisure.datasets.homographies import read_homography
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_calibration, load_matches
     from semisure.io.intrinsics import intrinsics_of

@@ -8,15 +8,13 @@ from contextlib import suppress
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from semisure.cli import command
+from semisure.cli.options import option
 from semisure.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from semisure.types import Calibration
 
 NEEDED = {
     "fastapi": "fastapi",
@@ -31,31 +29,23 @@ NEEDED = {
 )
 def serve(
     host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on; by default only this machine connects."
-        ),
+        str, option("Address to listen on; by default only this machine connects.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 for any free one.")
-    ] = 8321,
+    port: Annotated[int, option("Port to listen on; 0 for any free one.")] = 8321,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Another host name to accept; may be repeated.", metavar="NAME"
-        ),
+        option("Another host name to accept; may be repeated.", metavar="NAME"),
     ] = None,
     calibration: Annotated[
         list[Path] | None,
-        typer.Option(
-            "-c",
-            "--calibration",
-            help="Calibration to offer; may be repeated.",
+        option(
+            "Calibration to offer; may be repeated.",
+            *("-c", "--calibration"),
             metavar="FILE",
         ),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds after which a job is stopped.", min=1)
+        float, option("Seconds after which a job is stopped.", min=1)
     ] = 300.0,
 ) -> None:
     """Serve a page that matches two images, for your browser on this machine.
@@ -68,9 +58,10 @@ def serve(
     for module, package in NEEDED.items():
         if find_spec(module) is None:
             raise MissingExtraError(package, "web", "The page")
+    from semisure.io.files import load_calibration
     from semisure.web.app import listen, make_app
     from semisure.web.app import serve as run
-    from semisure.web.limits import Limits
+    from semisure.web.orders import Limits
 
     limits = Limits(seconds=time_limit)
     listener = listen(host, port)
@@ -78,7 +69,7 @@ def serve(
     web = make_app(
         limits=limits,
         hosts=[host, *(allow_host or [])],
-        calibrations=_named(calibration or []),
+        calibrations={path.stem: load_calibration(path) for path in calibration or ()},
         token=token,
     )
     address = f"http://{_shown(host)}:{listener.getsockname()[1]}"
@@ -106,9 +97,3 @@ def _shown(host: str) -> str:
     if host in ("", "0.0.0.0", "::"):  # noqa: S104
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host
-
-
-def _named(paths: list[Path]) -> dict[str, Calibration]:
-    from semisure.io.files import load_calibration
-
-    return {path.stem: load_calibration(path) for path in paths}

@@ -5,39 +5,34 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from semisure.cli import command, options
 from semisure.cli.config import settings_of, taken
+from semisure.cli.options import option
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.mapping.export import ExportSettings
 
-FORMATS = ("hloc", "colmap", "csv")
-MAPPERS = ("incremental", "global")
-
 StorePlace = Annotated[
     str, typer.Argument(metavar="STORE", help="What `semisure match-pairs` made.")
 ]
 Images = Annotated[
-    Path | None,
-    typer.Option(help="Folder of the images; default: where they were matched."),
+    Path | None, option("Folder of the images; default: where they were matched.")
 ]
 Cameras = Annotated[
     Path | None,
-    typer.Option(
-        help="Lines: name MODEL WIDTH HEIGHT PARAMS…, as hloc's queries. Images that "
-        "it does not name: by EXIF, else a guess of 1.2 times the longer side.",
+    option(
+        "Lines: name MODEL WIDTH HEIGHT PARAMS…, as hloc's queries. Images that it "
+        "does not name: by EXIF, else a guess of 1.2 times the longer side."
     ),
 ]
 SharedCamera = Annotated[
     bool,
-    typer.Option(
-        "--shared-camera", help="Images of equal intrinsics were taken by one camera."
-    ),
+    option("Images of equal intrinsics were taken by one camera.", "--shared-camera"),
 ]
 
 
@@ -49,25 +44,18 @@ SharedCamera = Annotated[
 def export(
     store: StorePlace,
     to: Annotated[
-        str,
-        options.one_of(
-            FORMATS,
+        Literal["hloc", "colmap", "csv"],
+        option(
             "Whose files: features.h5, matches.h5 and pairs.txt, a database.db, or "
-            "pairs.csv and matches.csv",
+            "pairs.csv and matches.csv."
         ),
     ],
     output: options.OutputFolder,
     reference: Annotated[
         Path | None,
-        typer.Option(
-            help="Keypoints that stay as they are: hloc's features, or the folder of a "
-            "COLMAP model. Images that it does not have get new ones.",
-        ),
-    ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where STORE is a file of matches: hloc's list of its pairs."
+        option(
+            "Keypoints that stay as they are: hloc's features, or the folder of a "
+            "COLMAP model. Images that it does not have get new ones."
         ),
     ] = None,
     calibration: options.CalibrationName = None,
@@ -80,25 +68,21 @@ def export(
 ) -> None:
     """Write a store of matched pairs as files that hloc, COLMAP or anyone can read.
 
-    Semi-dense matches become keypoints that several pairs share, each with a
-    covariance. Matches that the model of their pair does not explain are left out, and
-    so are pairs without a model that may be right. CSV has all matches as they are.
-    STORE may also be the file of `localize --matches`, with --pairs and -c. A file for
-    --config may set the fields of `semisure.mapping.aggregation.AggregationSettings`.
+    Semi-dense matches become keypoints that several pairs share. Matches that the model
+    of their pair does not explain are left out, and so are pairs without a model that
+    may be right. CSV has all matches as they are. -c is for the store of `localize
+    --matches`, which has no calibration of its own. A file for --config may set the
+    fields of `semisure.mapping.export.ExportSettings`.
     """
     given = locals()
     from semisure.io.atomic import check_output_folder
-    from semisure.mapping.aggregation import AggregationSettings
-    from semisure.mapping.export import FORMATS, ExportSettings
+    from semisure.mapping.export import ExportSettings
     from semisure.mapping.export import export as run
-    from semisure.types import as_choice
 
     check_output_folder(output)
-    settings = settings_of(given, ExportSettings, AggregationSettings)
-    chosen = _export_settings(settings, cameras)
+    chosen = _export_settings(settings_of(given, ExportSettings), cameras)
     with stages(quiet or as_json) as begin:
-        tick = begin("Reading pairs")
-        made = run(store, as_choice("to", to, FORMATS), output, chosen, tick)
+        made = run(store, to, output, chosen, begin("Reading pairs"))
     if as_json:
         _print_json(made)
     elif not quiet:
@@ -114,19 +98,16 @@ def reconstruct(
     store: StorePlace,
     output: options.OutputFolder,
     mapper: Annotated[
-        str | None,
-        options.one_of(
-            MAPPERS,
+        Literal["incremental", "global"] | None,
+        option(
             "pycolmap's mapper, by default incremental; the global one is faster with "
-            "many images",
+            "many images."
         ),
     ] = None,
     images: Images = None,
     cameras: Cameras = None,
     shared_camera: SharedCamera = False,
-    workers: Annotated[
-        int | None, typer.Option(help="Threads; −1, the default: all.")
-    ] = None,
+    workers: Annotated[int | None, option("Threads; −1, the default: all.")] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -134,24 +115,21 @@ def reconstruct(
     """Reconstruct cameras and points from a store of matched pairs, by pycolmap.
 
     Writes model/ (COLMAP's binary files), database.db and report.json. A file for
-    --config may set the fields of `semisure.mapping.mapper.MappingSettings` and
-    `semisure.mapping.aggregation.AggregationSettings`. Exit code 3: some images could
-    not be registered; the report names them.
+    --config may set the fields of `semisure.mapping.reconstruct.ReconstructionSettings`
+    and `semisure.mapping.export.ExportSettings`. Exit code 3: some images could not be
+    registered; the report names them.
     """
     given = locals()
     from semisure.io.atomic import check_output_folder
-    from semisure.mapping.aggregation import AggregationSettings
     from semisure.mapping.export import ExportSettings
-    from semisure.mapping.mapper import MappingSettings
-    from semisure.mapping.reconstruction import ReconstructionSettings
-    from semisure.mapping.reconstruction import reconstruct as run
+    from semisure.mapping.reconstruct import ReconstructionSettings
+    from semisure.mapping.reconstruct import reconstruct as run
 
     check_output_folder(output)
-    takers = ExportSettings, AggregationSettings, MappingSettings
-    settings = settings_of(given, *takers)
+    settings = settings_of(given, ExportSettings, ReconstructionSettings)
     chosen = ReconstructionSettings(
         export=_export_settings(settings, cameras),
-        mapping=MappingSettings(**taken(settings, MappingSettings)),
+        **taken(settings, ReconstructionSettings),
     )
     with stages(quiet or as_json) as begin:
         result = run(store, output, chosen, begin)
@@ -168,7 +146,6 @@ def reconstruct(
 def _export_settings(settings: dict[str, Any], cameras: Path | None) -> ExportSettings:
     from semisure.io.files import load_calibration
     from semisure.io.hloc import read_queries
-    from semisure.mapping.aggregation import AggregationSettings
     from semisure.mapping.export import ExportSettings
 
     chosen = taken(settings, ExportSettings)
@@ -176,8 +153,7 @@ def _export_settings(settings: dict[str, Any], cameras: Path | None) -> ExportSe
         chosen["cameras"] = read_queries(cameras)
     if "calibration" in chosen:
         chosen["calibration"] = load_calibration(chosen["calibration"])
-    aggregation = AggregationSettings(**taken(settings, AggregationSettings))
-    return ExportSettings(**chosen, aggregation=aggregation)
+    return ExportSettings(**chosen)
 
 
 def _print_json(result: Any) -> None:

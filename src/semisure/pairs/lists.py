@@ -10,9 +10,14 @@ from typing import Any
 
 from semisure.errors import FileError, InputError
 from semisure.io.atomic import check_output_folder, write_json
-from semisure.io.images import find_images, read_image, write_png
+from semisure.io.images import (
+    VIDEO_SUFFIXES,
+    find_images,
+    frames,
+    read_image,
+    write_png,
+)
 from semisure.io.sources import digest
-from semisure.io.video import VIDEO_SUFFIXES, frames
 from semisure.matchers.daisy_cells import Projection
 from semisure.matchers.daisy_similar import describe_image, most_alike
 from semisure.types import Tick, silent
