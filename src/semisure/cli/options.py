@@ -21,10 +21,7 @@ MATCHERS = (
     *("loftr", "loftr-indoor", "loftr-indoor-new"),
     *("eloftr", "gim-loftr", "comatch", "edm"),
 )
-ESTIMATORS = (
-    *("ransac", "lo-ransac", "prosac", "gc-ransac", "magsac++"),
-    *("poselib", "superansac"),
-)
+ESTIMATORS = ("ransac", "lo-ransac", "prosac", "gc-ransac", "magsac++", "poselib")
 Model = Literal["auto", "homography", "fundamental", "essential"]
 
 FILES_HELP = """
