@@ -140,10 +140,10 @@ def without_spread(match: Match) -> Match:
 def loftr_arms() -> Arms:
     import torch
     from kornia.feature import LoFTR as Network
-
-    from semisure.matchers import _dual
     from semisure.matchers._cues import unit_tensor
     from semisure.matchers._view import grey, view_of
+
+    from semisure.matchers import _dual
     from semisure.matchers.loftr import LoFTR
 
     torch.manual_seed(0)
@@ -186,10 +186,10 @@ def eloftr_arms() -> Arms:
 def own_arms(name: str) -> Arms:
     """Of a network of ours: the adapter, and the network's own call."""
     import torch
-
-    from semisure.matchers import _comatch_net, _edm_net, _gim_net, load_matcher
     from semisure.matchers._cues import unit_tensor
     from semisure.matchers._view import grey, rgb, view_of
+
+    from semisure.matchers import _comatch_net, _edm_net, _gim_net, load_matcher
 
     nets: dict[str, Any] = {
         "gim-loftr": (_gim_net, "GimNet"),

@@ -117,6 +117,8 @@ def test_a_flag_means_the_same_everywhere() -> None:
 
 
 def test_the_names_that_help_lists_are_those_of_the_code() -> None:
+    from semisure.matchers.peers import PEER_NAMES
+
     from semisure.engine import ENGINES
     from semisure.estimators import ESTIMATOR_NAMES, POSE_ESTIMATOR_NAMES
     from semisure.law.fit_law import OPTIMISERS
@@ -124,7 +126,6 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.mapping.export import FORMATS
     from semisure.mapping.mapper import MAPPERS
     from semisure.matchers import MATCHER_NAMES, REFINEMENTS
-    from semisure.matchers.peers import PEER_NAMES
     from semisure.pairs.models import MODELS
     from semisure.pairs.settings import GEOMETRIES
     from semisure.refit import REFIT_METHODS

@@ -15,9 +15,7 @@ from semisure.errors import InputError
 from semisure.geometry.homography import project
 from semisure.matchers import check_name, load_matcher, name_of, refined_name
 from semisure.matchers.daisy import Daisy
-from semisure.matchers.full_size import FullSize
-from semisure.matchers.local_maps import scattered_linear
-from semisure.matchers.refined import Refined
+from semisure.matchers.full_size import FullSize, Refined, scattered_linear
 from semisure.types import FloatArray, Matches
 
 SIZE = 900, 700  # width, height

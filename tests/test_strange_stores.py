@@ -17,6 +17,7 @@ pytest.importorskip("pyarrow", reason="needs the extra store")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from semisure.matchers.peers import load_peer
 
 from semisure.errors import FileError, FitError, InputError
 from semisure.io import shards
@@ -24,7 +25,6 @@ from semisure.io.store import Manifest, Store
 from semisure.mapping.aggregation import AggregationSettings
 from semisure.mapping.export import FORMATS, ExportSettings, Format, export
 from semisure.mapping.mapper import MappingSettings
-from semisure.matchers.peers import load_peer
 from semisure.pairs.lists import image_names, unique_pairs
 from semisure.pairs.settings import CameraSettings
 from semisure.pairs.video import _note

@@ -36,10 +36,9 @@ from semisure.errors import FileError
 from semisure.io.atomic import write_atomically
 from semisure.io.files import arrays_of, load_arrays
 from semisure.io.images import Image, read_image, resized
-from semisure.matchers import refines_source
-from semisure.matchers._stopwatch import seconds_on_cues, synchronise
-from semisure.matchers.named import NamedMatcher
+from semisure.matchers import NamedMatcher, refines_source
 from semisure.matchers.peers import PEER_NAMES, load_peer
+from semisure.matchers.stopwatch import seconds_on_cues, synchronise
 from semisure.types import Array, Matcher, Matrix3, Pair
 
 _DIGEST = "digest"

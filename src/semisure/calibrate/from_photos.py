@@ -81,7 +81,7 @@ def self_calibrate(
     where it stopped. A callable of your own must then have an attribute
     ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
     this process needs a matcher that can be pickled, such as
-    :class:`semisure.matchers.named.NamedMatcher`; one that does a part fills the cache
+    :class:`semisure.matchers.NamedMatcher`; one that does a part fills the cache
     and ends in `PartDone`. `begin` is called with the name of
     each stage and returns the stage's tick.
 

@@ -15,8 +15,7 @@ from semisure.__about__ import __version__
 from semisure.errors import FileError, InputError
 from semisure.io.atomic import write_json
 from semisure.io.files import load_arrays, matches_from, save_matches
-from semisure.matchers import identity
-from semisure.matchers.named import NamedMatcher
+from semisure.matchers import NamedMatcher, identity
 from semisure.types import Matcher, Matches, PerAxis
 
 Residuals = tuple[Matches, PerAxis]  # NaN where the truth is unknown

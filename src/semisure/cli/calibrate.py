@@ -97,7 +97,7 @@ def calibrate(
     from semisure.engine import open_engine
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images
-    from semisure.matchers.named import NamedMatcher
+    from semisure.matchers import NamedMatcher
 
     if not (photos or scene or map_folder):
         raise typer.BadParameter("give --photos, --scene or --map, or several of them")

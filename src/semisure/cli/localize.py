@@ -96,8 +96,7 @@ def localize(
     from semisure.io.hloc import read_queries, read_retrieval
     from semisure.mapping.localize import localize as run
     from semisure.mapping.query import LocalizeSettings
-    from semisure.matchers import refined_name
-    from semisure.matchers.named import NamedMatcher
+    from semisure.matchers import NamedMatcher, refined_name
     from semisure.refit import REFIT_METHODS
     from semisure.types import as_choice
     from semisure.types.display import counted

@@ -144,7 +144,7 @@ def match_pairs(
     Run the command again to continue where it stopped. Pairs that cannot be matched are
     listed with the reason at the end. Exit code 3: some pairs failed.
     """
-    from semisure.matchers.named import NamedMatcher
+    from semisure.matchers import NamedMatcher
     from semisure.pairs.run import match_pairs as run
     from semisure.pairs.settings import GEOMETRIES, PairSettings
     from semisure.refit import REFIT_METHODS

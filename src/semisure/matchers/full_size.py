@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.io.images import as_grey
+from semisure.io.images import Image, as_grey
 from semisure.matchers.daisy_cells import Array
-from semisure.matchers.local_maps import scattered_linear
 from semisure.matchers.patches import (
     GreyModel,
     blocks,
@@ -30,7 +31,7 @@ from semisure.matchers.patches import (
     sample,
     templates,
 )
-from semisure.types import Matches
+from semisure.types import Matcher, Matches
 
 BLUR = 0.8  # px of the photo, before anything is compared
 TEMPLATE = 4.0  # px as the matcher saw them: half a template's side, on the photos
@@ -45,6 +46,11 @@ SHARED_NOISE = 1.7  # px of the level: samples closer than this err alike
 INTERPOLATION = 0.01  # px of the level: error of reading between pixels
 CHUNK = 256  # matches at a time: templates are larger than the matcher's
 MIN_LEVEL_SIDE = 64  # px: smaller levels show too little
+NEIGHBOURS = 2.0  # cells: Gaussian radius of a neighbourhood of matches
+RIDGE = 0.03  # squared cells, times a match: a lonely match has no slope of its own
+AGREE = 2.0  # cells within which a match follows the map of all
+# What a refined std of 1 px is in each network's own: from shipped laws, else 1.
+UNITS = {"xfeat-star": 0.85}
 
 Pyramid = list[Array]
 
@@ -306,3 +312,112 @@ def _pyramid(grey: Array, halvings: int) -> Pyramid:
     for _ in range(halvings):
         images.append(np.asarray(cv2.pyrDown(images[-1])))
     return images
+
+
+# ---- local maps from neighbouring matches --------------------------------------------
+
+
+def scattered_linear(source: Array, target: Array) -> Array:
+    """The linear map (n, 2, 2) around each match, of planes through its neighbours.
+
+    Points may lie anywhere. What the robust affine map of all matches leaves over is
+    fitted, so that a match with few neighbours has that map. Matches that do not follow
+    their neighbours count little.
+    """
+    if not len(source):
+        return np.zeros((0, 2, 2))
+    spacing = _spacing(source)
+    affine = _of_all(source, target, spacing)
+    left = (target - source @ affine[:, :2].T - affine[:, 2]) / spacing
+    at = source / spacing
+    cell = np.floor(at - at.min(axis=0)).astype(int)
+    cols, rows = cell.max(axis=0) + 1
+    index = cell[:, 1] * cols + cell[:, 0]
+    line = np.column_stack([np.ones(len(at)), at - at.mean(axis=0)])
+    weight = 1 / (1 + (left**2).sum(axis=1) / AGREE**2) ** 2
+    for _ in range(2):
+        plane = _planes(line, left, weight, index, (rows, cols))[index]
+        residual = left - np.einsum("ni,nij->nj", line, plane)
+        weight = 1 / (1 + (residual**2).sum(axis=1)) ** 2
+    linear = affine[:, :2] + plane[:, 1:].swapaxes(1, 2)
+    folded = np.linalg.det(linear) < 0.1 * abs(np.linalg.det(affine[:, :2]))
+    linear[folded] = affine[:, :2]
+    return linear
+
+
+def _spacing(points: Array) -> float:
+    """About the distance of neighbouring points, px: the side of a cell."""
+    width, height = np.ptp(points, axis=0) + 1.0
+    return float(np.sqrt(width * height / len(points)))
+
+
+def _of_all(source: Array, target: Array, spacing: float) -> Array:
+    """The affine map (2, 3) that most matches obey; a shift where none is found."""
+    affine = None
+    if len(source) >= 3:
+        zoom = np.median(np.std(target, axis=0) / np.maximum(np.std(source, axis=0), 1))
+        within = AGREE * spacing * max(float(zoom), 0.1)
+        affine = cv2.estimateAffine2D(
+            source, target, ransacReprojThreshold=within, maxIters=500
+        )[0]
+    if affine is None or np.linalg.det(affine[:, :2]) < 1e-3:
+        shift = np.median(target - source, axis=0)
+        return np.column_stack([np.eye(2), shift])
+    return np.asarray(affine)
+
+
+def _planes(
+    line: Array, values: Array, weight: Array, index: Array, shape: tuple[int, int]
+) -> Array:
+    """Weighted least-squares planes (cells, 3, 2) of the values around each cell."""
+    both = np.concatenate([line, values], axis=1)
+    terms = (weight[:, None, None] * line[:, :, None] * both[:, None, :]).reshape(
+        -1, 15
+    )
+    count = shape[0] * shape[1]
+    sums = (np.bincount(index, term, count).reshape(shape) for term in terms.T)
+    smooth = [cv2.GaussianBlur(part, (0, 0), NEIGHBOURS) for part in sums]
+    normal = np.stack(smooth, axis=-1).reshape(count, 3, 5)
+    ridge = np.diag([0.0, RIDGE, RIDGE]) + 1e-9 * np.eye(3)
+    return np.asarray(np.linalg.solve(normal[:, :, :3] + ridge, normal[:, :, 3:]))
+
+
+# ---- networks that are refined -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refined:
+    """`network`, and what it found refined on photos of any size.
+
+    Photos that the network saw unreduced are refined too: networks round to a fraction
+    of their cells, grey values do not.
+    """
+
+    network: Any
+    refinement: FullSize
+
+    @classmethod
+    def of(cls, network: Matcher, name: str) -> Refined:
+        """The network called `name`, refined by the usual settings."""
+        return cls(network=network, refinement=FullSize(unit=UNITS.get(name, 1.0)))
+
+    @property
+    def name(self) -> str:
+        """The network's name, and that it is refined."""
+        return f"{self.network.name}+full"
+
+    @property
+    def weights(self) -> Path | None:
+        """A file that the network uses instead of the official weights."""
+        own: Path | None = self.network.weights
+        return own
+
+    def __call__(self, image0: Image, image1: Image) -> Matches:
+        seen = self._reduction(image0), self._reduction(image1)
+        return self.refinement(image0, image1, self.network(image0, image1), seen)
+
+    def _reduction(self, image: Image) -> float:
+        """How many px of the image's side made one of the network's."""
+        longest = max(image.shape[:2])
+        limit = self.network.max_side or longest
+        return float(np.maximum(longest / limit, 1.0))

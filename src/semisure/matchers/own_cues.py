@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.matchers._view import MIN_CONFIDENCE
 from semisure.types import FloatArray, IntArray, PerAxis, PerMatch, Vector, as_choice
 from semisure.types.checks import as_number, as_reals
 
 Softmax = Literal["dual", "row", "none"]
 SOFTMAX: tuple[Softmax, ...] = ("dual", "row", "none")
+MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 TILE = 256  # rows at a time: with 20,000 candidates, 40 MB of float64
 
 # Rows `at` of the scores over the columns `of`; all of them where that is None.

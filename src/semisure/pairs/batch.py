@@ -15,8 +15,7 @@ from semisure.io.images import Image, read_image
 from semisure.io.places import place_of
 from semisure.io.shards import as_stored
 from semisure.io.store import Manifest, Store
-from semisure.matchers import fingerprint
-from semisure.matchers.named import NamedMatcher
+from semisure.matchers import NamedMatcher, fingerprint
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.result import PairResult
 from semisure.pairs.settings import PairSettings
