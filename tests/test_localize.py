@@ -387,45 +387,9 @@ def test_a_store_of_another_matcher_is_refused(tmp_path: Path) -> None:
 def test_one_hdf5_file_has_one_writer(tmp_path: Path) -> None:
     _, words = stored_map(tmp_path)
     flags = ["--images", str(tmp_path), "--matches", "m.h5", "--force"]
-    for many in (["--workers", "2"], ["--shard", "1/2"]):
-        done = CliRunner().invoke(
-            app, [*words, *flags, *many, "-o", str(tmp_path / "out")]
-        )
-        assert "which one process can write" in str(done.exception)
-
-
-def test_parts_and_a_last_run_write_what_one_run_does(tmp_path: Path) -> None:
-    world, words = stored_map(tmp_path)
-    line = (tmp_path / "q.txt").read_text()
-    names = [QUERY, "query/b.jpg", "query/c.jpg", "query/none.jpg"]
-    (tmp_path / "q.txt").write_text("".join(line.replace(QUERY, n) for n in names))
-    pairs = [(query, mapped) for query in names[:3] for mapped in NAMES]
-    (tmp_path / "p.txt").write_text("".join(f"{a} {b}\n" for a, b in pairs))
-    for query, mapped in pairs:
-        world.poses[query] = world.poses[QUERY]
-        matches = world.match(query, mapped)
-        hloc.write_matches(tmp_path / "m.h5", query, mapped, matches)
-    words += ["--matches", str(tmp_path / "m.h5"), "-o"]
-
-    def run(out: str, *flags: str) -> str:
-        done = CliRunner().invoke(app, [*words, str(tmp_path / out), *flags])
-        assert done.exit_code == (0 if "--shard" in flags else 3), done.output
-        return done.output
-
-    run("whole")
-    for k in (3, 1, 2):
-        told = run("parts", "--shard", f"{k}/3")
-        assert f"Part {k}/3 is done. When all parts are, run the same command" in told
-    parts = tmp_path / "parts"
-    assert {path.name for path in parts.iterdir()} == {"queries"}
-    made = {file: file.stat().st_mtime_ns for file in (parts / "queries").iterdir()}
-    assert len(made) == 4
-    run("parts")
-    assert {file: file.stat().st_mtime_ns for file in made} == made  # nothing anew
-    for name in ("poses.txt", "report.json"):
-        whole = (tmp_path / "whole" / name).read_bytes()
-        assert (parts / name).read_bytes() == whole
-    assert len((parts / "poses.txt").read_text().splitlines()) == 3
+    words += [*flags, "--workers", "2", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, words)
+    assert "which one process can write" in str(done.exception)
 
 
 def test_too_many_queries_without_a_pose_end_the_run(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_names_and_objects_are_the_same(photos, result) -> None:
 
 
 def test_a_matcher_in_a_loop_is_loaded_once(monkeypatch, photos) -> None:
-    from semisure.pairs import one_call
+    from semisure import one_call
 
     loads = []
     real = one_call.load_matcher

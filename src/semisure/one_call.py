@@ -5,17 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from semisure.calibrate.choice import calibration_for
-from semisure.calibrate.first_use import FirstUse, Photos
-from semisure.calibrate.from_photos import SelfCalibration
+from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import InputError
 from semisure.estimators import RansacSettings
-from semisure.geometry.camera import centred, focal_of
-from semisure.io.exif import focal_px
 from semisure.io.images import Image
+from semisure.io.intrinsics import intrinsics_of
 from semisure.io.pixels import ImageLike, as_image
 from semisure.matchers import MATCHER_NAMES, checked_side, load_matcher
 from semisure.pairs.estimation import match_pair
@@ -23,8 +21,12 @@ from semisure.pairs.models import MODELS, Model
 from semisure.pairs.result import PairResult
 from semisure.refit import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
-from semisure.types.checks import as_number, as_path, did_you_mean
+from semisure.types.checks import did_you_mean
 
+if TYPE_CHECKING:
+    from semisure.calibrate.photos import Photos, SelfCalibration
+
+Intrinsics: TypeAlias = ArrayLike | str | PathLike[str]
 LOADED = 2  # matchers that stay in memory
 
 
@@ -39,8 +41,8 @@ def match(
     method: RefitMethod = "core+",
     threshold_px: float = 3.0,
     seed: int = 0,
-    K0: ArrayLike | None = None,
-    K1: ArrayLike | None = None,
+    K0: Intrinsics | None = None,
+    K1: Intrinsics | None = None,
     fov: float | None = None,
     focal_from_exif: bool = False,
     max_side: int | None = None,
@@ -72,9 +74,10 @@ def match(
         A name, or a callable of (source, target, confidence) that returns the model,
         or a tuple of the model and a mask; `model` must then say of what kind it is.
     K0, K1, fov, focal_from_exif
-        Intrinsics in px, 3 × 3, pixel centres at integers; without `K1`, `K0` is for
-        both. Or the field of view in degrees along the longer side. Or, of files, the
-        focal length that their EXIF tags state.
+        Intrinsics in px, pixel centres at integers: a 3 × 3 array or a text file of
+        one, or "fx,fy,cx,cy"; without `K1`, `K0` is for both. Or the field of view in
+        degrees along the longer side. Or, of files, the focal length that their EXIF
+        tags state.
     max_side, device, weights
         Of a matcher given by name: larger images are reduced to this many px; a torch
         device; a file instead of the official weights.
@@ -92,7 +95,7 @@ def match(
     as_choice("method", method, REFIT_METHODS)
     settings = RansacSettings(threshold_px=threshold_px, seed=seed)
     images = as_image(image0, "image0"), as_image(image1, "image1")
-    files = (image0, image1) if focal_from_exif else None
+    files = (image0, image1) if focal_from_exif else (None, None)
     cameras = _cameras(images, K0, K1, fov, files)
     run = matcher_of(matcher, max_side=max_side, device=device, weights=weights)
     law = calibration_for(
@@ -166,28 +169,13 @@ def _state(file: str | None) -> tuple[int, int] | None:
 
 def _cameras(
     images: tuple[Image, Image],
-    K0: ArrayLike | None,
-    K1: ArrayLike | None,
+    K0: Intrinsics | None,
+    K1: Intrinsics | None,
     fov: float | None,
-    files: tuple[ImageLike, ImageLike] | None,
+    files: tuple[ImageLike | None, ImageLike | None],
 ) -> tuple[ArrayLike | None, ArrayLike | None]:
     """Intrinsics of both images, where they were given."""
-    given = K0 is not None or K1 is not None
-    if given + (fov is not None) + (files is not None) > 1:
-        raise InputError(
-            "Intrinsics are given by K0 and K1, by fov, or by focal_from_exif: one of "
-            "them, not two."
-        )
-    sizes = [(image.shape[1], image.shape[0]) for image in images]
-    if fov is not None:
-        angle = as_number("fov", fov)
-        if not 0 < angle < 180:
-            raise InputError(f"fov must lie between 0 and 180°, but is {angle:g}.")
-        focals = [focal_of(angle, size) for size in sizes]
-    elif files is not None:
-        paths = (as_path(file, "EXIF tags are in files.") for file in files)
-        focals = [focal_px(*each) for each in zip(paths, sizes, strict=True)]
-    else:
-        return K0, K1
-    first, second = map(centred, focals, sizes)
-    return first, second
+    (h0, w0), (h1, w1) = images[0].shape[:2], images[1].shape[:2]
+    first = intrinsics_of((w0, h0), K0, fov=fov, exif_of=files[0], name="K0")
+    second = intrinsics_of((w1, h1), K1, fov=fov, exif_of=files[1], name="K1")
+    return first, first if K1 is None and K0 is not None else second

@@ -178,7 +178,6 @@ def bench(
         typer.Option(help="Number of processes; with ray, default: all.", metavar="N"),
     ] = None,
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
     max_failures: Annotated[
         int, typer.Option(help="Leave out at most N pairs that cannot be matched.")
     ] = 0,
@@ -195,8 +194,7 @@ def bench(
 
     Matches are exported once and kept; evaluation runs no network. If it is
     interrupted, run it again: it goes on where it stopped. Writes text, CSV, JSON, PNG
-    and SVG. With --shard the matches of a part go into --cache; when all parts are
-    there, the command without it judges them.
+    and SVG.
     """
     from semisure.bench import check_name
 
@@ -245,10 +243,9 @@ def bench(
     )
     run = _run_all if name == ALL else partial(_run_one, name)
     who = engine_options.engine_settings(
-        engine, address, _processes(engine, workers), gpus_per_worker, shard
+        engine, address, _processes(engine, workers), gpus_per_worker
     )
-    with engine_options.part_told(shard, quiet):
-        run(options, who, output, as_json, quiet or as_json)
+    run(options, who, output, as_json, quiet or as_json)
 
 
 def _processes(engine: str, workers: int | None) -> int | None:

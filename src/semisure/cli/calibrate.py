@@ -1,4 +1,4 @@
-"""`semisure calibrate`: a calibration from photos, scenes or maps."""
+"""`semisure calibrate`: a calibration from photos or maps."""
 
 from __future__ import annotations
 
@@ -9,32 +9,21 @@ import typer
 
 from semisure.cli import engine_options, options
 from semisure.cli.fit_law import print_fit
-from semisure.cli.intrinsics import FieldOfView, parse
 from semisure.cli.progress import stages
 from semisure.cli.root import app
 
 if TYPE_CHECKING:
-    from semisure.calibrate.from_photos import SelfCalibration
+    from semisure.calibrate.photos import SelfCalibration
 
 
 @app.command(
     epilog="Example: `semisure calibrate --photos ~/Pictures/street -o theta.json`; "
-    "your own scenes: `semisure calibrate --scene ~/Pictures/church --scene walk.mp4 "
-    "--photos ~/Pictures -o theta.json`; a reconstruction: `semisure calibrate "
-    "--map sparse/0 --images images -o theta.json`"
+    "a reconstruction: `semisure calibrate --map sparse/0 --images images -o t.json`"
 )
 def calibrate(
     output: options.Output,
     photos: Annotated[
         Path | None, typer.Option(help="Folder of photos, of anything.")
-    ] = None,
-    scene: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Folder of overlapping photos, a video, or a text file with two image "
-            "names a line; repeatable. No truth is needed.",
-            metavar="FOLDER|VIDEO|LIST",
-        ),
     ] = None,
     map_folder: Annotated[
         list[Path] | None,
@@ -52,21 +41,10 @@ def calibrate(
     pairs: Annotated[
         int, typer.Option(help="Number of pairs of views; the paper has 200.")
     ] = 200,
-    scene_pairs: Annotated[
-        int, typer.Option(help="Pairs of each scene or map, at most.")
-    ] = 40,
+    map_pairs: Annotated[int, typer.Option(help="Pairs of each map, at most.")] = 40,
     max_side: Annotated[
         int, typer.Option(help="Reduce larger images to this, px.")
     ] = 640,
-    intrinsics: Annotated[
-        str | None,
-        typer.Option(
-            help="Camera of all scenes: fx,fy,cx,cy in px of the files, or a 3 × 3 "
-            "text file.",
-            metavar="VALUES|FILE",
-        ),
-    ] = None,
-    fov: FieldOfView = None,
     location: options.Location = False,
     device: options.Device = None,
     weights: options.WeightsFile = None,
@@ -75,33 +53,27 @@ def calibrate(
     address: engine_options.Address = None,
     workers: engine_options.WorkersOrNone = 0,
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
     report: options.Report = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Calibrate a matcher on your photos, scenes or maps.
+    """Calibrate a matcher on your photos or maps.
 
     Photos may show anything: random views of each are matched, whose geometry is known.
-    Scenes are overlapping images without truth: the geometry of each pair is found, and
-    the law is fitted to errors across its epipolar lines. Maps bring their own truth.
-    All three can be combined. A quarter is held out to test the result, and a
-    reliability plot is written beside it. If the command is interrupted, running it
-    again continues where it stopped. With --shard a part is matched into OUTPUT.parts;
-    when all parts are there, the command without it fits.
+    Maps bring their own truth. Both can be combined. A quarter is held out to test the
+    result, and a reliability plot is written beside it. If the command is interrupted,
+    running it again continues where it stopped.
     """
-    from semisure.calibrate.from_maps import MapSource
-    from semisure.calibrate.from_photos import SelfCalSettings, self_calibrate
-    from semisure.calibrate.from_scenes import calibrate_scenes
-    from semisure.calibrate.scene_matching import SceneSettings
+    from semisure.calibrate.maps import calibrate_maps
+    from semisure.calibrate.photos import SelfCalSettings, self_calibrate
     from semisure.engine import open_engine
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images
     from semisure.matchers import NamedMatcher
 
-    if not (photos or scene or map_folder):
-        raise typer.BadParameter("give --photos, --scene or --map, or several of them")
-    views = SelfCalSettings(
+    if not (photos or map_folder):
+        raise typer.BadParameter("give --photos or --map, or both")
+    settings = SelfCalSettings(
         pairs=pairs, max_side=max_side, location=location, seed=seed
     )
     parts = output.with_name(output.name + ".parts")
@@ -111,11 +83,8 @@ def calibrate(
     options.check_calibration_output(output, inputs, report, picture)
     named = NamedMatcher(matcher, device=device, weights=weights)
     named.loaded()  # what is missing is missing before the work
-    who = engine_options.engine_settings(
-        engine, address, workers, gpus_per_worker, shard
-    )
+    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     with (
-        engine_options.part_told(shard, quiet),
         open_engine(who) as workforce,
         stages(quiet or as_json, lines=not quiet) as begin,
     ):
@@ -125,27 +94,18 @@ def calibrate(
             "engine": workforce,
             "begin": begin,
         }
-        if scene or map_folder:
-            settings = SceneSettings(
-                pairs=scene_pairs,
-                max_side=max_side,
-                intrinsics=_intrinsics(intrinsics, fov),
-                fov_deg=fov,
-                views=views,
-            )
-            maps = [
-                MapSource(folder=folder, images=images) for folder in map_folder or ()
-            ]
-            result = calibrate_scenes(
+        if map_folder:
+            result = calibrate_maps(
                 named,
-                scene or (),
-                maps=maps,
+                map_folder,
+                images=images,
                 photos=files,
                 settings=settings,
+                map_pairs=map_pairs,
                 **shared,
             )
         else:
-            result = self_calibrate(named, files, views, **shared)
+            result = self_calibrate(named, files, settings, **shared)
     save_calibration(result.calibration, output, result.report)
     _draw(picture, result)
     if report is not None:
@@ -154,14 +114,11 @@ def calibrate(
         flags = {
             "--matcher": matcher,
             "--photos": photos,
-            "--scene": scene,
             "--map": map_folder,
             "--images": images,
             "--pairs": pairs,
-            "--scene-pairs": scene_pairs if scene or map_folder else None,
+            "--map-pairs": map_pairs if map_folder else None,
             "--max-side": max_side,
-            "--intrinsics": intrinsics,
-            "--fov": fov,
             "--location": location,
             "--device": device,
             "--weights": weights,
@@ -175,17 +132,6 @@ def calibrate(
     elif not quiet:
         _print(result)
         typer.echo(f"Wrote {output} and {picture}.")
-
-
-def _intrinsics(
-    text: str | None, fov: float | None
-) -> tuple[float, float, float, float] | None:
-    if text is None:
-        return None
-    if fov is not None:
-        raise typer.BadParameter("--intrinsics and --fov exclude each other; give one")
-    K = parse(text)
-    return float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])
 
 
 def _draw(path: Path, result: SelfCalibration) -> None:

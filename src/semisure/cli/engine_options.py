@@ -1,9 +1,7 @@
-"""The options of commands that work on many items: who works, and which part."""
+"""The options of commands that work on many items: who works."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,14 +53,6 @@ MaxFailures = Annotated[
         metavar="N",
     ),
 ]
-Shard = Annotated[
-    str | None,
-    typer.Option(
-        "--shard",
-        help="Do only part K of N of the work, for job arrays.",
-        metavar="K/N",
-    ),
-]
 
 
 def engine_settings(
@@ -70,10 +60,9 @@ def engine_settings(
     address: str | None,
     workers: int | None,
     gpus_per_worker: float,
-    shard: str | None = None,
 ) -> EngineSettings:
     """The engine that the flags mean."""
-    from semisure.engine import ENGINES, EngineSettings, Part
+    from semisure.engine import ENGINES, EngineSettings
     from semisure.types import as_choice
 
     kind = as_choice("engine", engine, ENGINES)
@@ -82,22 +71,4 @@ def engine_settings(
         address=address,
         workers=None if kind == "ray" and workers == 0 else workers,
         gpus_per_worker=gpus_per_worker,
-        part=None if shard is None else Part.parsed(shard),
     )
-
-
-@contextmanager
-def part_told(shard: str | None, quiet: bool) -> Iterator[None]:
-    """A command that may do a part only, ends there, and says what comes next."""
-    from semisure.engine import PartDone
-
-    try:
-        yield
-    except PartDone:
-        if not quiet:
-            typer.echo(
-                f"Part {shard} is done. When all parts are, run the same command "
-                "without --shard for the result.",
-                err=True,
-            )
-        raise typer.Exit from None

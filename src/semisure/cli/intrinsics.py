@@ -62,42 +62,23 @@ def cameras(
     """K0 and K1 of two images, or None where no intrinsics were given."""
     if values:
         return parse(values[0]), parse(values[-1])
-    if fov is None and not exif:
-        return None, None
-    from semisure.geometry.camera import centred
+    from semisure.io.intrinsics import intrinsics_of
 
     first, second = (
-        centred(_focal(fov, file, size), size)
+        intrinsics_of(size, fov=fov, exif_of=file if exif else None)
         for file, size in zip(files, sizes, strict=True)
     )
     return first, second
 
 
-def _focal(fov: float | None, file: Path, size: tuple[int, int]) -> float:
-    from semisure.geometry.camera import focal_of
-    from semisure.io.exif import focal_px
-
-    if fov is None:
-        return focal_px(file, size)
-    return focal_of(fov, size)
-
-
 def parse(text: str) -> Matrix3:
     """K of "fx,fy,cx,cy", or of a file of 3 × 3 numbers."""
-    import numpy as np
+    from semisure.errors import InputError
+    from semisure.io.intrinsics import intrinsics_of
 
-    from semisure.types.checks import require_file
-
-    parts = text.split(",")
     try:
-        if len(parts) == 4:
-            fx, fy, cx, cy = map(float, parts)
-            return np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
-        K = np.loadtxt(require_file(Path(text)))
-    except (ValueError, OSError) as error:
-        raise typer.BadParameter(
-            f"{text!r} is neither fx,fy,cx,cy nor a file of 3 × 3 numbers: {error}"
-        ) from None
-    if K.shape != (3, 3):
-        raise typer.BadParameter(f"{text} must hold 3 × 3 numbers, but has {K.shape}")
+        K = intrinsics_of((1, 1), text)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+    assert K is not None
     return K

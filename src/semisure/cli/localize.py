@@ -77,7 +77,6 @@ def localize(
     address: engine_options.Address = None,
     workers: engine_options.WorkersOrNone = 0,
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
     max_failures: engine_options.MaxFailures = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -85,10 +84,8 @@ def localize(
     """Localise queries in a map: match, lift to 3D, estimate a pose, refit it.
 
     Writes poses.txt (basename qw qx qy qz tx ty tz, from world to camera), report.json
-    and a file for each query; run it again to continue where it stopped. With --shard
-    only the files of a part are written; when all parts are there, the command without
-    it gathers them. Exit code 3: some queries have no pose; the report gives the
-    reasons.
+    and a file for each query; run it again to continue where it stopped. Exit code
+    3: some queries have no pose; the report gives the reasons.
     """
     from semisure.engine import open_engine
     from semisure.io.atomic import check_output_folder
@@ -125,15 +122,11 @@ def localize(
     if images is not None:
         run_matcher = NamedMatcher(matcher, max_side, device, weights, refine)
         run_matcher.loaded()  # what is missing is missing before the work
-    who = engine_options.engine_settings(
-        engine, address, workers, gpus_per_worker, shard
-    )
+    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     here = who.kind == "local" and who.workers == 0
-    alone = here and who.part is None
-    source = _source(images, query_images, matches, run_matcher, alone)
+    source = _source(images, query_images, matches, run_matcher, here)
     made_of = _made_of(model, _identity(run_matcher), images, query_images, matches)
     with (
-        engine_options.part_told(shard, quiet),
         open_engine(who) as workforce,
         stages(quiet or as_json, lines=not quiet) as begin,
     ):
@@ -144,10 +137,9 @@ def localize(
             )
         begin("Reading the map")
         retrieved, mapped = read_retrieval(pairs), read_model(model)
-        mine = list(cameras if who.part is None else who.part.of(cameras))
         counter = _PairCounter(
-            {name: len(retrieved.get(name, ())[:max_pairs]) for name in mine},
-            tick := begin(f"Localising {counted(len(mine), 'query', 'queries')}"),
+            {name: len(retrieved.get(name, ())[:max_pairs]) for name in cameras},
+            tick := begin(f"Localising {counted(len(cameras), 'query', 'queries')}"),
         )
         results = run(
             cameras,
@@ -225,7 +217,7 @@ def _source(
     if is_hdf5(matches) and not alone:
         raise InputError(
             f"{matches} is an HDF5 file, which one process can write. Give a folder as "
-            "--matches, which becomes a store, or leave out --workers and --shard."
+            "--matches, which becomes a store, or leave out --workers."
         )
     return stored(source, matches, _identity(matcher), matcher=matcher)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,6 @@ from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.pairs.run import PairsOutcome
-    from semisure.pairs.settings import CameraSettings
     from semisure.types import Tick
     from semisure.types.pair_records import Names
 
@@ -114,7 +112,10 @@ def match_pairs(
     address: engine_options.Address = None,
     workers: engine_options.Workers = None,
     gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(help="Do only part K of N, for job arrays.", metavar="K/N"),
+    ] = None,
     pairs_per_shard: Annotated[
         int,
         typer.Option(
@@ -122,14 +123,6 @@ def match_pairs(
             metavar="N",
         ),
     ] = 64,
-    batch: Annotated[
-        int,
-        typer.Option(
-            help="Pairs that a network sees together: faster where pairs share images "
-            "and on graphics cards, for more memory.",
-            metavar="N",
-        ),
-    ] = 1,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try pairs again that failed before.")
     ] = False,
@@ -145,6 +138,7 @@ def match_pairs(
     listed with the reason at the end. Exit code 3: some pairs failed.
     """
     from semisure.matchers import NamedMatcher
+    from semisure.pairs.run import Part
     from semisure.pairs.run import match_pairs as run
     from semisure.pairs.settings import GEOMETRIES, PairSettings
     from semisure.refit import REFIT_METHODS
@@ -160,15 +154,14 @@ def match_pairs(
         method=as_choice("method", method, REFIT_METHODS),
         threshold_px=threshold_px,
         seed=seed,
-        intrinsics=_cameras(intrinsics, fov, focal_from_exif),
-        batch=batch,
+        intrinsics=intrinsics,
+        fov=fov,
+        focal_from_exif=focal_from_exif,
     )
     law = None
     if calibration is not None:  # looked at before weights are fetched
         law = options.calibration_of(calibration, matcher, force=force, quiet=quiet)
-    who = engine_options.engine_settings(
-        engine, address, workers, gpus_per_worker, shard
-    )
+    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
     ways = pairs is not None, exhaustive, sequential is not None, similar is not None
     if sum(ways) > 1:
         raise typer.BadParameter(
@@ -181,7 +174,7 @@ def match_pairs(
                 named.loaded(), photos, not no_calibrate, quiet, begin
             )
         if video is not None:
-            from semisure.pairs.video import write_frames
+            from semisure.pairs.lists import write_frames
 
             write_frames(video, images, every, begin(f"Reading {video.name}"))
             if not any(ways):
@@ -193,25 +186,14 @@ def match_pairs(
             output,
             settings,
             calibration=options.with_model_error(law, model_error),
-            engine=replace(who, part=None),  # it deals out whole shards itself
+            engine=who,
             pairs_a_shard=pairs_per_shard,
-            part=who.part,
+            part=None if shard is None else Part.parsed(shard),
             retry_failed=retry_failed,
             max_failures=max_failures,
             begin=begin,
         )
     _print(outcome, as_json, quiet)
-
-
-def _cameras(intrinsics: str | None, fov: float | None, exif: bool) -> CameraSettings:
-    from semisure.pairs.settings import CameraSettings
-
-    given.check_given("auto", [intrinsics] if intrinsics else None, fov, exif)
-    values = None
-    if intrinsics is not None:
-        K = given.parse(intrinsics)
-        values = float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])
-    return CameraSettings(values=values, fov_deg=fov, exif=exif)
 
 
 def _listed(
@@ -228,8 +210,8 @@ def _listed(
         image_names,
         read_pairs,
         sequential_pairs,
+        similar_pairs,
     )
-    from semisure.pairs.similar import similar_pairs
 
     if pairs is not None:
         return read_pairs(pairs)

@@ -241,7 +241,7 @@ def own_calibration(
     matcher: Matcher, photos: Path | None, allowed: bool, quiet: bool, begin: Begin
 ) -> Calibration:
     """The matcher's own calibration: shipped, kept from before, or made now."""
-    from semisure.calibrate.choice import calibration_for, shipped_for
+    from semisure.calibrate.choice import FirstUse, calibration_for, shipped_for
 
     def tell(sentence: str) -> None:
         if not quiet:
@@ -249,8 +249,6 @@ def own_calibration(
 
     calibration = shipped_for(matcher)
     if calibration is None:
-        from semisure.calibrate.first_use import FirstUse
-
         first_use = FirstUse(allowed=allowed, photos=photos, tell=tell, begin=begin)
         calibration = calibration_for(matcher, first_use=first_use)
     if not quiet:

@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 
 from semisure.__about__ import __version__
-from semisure.engine import Each, Engine, Lost, in_batches
-from semisure.engine.here import Here
-from semisure.engine.protocol import share
+from semisure.engine import HERE, Each, Engine, Lost, in_batches
 from semisure.errors import SemisureError
 from semisure.geometry.camera import Camera
 from semisure.io.atomic import write_atomically, write_json
@@ -25,8 +23,6 @@ from semisure.io.colmap import MapModel
 from semisure.mapping.query import Localized, LocalizeSettings, localize_query
 from semisure.mapping.sources import Keeps, Source
 from semisure.types import Calibration, Tick, silent
-
-HERE = Here()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,9 +83,8 @@ def localize(
     ``poses.txt`` is in Aachen's submission format, ``report.json`` sums up and names
     the queries without a pose, ``queries/`` has one file each. `made_of` is what else
     decides the results (matcher, map, images): if it changed, they are computed again.
-    Another `engine` than this process needs a `source` that can be pickled; one that
-    does a part writes the files of its queries, and ends in `PartDone`. The run ends
-    once more than `max_failures` queries have no pose.
+    Another `engine` than this process needs a `source` that can be pickled. The run
+    ends once more than `max_failures` queries have no pose.
     """
     settings, output = settings or LocalizeSettings(), Path(output)
     asked = [
@@ -104,12 +99,10 @@ def localize(
     ]
     results: dict[int, Localized] = {}
     work = _Work(model, source, calibration, settings)
-    batches = list(in_batches(asked, 1))
-    total = share(engine, batches)
-    for index, answer in engine.map(Each(work), batches):
+    for index, answer in engine.map(Each(work), in_batches(asked, 1)):
         name = asked[index].name
         results[index] = _lost(name, answer) if isinstance(answer, Lost) else answer
-        tick(len(results), total)
+        tick(len(results), len(asked))
         _check_failures(results.values(), max_failures)
     found = [results[index] for index in sorted(results)]
     write_results(found, output, settings)

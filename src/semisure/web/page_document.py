@@ -12,11 +12,8 @@ from semisure.geometry import homography as plane
 from semisure.pairs.result import PairResult
 from semisure.refit import without_bias
 from semisure.report import documents
-from semisure.report.bands import line_bands
-from semisure.report.corners import corner_regions, drawable_corners, magnification
-from semisure.report.numbers import numbers
 from semisure.report.palettes import ErrorRange
-from semisure.report.snippets import snippets
+from semisure.report.uncertainty import corner_regions, line_bands
 from semisure.types import PerMatch
 from semisure.web.arms import Arm, compared
 from semisure.web.orders import Order
@@ -31,9 +28,8 @@ def page_document(
     return {
         **documents.document(pair),
         "chosen": order.chosen(),
-        "numbers": [asdict(fact) for fact in numbers(pair)],
+        "numbers": [asdict(fact) for fact in documents.numbers(pair)],
         "arms": compared(pair, rows) if pair.related else [],
-        "copies": snippets(pair),
         "colors_px": (scale.least, scale.most),
         "image_sizes": sizes,
         "pictures": sorted(pictures),
@@ -82,7 +78,7 @@ def _finite(values: PerMatch) -> list[float | None]:
 
 def _lines(pair: PairResult) -> dict[str, Any] | None:
     """Each match's epipolar line, in the image of `side`; None where none are meant."""
-    bands = line_bands(pair) if pair.related else None
+    bands = line_bands(pair)
     if bands is None:
         return None
     return {
@@ -95,12 +91,12 @@ def _lines(pair: PairResult) -> dict[str, Any] | None:
 
 def _corners(pair: PairResult) -> dict[str, Any] | None:
     """The corners of image 0 in image 1 and their 90 % ellipses, to be drawn."""
-    corners, C = drawable_corners(pair), pair.refit.covariance
-    if corners is None or C is None:
+    regions = corner_regions(pair)
+    if regions is None:
         return None
-    regions = corner_regions(C)
+    shapes = np.column_stack([regions.half_axes, regions.degrees])
     return {
-        "points": np.round(corners, 2).tolist(),
-        "regions": np.round(regions, 3).tolist(),
-        "magnified": magnification(regions, max(pair.matches.target_size)),
+        "points": np.round(regions.points, 2).tolist(),
+        "regions": np.round(shapes, 3).tolist(),
+        "magnified": regions.magnified,
     }

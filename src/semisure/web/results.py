@@ -10,20 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from semisure.calibrate.choice import calibration_for
-from semisure.calibrate.first_use import FirstUse
+from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import FileError
 from semisure.estimators import RansacSettings
-from semisure.geometry.camera import centred, focal_of
 from semisure.io.files import MATCH_ARRAYS, arrays_of, csv_bytes, matches_from
 from semisure.io.images import Image, decode_image, jpeg, reduced
+from semisure.io.intrinsics import intrinsics_of
 from semisure.matchers import load_matcher
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import MODELS
 from semisure.pairs.result import PairResult
 from semisure.refit import REFIT_METHODS
 from semisure.report import documents
-from semisure.report.drawings import Photo
 from semisure.report.pair import digest, pair_page
 from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
 from semisure.types.progress import Begin
@@ -123,7 +121,7 @@ def _estimated(order: Order, matches: Matches, calibration: Calibration) -> Pair
     threshold, fov = order.number("threshold"), order.number("fov")
     assert threshold is not None  # it was checked
     K0, K1 = (
-        None if fov is None else centred(focal_of(fov, size), size)
+        intrinsics_of(size, fov=fov)
         for size in (matches.source_size, matches.target_size)
     )
     return refit_matches(
@@ -167,8 +165,6 @@ def _report(
     order: Order, kept: Kept, small: tuple[Image, Image], pair: PairResult
 ) -> bytes:
     """The download: the page of `semisure match --report`."""
-    sizes = pair.matches.source_size, pair.matches.target_size
-    photos = Photo(sizes[0], small[0]), Photo(sizes[1], small[1])
     # Names of files stay in the browser.
     names = [f"{order.sample or 'image'}{k}" for k in (1, 2)]
     chosen = {
@@ -177,7 +173,7 @@ def _report(
         if value and name != "sample"
     }
     digests = json.loads(kept.origin) or None
-    page = pair_page(photos, pair, names=names, digests=digests, settings=chosen)
+    page = pair_page(small, pair, names=names, digests=digests, settings=chosen)
     return page.encode()
 
 

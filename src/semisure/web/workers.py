@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+from semisure.engine.pool import child_process, stay_a_child
 from semisure.errors import SemisureError
-from semisure.io.processes import ctrl_c_blocked, exit_with_parent
 from semisure.types import Calibration
 from semisure.web.limits import Limits
 from semisure.web.orders import Kept, Order
@@ -43,18 +41,10 @@ class Worker:
     """A process that runs one order after another until it is killed."""
 
     def __init__(self, calibrations: Mapping[str, Calibration], limits: Limits) -> None:
-        context = get_context("spawn")
         self._limits = limits
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=worker_main,
-            args=(theirs, dict(calibrations), limits),
-            name="semisure page worker",
-            daemon=True,
+        self._process, self._pipe = child_process(
+            worker_main, dict(calibrations), limits, name="semisure page worker"
         )
-        with ctrl_c_blocked():
-            self._process.start()
-        theirs.close()
         self._ready = self._late = False
         self._lock = threading.Lock()  # two threads may want to kill it
 
@@ -137,9 +127,8 @@ def worker_main(
     pipe: Connection, calibrations: dict[str, Calibration], limits: Limits
 ) -> None:
     """Run orders until the server is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
     _disable_core_dumps()
-    exit_with_parent()
+    stay_a_child()
     from semisure.web import results
 
     results.warm_up()

@@ -1,6 +1,6 @@
 /* The model as text to paste, downloads, and the link to this page. */
 
-import { $, copyText, element, state } from "./page.js";
+import { $, copyText, state } from "./page.js";
 import { link } from "./choices.js";
 
 const TITLES = {
@@ -16,13 +16,9 @@ export function showCopies() {
   const matrix = page.H_01 || page.P_01 || page.F_01;
   $("matrix-name").textContent = TITLES[page.model];
   $("matrix").textContent = matrix ? matrix.map((row) => row.map((v) => v.toPrecision(9).padStart(17)).join("")).join("\n") : "none";
-  const ways = Object.entries(page.copies);
-  $("model-part").hidden = !ways.length;
-  $("copies").replaceChildren(...ways.map(([name, text]) => {
-    const button = element("button", { type: "button", kind: "plain", text: `Copy as ${name}`, value: name });
-    button.addEventListener("click", () => copyText(text, button));
-    return button;
-  }));
+  $("model-part").hidden = !matrix || !page.related;
+  const name = page.H_01 ? "H_01" : page.P_01 ? "P_01" : "F_01";
+  $("copy-matrix").onclick = () => copyText(`${name} = np.array(${JSON.stringify(matrix)})\n`, $("copy-matrix"));
 }
 
 export function startCopies() {

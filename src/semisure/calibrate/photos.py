@@ -8,37 +8,39 @@ law.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import cv2
 import numpy as np
 
 from semisure.__about__ import __version__
 from semisure.calibrate.held_out import Trust, trial, tried
-from semisure.calibrate.kept_pairs import HERE, kept_pairs
-from semisure.calibrate.pair_store import PairStore, Residuals, described, identified
 from semisure.calibrate.random_views import DEFAULT_WARPS, WarpSettings, random_pair
-from semisure.engine import Engine
+from semisure.engine import HERE, Engine, in_order
 from semisure.errors import FileError, InputError
 from semisure.geometry.homography import true_residual
+from semisure.io.cache import kept_arrays, key_of
+from semisure.io.files import arrays_of, matches_from
 from semisure.io.images import find_images, read_image, reduced
-from semisure.io.sources import digest
 from semisure.law.fit_law import FitReport, fit
 from semisure.law.likelihood import observe
-from semisure.matchers import load_matcher, name_of
-from semisure.types import Calibration, Matcher, Matches, Tick
+from semisure.matchers import NamedMatcher, identity, load_matcher, name_of
+from semisure.types import Calibration, Matcher, Matches, PerAxis, Tick
 from semisure.types.progress import Begin, quietly
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
 
+Photos: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+Residuals: TypeAlias = tuple[Matches, PerAxis]  # NaN where the truth is unknown
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfCalSettings:
-    """The settings that decide a self-calibration; its cache is named after them."""
+    """The settings that decide a self-calibration."""
 
     pairs: int = 200  # the paper's number
     held_out: float = 0.25  # share of the photos
@@ -66,7 +68,7 @@ class SelfCalibration:
 
 def self_calibrate(
     matcher: Matcher | str,
-    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
+    photos: Photos,
     settings: SelfCalSettings | None = None,
     *,
     name: str | None = None,
@@ -81,33 +83,40 @@ def self_calibrate(
     where it stopped. A callable of your own must then have an attribute
     ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
     this process needs a matcher that can be pickled, such as
-    :class:`semisure.matchers.NamedMatcher`; one that does a part fills the cache
-    and ends in `PartDone`. `begin` is called with the name of
+    :class:`semisure.matchers.NamedMatcher`. `begin` is called with the name of
     each stage and returns the stage's tick.
 
     >>> import tempfile
     >>> from semisure.io.images import write_png
-    >>> from semisure.matchers import load_matcher
     >>> folder = Path(tempfile.mkdtemp())
     >>> rng = np.random.default_rng(0)
     >>> for k in range(5):
     ...     blocks = rng.integers(0, 255, (24, 32), np.uint8)
     ...     write_png(folder / f"{k}.png", blocks.repeat(4, 0).repeat(4, 1))
-    >>> photos, settings = sorted(folder.iterdir()), SelfCalSettings(pairs=5)
-    >>> result = self_calibrate(load_matcher("daisy"), photos, settings, name="daisy")
+    >>> result = self_calibrate("daisy", folder, SelfCalSettings(pairs=5))
     >>> result.calibration.matcher, result.trust.pairs
     ('daisy', 1)
     """
     settings = settings or SelfCalSettings()
     if isinstance(matcher, str):
         matcher = load_matcher(matcher)
-    name = name or name_of(matcher) or "unknown"
-    files = photo_files(photos)
     views = match_views(
-        matcher, files, settings, cache=cache, engine=engine, begin=begin
+        matcher, photo_files(photos), settings, cache=cache, engine=engine, begin=begin
     )
     begin("Fitting")
-    calibration, report = law_of_views(views, matcher, settings, name)
+    calibration, report = fit(
+        views.fitted,
+        location=settings.location,
+        matcher=name or name_of(matcher) or "unknown",
+        resolution=usual_size([matches for matches, _ in views.fitted]),
+        provenance={
+            "method": "random views of photos",
+            "matcher": described(matcher),
+            "photos": views.photos,
+            "settings": asdict(settings),
+            **versions(),
+        },
+    )
     trust = trial(observe(views.held_out), calibration)
     return SelfCalibration(
         calibration=tried(calibration, trust),
@@ -117,9 +126,7 @@ def self_calibrate(
     )
 
 
-def photo_files(
-    photos: Sequence[str | PathLike[str]] | str | PathLike[str],
-) -> list[Path]:
+def photo_files(photos: Photos) -> list[Path]:
     """The images in a folder, or the files that were named."""
     if isinstance(photos, str | PathLike):
         return find_images(Path(photos))
@@ -145,91 +152,31 @@ def match_views(
     engine: Engine = HERE,
     begin: Begin = quietly,
 ) -> Views:
-    """Random views of `photos`, matched; finished pairs are kept in `cache`."""
-    decided_by = None if cache is None else identified(matcher)
-    usable, skipped = _usable(photos, settings.max_side, begin("Reading photos"))
-    made_of = {
-        "matcher": decided_by,
-        "settings": asdict(settings),
-        "photos": [[path.name, digest([path])] for path in usable if cache is not None],
-    }
-    store = PairStore(cache, made_of)
-    tick = begin("Matching views")
-    fitted, held_out = _matched(matcher, usable, settings, store, engine, tick)
-    return Views(
-        fitted=fitted, held_out=held_out, photos=len(usable), skipped=tuple(skipped)
-    )
-
-
-def law_of_views(
-    views: Views, matcher: Matcher, settings: SelfCalSettings, name: str
-) -> tuple[Calibration, FitReport]:
-    """The law that fits the views."""
-    return fit(
-        views.fitted,
-        location=settings.location,
-        matcher=name,
-        resolution=usual_size([matches for matches, _ in views.fitted]),
-        provenance=_provenance(matcher, views.photos, settings),
-    )
-
-
-def _matched(
-    matcher: Matcher,
-    photos: Sequence[Path],
-    settings: SelfCalSettings,
-    store: PairStore,
-    engine: Engine,
-    tick: Tick,
-) -> tuple[list[Residuals], list[Residuals]]:
-    """Pairs of views to fit to, and pairs of the held-out photos.
+    """Random views of `photos`, matched; finished pairs are kept in `cache`.
 
     Photos are shuffled and used in turn; the first of that order are held out.
     """
-    order = np.random.default_rng(settings.seed).permutation(len(photos))
-    shuffled = [photos[i] for i in order][: settings.pairs]
-    held_out_photos = max(1, round(settings.held_out * len(shuffled)))
-    fitted: list[Residuals] = []
-    held_out: list[Residuals] = []
-    views = _Views(matcher, shuffled, settings)
-    pairs = kept_pairs(views, settings.pairs, store, engine, tick)
-    for i, pair in enumerate(pairs):
+    usable, skipped = _usable(photos, settings.max_side, begin("Reading photos"))
+    order = np.random.default_rng(settings.seed).permutation(len(usable))
+    shuffled = [usable[i] for i in order][: settings.pairs]
+    jobs = [
+        ViewsOfPhoto(shuffled[k % len(shuffled)], k, settings)
+        for k in range(settings.pairs)
+    ]
+    pairs = match_all(jobs, matcher, cache, engine, begin("Matching views"))
+    tested = max(1, round(settings.held_out * len(shuffled)))
+    fitted, held_out = [], []
+    for k, pair in enumerate(pairs):
         if len(pair[0]):
-            first = i % len(shuffled) < held_out_photos
-            (held_out if first else fitted).append(pair)
+            (held_out if k % len(shuffled) < tested else fitted).append(pair)
     if not fitted or not held_out:
         raise InputError(
             f"The matcher found matches on {len(fitted)} of the calibration and "
             f"{len(held_out)} of the held-out pairs; both need some. Use more."
         )
-    return fitted, held_out
-
-
-def _provenance(
-    matcher: Matcher, photos: int, settings: SelfCalSettings
-) -> dict[str, Any]:
-    return {
-        "method": "random views of photos",
-        "matcher": described(matcher),
-        "photos": photos,
-        "settings": asdict(settings),
-        **versions(),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Of what decides a calibration, for its provenance."""
-    return {
-        "semisure": __version__,
-        "numpy": np.__version__,
-        "opencv": cv2.__version__,
-    }
-
-
-def usual_size(matched: Sequence[Matches]) -> tuple[int, int]:
-    """Median width and height of the matched images."""
-    width, height = np.median([m.target_size for m in matched], axis=0)
-    return int(width), int(height)
+    return Views(
+        fitted=fitted, held_out=held_out, photos=len(usable), skipped=tuple(skipped)
+    )
 
 
 def _usable(
@@ -260,18 +207,86 @@ def _usable(
     return good, skipped
 
 
-@dataclass(frozen=True, slots=True)
-class _Views:
-    """The matches of two random views by their number; photos are used in turn."""
+class Job(Protocol):
+    """A pair to be matched, described by its fields."""
 
-    matcher: Matcher
-    photos: Sequence[Path]
+    def __call__(self, matcher: Matcher) -> Residuals: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsOfPhoto:
+    """Two random views of a photo, drawn by the number of their pair."""
+
+    photo: Path
+    number: int
     settings: SelfCalSettings
 
-    def __call__(self, index: int) -> Residuals:
-        settings, path = self.settings, self.photos[index % len(self.photos)]
-        photo = reduced(read_image(path), settings.max_side)
-        rng = np.random.default_rng([settings.seed, index])
+    def __call__(self, matcher: Matcher) -> Residuals:
+        settings = self.settings
+        photo = reduced(read_image(self.photo), settings.max_side)
+        rng = np.random.default_rng([settings.seed, self.number])
         image0, image1, H_01 = random_pair(photo, rng, settings.warps)
-        matches = self.matcher(image0, image1)
+        matches = matcher(image0, image1)
         return matches, true_residual(H_01, matches)
+
+
+def match_all(
+    jobs: Sequence[Job],
+    matcher: Matcher,
+    cache: Path | None,
+    engine: Engine,
+    tick: Tick,
+) -> list[Residuals]:
+    """The matches of each job with their residuals; `cache` keeps what is done."""
+    decided_by = None if cache is None else identity(matcher)
+    if cache is not None and decided_by is None:
+        raise InputError(
+            "A cache must know what decides the matcher's answers, but "
+            f"{described(matcher)} does not say: give it an attribute `fingerprint`, "
+            "a text that changes with its weights and settings, or leave out the cache."
+        )
+    return in_order(engine, _Matching(matcher, cache, decided_by), jobs, tick)
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """What a worker does with a job."""
+
+    matcher: Matcher
+    cache: Path | None
+    decided_by: dict[str, str] | None
+
+    def __call__(self, job: Job) -> Residuals:
+        if self.cache is None:
+            return job(self.matcher)
+        file = self.cache / f"{key_of(__version__, self.decided_by, job)}.npz"
+        arrays = kept_arrays(file, lambda: self._arrays(job))
+        return matches_from(arrays, file), arrays["residual"]
+
+    def _arrays(self, job: Job) -> dict[str, Any]:
+        matches, residual = job(self.matcher)
+        return {**arrays_of(matches), "residual": residual}
+
+
+def described(matcher: Matcher) -> str:
+    """The matcher with its settings if it is a dataclass, else its name."""
+    if isinstance(matcher, NamedMatcher):
+        matcher = matcher.loaded()
+    if is_dataclass(matcher):
+        return repr(matcher)
+    return str(getattr(matcher, "__qualname__", type(matcher).__name__))
+
+
+def versions() -> dict[str, str]:
+    """Of what decides a calibration, for its provenance."""
+    return {
+        "semisure": __version__,
+        "numpy": np.__version__,
+        "opencv": cv2.__version__,
+    }
+
+
+def usual_size(matched: Sequence[Matches]) -> tuple[int, int]:
+    """Median width and height of the matched images."""
+    width, height = np.median([m.target_size for m in matched], axis=0)
+    return int(width), int(height)
