@@ -39,6 +39,7 @@ from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Matches, Pair
+from settings_file import config
 
 SIZE = (160, 120)
 SCENES = ("fountain-P11", "redkitchen")
@@ -295,7 +296,7 @@ def test_a_pair_without_matches_errs_infinitely(tmp_path: Path, cache: Path) -> 
 
 def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
     runner = CliRunner()
-    listed = runner.invoke(app, ["bench", "--list"])
+    listed = runner.invoke(app, ["bench"])
     assert all(name in listed.stdout for name in BENCHES)
     arguments = ["bench", "homography", "--data", str(tree), "--size", "160x120"]
     done = runner.invoke(app, [*arguments, "--limit", "2", "-o", str(tmp_path)])
@@ -314,7 +315,11 @@ def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
         runner.invoke(app, ["bench", "nonsense"], catch_exceptions=False)
     assert runner.invoke(app, ["bench", "homography"]).exit_code == 2
     with pytest.raises(InputError, match="protocol must be one of"):
-        runner.invoke(app, [*arguments, "--protocol", "x"], catch_exceptions=False)
+        runner.invoke(
+            app,
+            [*arguments, *config(tmp_path, 'protocol = "x"')],
+            catch_exceptions=False,
+        )
 
 
 def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:

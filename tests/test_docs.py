@@ -13,12 +13,9 @@ import semisure
 import semisure.law.error_laws
 import semisure.matchers
 from semisure.bench import BENCHES
-from semisure.estimators import (
-    ESTIMATOR_NAMES,
-    POSE_ESTIMATOR_NAMES,
-    RELATIVE_ESTIMATORS,
-)
-from semisure.estimators.fundamental import FUNDAMENTAL_ESTIMATORS
+from semisure.estimators import ESTIMATOR_NAMES, FUNDAMENTAL_ESTIMATORS
+from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
+from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
 from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
 from semisure.types import LAW_NAMES
@@ -243,7 +240,7 @@ def test_the_walks_go_through_files_that_exist() -> None:
 
 def test_libraries_are_imported_in_the_rooms_that_the_table_allows() -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    spelt = {"opencv": "cv2", "superansac": "pysuperansac"}
+    spelt = {"opencv": "cv2"}
     rows = re.findall(r"^\| ([\w, ]+) \| (`[^|]+`) \|$", text, re.MULTILINE)
     package = Path(semisure.__file__).parent
     libraries = 0

@@ -29,6 +29,7 @@ from semisure.matchers import load_matcher
 from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from semisure.types import FloatArray, Matches
 from semisure.types.pair_records import PairRecord
+from settings_file import config
 
 CAMERA = EXAMPLE_CAMERA
 NAMES = ("db/0.jpg", "db/1.jpg", "db/2.jpg")
@@ -386,9 +387,9 @@ def test_a_store_of_another_matcher_is_refused(tmp_path: Path) -> None:
 
 def test_one_hdf5_file_has_one_writer(tmp_path: Path) -> None:
     _, words = stored_map(tmp_path)
-    flags = ["--images", str(tmp_path), "--matches", "m.h5", "--force"]
-    words += [*flags, "--workers", "2", "-o", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, words)
+    flags = ["--images", str(tmp_path), "--matches", "m.h5", "--workers", "2"]
+    flags += config(tmp_path, "force = true")
+    done = CliRunner().invoke(app, [*words, *flags, "-o", str(tmp_path / "out")])
     assert "which one process can write" in str(done.exception)
 
 

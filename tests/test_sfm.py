@@ -20,6 +20,7 @@ from semisure.mapping.aggregation import AggregationSettings, Aggregator
 from semisure.mapping.cameras import cameras_of
 from semisure.mapping.hloc_files import read_features
 from semisure.synthetic import EXAMPLE_CALIBRATION
+from settings_file import config
 
 h5py = pytest.importorskip("h5py")
 pytest.importorskip("pyarrow")
@@ -246,18 +247,17 @@ def cameras_file(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mapper", "kept"), [("incremental", "--fixed-cameras"), ("global", None)]
-)
+@pytest.mark.parametrize(("mapper", "kept"), [("incremental", True), ("global", False)])
 def test_the_ball_is_reconstructed(store, tmp_path, mapper, kept):
     pycolmap = pytest.importorskip("pycolmap")
     pytest.importorskip("pyceres")
     if mapper == "global" and not hasattr(pycolmap, "global_mapping"):
         pytest.skip("this pycolmap has no global mapper")
+    settings = f"max_keypoints = 500\nrefine_cameras = {str(not kept).lower()}"
     result = run(
         *("reconstruct", store.name, "-o", tmp_path, "--workers", "1", "--json"),
         *("--cameras", cameras_file(tmp_path), "--shared-camera"),
-        *("--mapper", mapper, "--max-keypoints", 500, *([kept] if kept else [])),
+        *("--mapper", mapper, *config(tmp_path, settings)),
     )
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)

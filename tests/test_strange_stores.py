@@ -15,13 +15,12 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra store")
 
 
-from semisure.matchers.peers import load_peer
-
 from semisure.errors import FileError, FitError, InputError
 from semisure.io.store import Manifest, Store
 from semisure.mapping.aggregation import AggregationSettings
 from semisure.mapping.export import FORMATS, ExportSettings, Format, export
 from semisure.mapping.mapper import MappingSettings
+from semisure.matchers.peers import load_peer
 from semisure.pairs.lists import _note, image_names, unique_pairs
 from semisure.pairs.settings import PairSettings
 from semisure.synthetic import SyntheticMatcher

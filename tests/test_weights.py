@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from semisure.cli import app, fetch
+from semisure.cli import app, matchers
 from semisure.errors import FileError
 from semisure.matchers import weights as w
 
@@ -256,7 +256,7 @@ def test_fetch_asks_for_consent(
     server: Server, monkeypatch, flags: list[str], typed: str, code: int
 ) -> None:
     monkeypatch.setitem(w.WEIGHTS, "gim-loftr", replace(ON_TERMS, url=server.url))
-    monkeypatch.setattr(fetch, "_is_person", lambda: bool(typed))
+    monkeypatch.setattr(matchers, "_is_person", lambda: bool(typed))
     done = CliRunner().invoke(app, ["fetch", "gim-loftr", *flags], input=typed)
     assert done.exit_code == code, done.output
     assert bool(server.requests) == (code == 0)

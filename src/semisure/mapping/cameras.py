@@ -8,7 +8,7 @@ from pathlib import Path
 
 from semisure.errors import FileError
 from semisure.geometry.camera import Camera
-from semisure.io.exif import focal_px
+from semisure.io.images import focal_px
 
 GUESSED_FOCAL = 1.2  # of the longer side, as COLMAP does
 

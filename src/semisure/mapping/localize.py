@@ -15,14 +15,33 @@ from typing import Any
 import numpy as np
 
 from semisure.__about__ import __version__
-from semisure.engine import HERE, Each, Engine, Lost, in_batches
-from semisure.errors import SemisureError
+from semisure.engine import (
+    HERE,
+    Each,
+    Engine,
+    EngineSettings,
+    Lost,
+    in_batches,
+    open_engine,
+)
+from semisure.errors import InputError, SemisureError
 from semisure.geometry.camera import Camera
 from semisure.io.atomic import write_atomically, write_json
-from semisure.io.colmap import MapModel
+from semisure.io.colmap import MapModel, read_model
+from semisure.io.hloc import read_queries, read_retrieval
 from semisure.mapping.query import Localized, LocalizeSettings, localize_query
-from semisure.mapping.sources import Keeps, Source
-from semisure.types import Calibration, Tick, silent
+from semisure.mapping.sources import (
+    Keeps,
+    Source,
+    from_images,
+    from_store,
+    is_hdf5,
+    stored,
+)
+from semisure.matchers import identity
+from semisure.types import Calibration, Matcher, Tick, silent
+from semisure.types.display import counted
+from semisure.types.progress import Begin, quietly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +126,70 @@ def localize(
     found = [results[index] for index in sorted(results)]
     write_results(found, output, settings)
     return found
+
+
+def localize_files(
+    model: str | Path,
+    queries: Sequence[str | Path],
+    pairs: str | Path,
+    output: str | Path,
+    calibration: Calibration,
+    settings: LocalizeSettings | None = None,
+    *,
+    matcher: Matcher | None = None,
+    images: Path | None = None,
+    query_images: Path | None = None,
+    matches: Path | None = None,
+    engine: EngineSettings | None = None,
+    max_failures: int | None = None,
+    begin: Begin = quietly,
+) -> list[Localized]:
+    """The same of files: a COLMAP model, lists of queries, and hloc's list of pairs.
+
+    Matches are made by `matcher` of the `images` (those of the queries may lie in
+    another folder) or read from the file or store `matches`. With both, `matches` keeps
+    what is made.
+    """
+    who = engine or EngineSettings(workers=0)
+    if matcher is None or images is None:
+        if matches is None:
+            raise InputError("Give a matcher and images, or matches to read.")
+        source, decided_by = from_store(matches), ""
+    else:
+        source = from_images(images, query_images or images, matcher)
+        text = json.dumps(identity(matcher), sort_keys=True)
+        decided_by = hashlib.sha256(text.encode()).hexdigest()
+        if matches is not None:
+            alone = who.kind == "local" and who.workers == 0
+            if is_hdf5(matches) and not alone:
+                raise InputError(
+                    f"{matches} is an HDF5 file, which one process can write. Give a "
+                    "folder, which becomes a store, or use no workers."
+                )
+            source = stored(source, matches, decided_by, matcher=matcher)
+    cameras = {k: v for path in queries for k, v in read_queries(path).items()}
+    begin("Reading the map")
+    retrieved, mapped = read_retrieval(pairs), read_model(model)
+    files = sorted(path for path in Path(model).glob("*") if path.is_file())
+    others = decided_by, images, query_images, matches
+    made_of = {
+        "model": [[path.name, path.stat().st_size] for path in files],
+        "options": [str(other) for other in others],
+    }
+    with open_engine(who) as workforce:
+        return localize(
+            cameras,
+            retrieved,
+            mapped,
+            source,
+            calibration,
+            output,
+            settings,
+            made_of=made_of,
+            engine=workforce,
+            max_failures=max_failures,
+            tick=begin(f"Localising {counted(len(cameras), 'query', 'queries')}"),
+        )
 
 
 def _lost(name: str, why: Lost) -> Localized:

@@ -22,7 +22,9 @@ class Sift:
             detector.detectAndCompute(as_grey(image), None)  # type: ignore[call-overload]
             for image in (image0, image1)
         )
-        two = cv2.BFMatcher(cv2.NORM_L2).knnMatch(d0, d1, k=2) if len(second) > 1 else []
+        two = (
+            cv2.BFMatcher(cv2.NORM_L2).knnMatch(d0, d1, k=2) if len(second) > 1 else []
+        )
         chosen = [m for m, n in two if m.distance < 0.8 * n.distance]
         source = np.array([first[m.queryIdx].pt for m in chosen]).reshape(-1, 2)
         target = np.array([second[m.trainIdx].pt for m in chosen]).reshape(-1, 2)

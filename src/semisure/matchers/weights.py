@@ -22,7 +22,7 @@ from pathlib import Path
 
 from semisure.errors import FileError, MissingExtraError, in_short
 from semisure.io.atomic import write_atomically
-from semisure.io.user_cache import cache_folder
+from semisure.io.cache import cache_folder
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,6 @@ from semisure.report.html import (
     Picture,
     Section,
     Slider,
-    command_line,
     page_text,
     versions,
 )
@@ -41,7 +40,6 @@ from semisure.types.display import html_model, html_of, html_table
 
 SHOWN_SIDE = 1400  # px, of a photo in a page
 BAND = 0.012  # half-width of a band as drawn, in image sides
-_RENAMED = {"threshold_px": "threshold"}  # flags that are not called as the setting
 _HEADINGS = {
     "homography": "Homography from the first image to the second",
     "fundamental": "Fundamental matrix: y F x = 0, x in the first image",
@@ -89,7 +87,7 @@ def pair_page(
         *_pictures(small, result),
         Section(
             heading="Reproduce",
-            code=command_line("semisure match", names, _flags(settings)),
+            code=_call(names, settings),
             table=[
                 ["", ""],
                 *_file_rows(result.matches, names, digests),
@@ -249,15 +247,11 @@ def _calibration_row(calibration: Calibration) -> list[str]:
     return [f"calibration of {calibration.matcher}", numbers]
 
 
-def _flags(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings under the names of their command-line flags."""
-    return {
-        "--" + _RENAMED.get(name, name).replace("_", "-"): value
-        for name, value in settings.items()
-    }
-
-
-# ---- in a notebook -------------------------------------------------------------------
+def _call(names: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """The lines of Python that repeat the result."""
+    given = (f"{k}={v!r}" for k, v in settings.items() if v is not None)
+    arguments = ",\n    ".join([*map(repr, names), *given])
+    return f"import semisure\nsemisure.match(\n    {arguments},\n)"
 
 
 def figure_of_matches(

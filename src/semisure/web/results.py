@@ -167,10 +167,12 @@ def _report(
     """The download: the page of `semisure match --report`."""
     # Names of files stay in the browser.
     names = [f"{order.sample or 'image'}{k}" for k in (1, 2)]
+    by_name = "matcher", "calibration", "model", "estimator", "method"
     chosen = {
-        name: value
-        for name, value in order.chosen().items()
-        if value and name != "sample"
+        **{k: v for k, v in order.chosen().items() if k in by_name and v != FIRST_USE},
+        "threshold_px": order.number("threshold"),
+        "seed": int(order.seed),
+        "fov": order.number("fov"),
     }
     digests = json.loads(kept.origin) or None
     page = pair_page(small, pair, names=names, digests=digests, settings=chosen)

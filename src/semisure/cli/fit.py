@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semisure.cli import choices, options
+from semisure.cli import options
 from semisure.cli.progress import stages
 from semisure.cli.root import app
 from semisure.errors import FileError
@@ -29,11 +29,14 @@ def fit(
         str, typer.Option(help="Name of the matcher, to record.")
     ] = "unknown",
     law: Annotated[
-        str,
-        choices.one_of(choices.LAWS, "Error law; mixture is the paper's", "--law"),
+        str, options.one_of(options.LAWS, "Error law; mixture is the paper's")
     ] = "mixture",
-    optimiser: options.OptimiserName = "newton",
-    location: options.Location = False,
+    optimiser: Annotated[
+        str, options.one_of(options.OPTIMISERS, "Optimiser, ours or the paper's")
+    ] = "newton",
+    location: Annotated[
+        bool, typer.Option("--location", help="Fit a systematic shift too (ours).")
+    ] = False,
     size: options.Size = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
@@ -49,7 +52,7 @@ def fit(
     from semisure.law.fit_law import fit as fit_calibration
     from semisure.types import LAW_NAMES, as_choice
 
-    options.check_calibration_output(output, files)
+    options.check_calibration(output, files)
     chosen_law = as_choice("law", law, LAW_NAMES)
     chosen_optimiser = as_choice("optimiser", optimiser, OPTIMISERS)
 
