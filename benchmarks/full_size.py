@@ -36,7 +36,7 @@ from semisure.matchers.daisy import FULL_SIZE
 from semisure.matchers.full_size import FullSize
 from semisure.matchers.refined import Refined
 from semisure.metrics import auc, corner_error
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 from semisure.types import FloatArray, Matches, Matrix3
 
 THRESHOLDS = (1, 3, 5, 10)

@@ -29,10 +29,10 @@ from semisure.datasets.subsets import evenly
 from semisure.engine import open_engine
 from semisure.law import mixture
 from semisure.law.mixture import ErrorLaw
+from semisure.law.pair_effects import size_of_sum
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import Kind
 from semisure.pairs.result import PairResult
-from semisure.refit.pair_effects import size_of_sum
 from semisure.types import Calibration, FloatArray, PerAxis, PerMatch
 from semisure.types.checks import within_px
 

@@ -205,12 +205,16 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
         check=True,
     )
     loaded = set(done.stdout.rpartition("loaded:")[2].split())
-    assert {"cv2", "semisure.cli.match", "semisure.refit.homography"} <= loaded
+    assert {"cv2", "semisure.cli.match", "semisure.refit.planes"} <= loaded
     spared = {
         *("scipy", "rich.console", "matplotlib", "torch"),
         *("semisure.law.fit_law", "semisure.calibrate.photos", "semisure.engine"),
         *("semisure.cli.bench", "semisure.cli.serve", "semisure.bench"),
-        *("semisure.refit.pose", "semisure.refit.relative", "semisure.geometry.camera"),
+        *(
+            "semisure.refit.poses",
+            "semisure.refit.relative",
+            "semisure.geometry.camera",
+        ),
         *("semisure.estimators.pose", "semisure.estimators.relative", "html"),
         "semisure.io.npz",
     }

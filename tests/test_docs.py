@@ -20,7 +20,8 @@ from semisure.estimators import (
 )
 from semisure.estimators.fundamental import FUNDAMENTAL_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
-from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
+from semisure.refit.relative import RELATIVE_METHODS
+from semisure.refit.weights import REFIT_METHODS
 from semisure.types import LAW_NAMES
 
 ROOT = Path(__file__).parents[1]

@@ -19,7 +19,7 @@ from semisure.matchers import MATCHER_NAMES, checked_side, load_matcher
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.models import MODELS, Model
 from semisure.pairs.result import PairResult
-from semisure.refit import REFIT_METHODS, RefitMethod
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
 from semisure.types.checks import did_you_mean
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semisure.errors import InputError
-from semisure.refit import RefitMethod
+from semisure.refit.weights import RefitMethod
 from semisure.types import Calibration
 
 CORE_ARMS: tuple[RefitMethod, ...] = ("core", "core+")

@@ -17,7 +17,8 @@ from semisure.estimators import estimate_homography
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry.homography import project
 from semisure.metrics import corner_error
-from semisure.refit import RefitMethod, refit_homography
+from semisure.refit.planes import refit_homography
+from semisure.refit.weights import RefitMethod
 from semisure.types import Estimate, Matches, Matrix3
 
 

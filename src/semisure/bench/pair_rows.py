@@ -8,7 +8,7 @@ from typing import Any
 from semisure.bench.arms import CORE_ARMS
 from semisure.bench.corner_errors import PairTask, evaluate
 from semisure.bench.study import Study
-from semisure.refit import RefitMethod
+from semisure.refit.weights import RefitMethod
 
 
 def rows_of(

@@ -14,7 +14,8 @@ from semisure.datasets.query_maps import Query
 from semisure.estimators.pose import estimate_pose
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry import pose as se3
-from semisure.refit import refit_pose, without_bias
+from semisure.refit.core import without_bias
+from semisure.refit.poses import refit_pose
 from semisure.types import Pose
 
 ARMS = ("base", SHIFTED, "core", "core+")

@@ -20,7 +20,8 @@ from semisure.datasets.posed import PosedPair, depth_at
 from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.metrics import pose_error_deg
-from semisure.refit import RelativeMethod, refit_relative, without_bias
+from semisure.refit.core import without_bias
+from semisure.refit.relative import RelativeMethod, refit_relative
 from semisure.types import Estimate, Matches, PerMatch, as_choice
 
 METHODS: tuple[RelativeMethod, ...] = (

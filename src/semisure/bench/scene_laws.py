@@ -26,9 +26,9 @@ from semisure.bench.law_fits import FitTask, law_of
 from semisure.bench.scenes import scene_pair
 from semisure.calibrate.scenes import fit_scenes, fit_spread, usable
 from semisure.errors import FitError
+from semisure.law.pair_law import predictive_law
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import Kind
-from semisure.refit.pair_law import predictive_law
 from semisure.types import Calibration
 from semisure.types.checks import within_px
 

@@ -16,7 +16,7 @@ from semisure.estimators import estimate_homography
 from semisure.estimators.settings import RansacSettings
 from semisure.law.fit_law import Optimiser, fit
 from semisure.metrics import auc, corner_error
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 from semisure.types import Calibration, Estimate
 
 AUC_PX = 3

@@ -95,7 +95,7 @@ def localize(
     from semisure.mapping.query import LocalizeSettings
     from semisure.matchers import refined_name
     from semisure.matchers.named import NamedMatcher
-    from semisure.refit import REFIT_METHODS
+    from semisure.refit.weights import REFIT_METHODS
     from semisure.types import as_choice
     from semisure.types.display import counted
 

@@ -68,7 +68,7 @@ def match(
     from semisure.matchers import load_matcher, refined_name
     from semisure.pairs.estimation import match_pair
     from semisure.pairs.models import MODELS
-    from semisure.refit import REFIT_METHODS
+    from semisure.refit.weights import REFIT_METHODS
     from semisure.report import documents
     from semisure.types import as_choice
 

@@ -149,7 +149,7 @@ def match_pairs(
     from semisure.pairs.run import Part
     from semisure.pairs.run import match_pairs as run
     from semisure.pairs.settings import GEOMETRIES, PairSettings
-    from semisure.refit import REFIT_METHODS
+    from semisure.refit.weights import REFIT_METHODS
     from semisure.types import as_choice
 
     settings = PairSettings(

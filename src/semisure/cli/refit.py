@@ -59,7 +59,7 @@ def refit(
     from semisure.io.files import load_matches
     from semisure.pairs.estimation import refit_matches
     from semisure.pairs.models import MODELS
-    from semisure.refit import REFIT_METHODS
+    from semisure.refit.weights import REFIT_METHODS
     from semisure.report import documents
     from semisure.types import as_choice
 

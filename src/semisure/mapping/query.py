@@ -17,7 +17,9 @@ from semisure.geometry.camera import Camera
 from semisure.geometry.lifting import RADIUS_PX, lift
 from semisure.io.colmap import MapModel
 from semisure.mapping.sources import Source
-from semisure.refit import RefitMethod, refit_pose, without_bias
+from semisure.refit.core import without_bias
+from semisure.refit.poses import refit_pose
+from semisure.refit.weights import RefitMethod
 from semisure.types import (
     Calibration,
     Estimate,

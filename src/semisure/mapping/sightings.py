@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.law.mixture import STD_FLOOR_PX
-from semisure.refit import without_bias
+from semisure.refit.core import without_bias
 from semisure.types import Calibration, Matches, PerAxis, PerMatch
 from semisure.types.pair_records import PairRecord
 

@@ -12,7 +12,7 @@ from semisure.io.files import SHIPPED, load_calibration
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.matchers import describe_matchers
 from semisure.pairs.models import MODELS
-from semisure.refit import REFIT_METHODS
+from semisure.refit.weights import REFIT_METHODS
 from semisure.types import Calibration
 from semisure.web import samples
 from semisure.web.readiness import why_not_ready

@@ -10,7 +10,7 @@ import numpy as np
 
 from semisure.geometry import homography as plane
 from semisure.pairs.result import PairResult
-from semisure.refit import without_bias
+from semisure.refit.core import without_bias
 from semisure.report import documents
 from semisure.report.palettes import ErrorRange
 from semisure.report.uncertainty import corner_regions, line_bands

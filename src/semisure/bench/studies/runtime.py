@@ -20,7 +20,7 @@ from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
 from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
 from semisure.law.error_laws import error_law
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 
 REPEATS = 3  # the fastest counts
 PAIRS = 100  # the paper's

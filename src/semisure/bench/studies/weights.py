@@ -15,7 +15,7 @@ from semisure.bench.options import THRESHOLDS
 from semisure.bench.outcome import Outcome, where
 from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
-from semisure.refit import REFIT_METHODS, RefitMethod
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 
 READINGS: dict[str, tuple[RefitMethod, ...]] = {
     "fine-std": ("fine-std-inliers", "fine-std-blind"),
