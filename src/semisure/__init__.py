@@ -16,10 +16,10 @@ if TYPE_CHECKING:
         RansacSettings,
         estimate_fundamental,
         estimate_homography,
-        estimate_pose,
-        estimate_relative,
         load_estimator,
     )
+    from semisure.estimators.pose import estimate_pose
+    from semisure.estimators.relative import estimate_relative
     from semisure.geometry.camera import Camera
     from semisure.geometry.homography import residual
     from semisure.io.files import (
@@ -60,7 +60,9 @@ _ROOMS = {
     "calibrate.photos": "self_calibrate",
     "errors": "InputError SemisureError",
     "estimators": "RansacSettings estimate_fundamental estimate_homography "
-    "estimate_pose estimate_relative load_estimator",
+    "load_estimator",
+    "estimators.pose": "estimate_pose",
+    "estimators.relative": "estimate_relative",
     "geometry.camera": "Camera",
     "geometry.homography": "residual",
     "io.files": "load_calibration load_matches save_calibration save_matches",

@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = (
     *("numpy", "scipy", "opencv-python-headless", "pyarrow"),
     *("torch", "kornia", "transformers"),
-    *("poselib", "pycolmap", "pysuperansac"),
+    *("poselib", "pycolmap"),
 )
 Installed = Mapping[str, str]
 
