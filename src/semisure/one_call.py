@@ -24,7 +24,7 @@ from semisure.matchers import (
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.models import MODELS, Model
 from semisure.pairs.result import PairResult
-from semisure.refit import REFIT_METHODS, RefitMethod
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
 from semisure.types.checks import did_you_mean
 from semisure.types.progress import Begin, quietly

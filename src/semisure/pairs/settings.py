@@ -12,7 +12,7 @@ from semisure.io.files import calibration_document
 from semisure.io.intrinsics import intrinsics_of
 from semisure.io.sources import digest, libraries, sources_of
 from semisure.matchers import check_name, fingerprint
-from semisure.refit import REFIT_METHODS, RefitMethod
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matrix3, as_choice
 from semisure.types.pair_records import Size
 
