@@ -103,7 +103,5 @@ $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt $(LOCK)
 else
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
-	@# Has wheels for one Python on one platform; its tests skip where it is missing.
-	@$(PIP) --only-binary :all: pysuperansac 2>/dev/null || true
 	@touch $@ $(VENV)/installed
 endif

@@ -16,9 +16,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from semisure.calibrate.first_use import FirstUse, first_use_law
-from semisure.calibrate.from_photos import SelfCalSettings, match_views
+from semisure.calibrate.choice import FirstUse, first_use_law
 from semisure.calibrate.held_out import Trust, trial
+from semisure.calibrate.photos import SelfCalSettings, match_views
 from semisure.io.files import is_shipped, load_calibration
 from semisure.io.images import find_images
 from semisure.law.likelihood import Observations, observe
@@ -41,7 +41,7 @@ def tell(sentence: str) -> None:
 
 def laws(name: str, matcher: Matcher) -> dict[str, Calibration]:
     """The law of the first use, and those that are shipped."""
-    made = {"first use": first_use_law(matcher, name, FirstUse(tell=tell))}
+    made = {"first use": first_use_law(matcher, FirstUse(tell=tell))}
     if is_shipped(name):
         shipped = load_calibration(name)
         made |= {"shipped, planar": replace(shipped, pairs=None), "shipped": shipped}

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 import semisure
-from semisure.calibrate.from_photos import SelfCalSettings
+from semisure.calibrate.photos import SelfCalSettings
 
 CELL, TEMPERATURE = 8, 0.05
 

@@ -20,14 +20,14 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 import semisure
-from semisure.calibrate.from_photos import (
+from semisure.calibrate.held_out import trial, tried
+from semisure.calibrate.photos import (
     SelfCalSettings,
+    described,
     match_views,
     usual_size,
     versions,
 )
-from semisure.calibrate.held_out import trial, tried
-from semisure.calibrate.pair_store import described
 from semisure.io.images import find_images
 from semisure.law import mixture
 from semisure.law.likelihood import Observations, observe

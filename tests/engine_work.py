@@ -61,17 +61,9 @@ def threads(number: int) -> tuple[str, int]:
     return os.environ["OMP_NUM_THREADS"], cv2.getNumThreads()
 
 
-def device(number: int) -> str:
-    return os.environ.get("CUDA_VISIBLE_DEVICES", "none")
-
-
 def long_nap(number: int) -> int:
     time.sleep(600)
     return number
-
-
-def too_few(numbers: list[int]) -> list[int]:
-    return numbers[:-1]
 
 
 def dies_at_start(*arguments: object) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bench_trees import add_sequence, texture
+from bench_trees import texture
 from semisure.bench import BENCHES, match_cache, paper
 from semisure.bench.cross_validation import folds
 from semisure.bench.data import pairs_of, usable
@@ -23,7 +23,7 @@ from semisure.bench.match_cache import Job, Setup
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome, Panel, Table, plain, rows_as_csv
 from semisure.bench.outcome_files import document, text_of, write_outcome
-from semisure.bench.run import of_study, run_bench
+from semisure.bench.run import run_bench
 from semisure.bench.studies.initial import binned
 from semisure.bench.studies.posterior import curves
 from semisure.bench.study import Study
@@ -33,15 +33,13 @@ from semisure.datasets.posed import PosedCamera, PosedPair
 from semisure.engine import (
     Engine,
     EngineSettings,
-    Part,
-    PartDone,
-    PartEngine,
     in_order,
 )
 from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Matches, Pair
+from settings_file import config
 
 SIZE = (160, 120)
 SCENES = ("fountain-P11", "redkitchen")
@@ -177,60 +175,6 @@ def test_results_do_not_depend_on_the_number_of_workers(
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("name", ["homography", "laws", "tail"])
-def test_parts_match_all_that_a_bench_needs(
-    name: str, tree: Path, tmp_path: Path, pool: Engine
-) -> None:
-    whole = Study(options_for(tree, tmp_path / "whole"), pool)
-    study = Study(options_for(tree, tmp_path / "parts"), pool)
-    for k in (2, 3, 1):
-        with pytest.raises(PartDone):
-            of_study(name, replace(study, engine=PartEngine(pool, Part(k, 3))))
-    made = {file: file.stat().st_mtime_ns for file in (tmp_path / "parts").rglob("*")}
-    files = [file.name for file in made if file.suffix == ".npz"]
-    assert len(files) == 6  # and no law or row, which need all of them
-    outcomes = [of_study(name, one) for one in (study, whole)]
-    for file in made:
-        if file.suffix == ".npz":
-            assert file.stat().st_mtime_ns == made[file]
-    texts = [
-        json.dumps([one["tables"], one["rows"], one["notes"]])
-        for outcome in outcomes
-        for one in [document(name, whole.options, outcome)]
-    ]
-    assert texts[0] == texts[1]
-    for folder in ("parts", "whole"):
-        found = sorted(file.name for file in (tmp_path / folder).rglob("*.npz"))
-        assert found == sorted(files)
-
-
-def test_the_pairs_to_calibrate_on_are_matched_in_parts_too(
-    tree: Path, tmp_path: Path, pool: Engine
-) -> None:
-    other = tmp_path / "other"
-    for seed in (7, 8):
-        add_sequence(other / f"v_{seed}", seed)
-    options = replace(
-        options_for(tree, tmp_path / "c"), calibrate_on=other, calibration_size=SIZE
-    )
-    for k in (1, 2):
-        with pytest.raises(PartDone):
-            of_study("homography", Study(options, PartEngine(pool, Part(k, 2))))
-    assert len(list((tmp_path / "c").rglob("*.npz"))) == 6 + 2
-
-
-def test_a_part_of_a_bench_writes_no_table(tree: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(
-        app,
-        ["bench", "homography", "--data", str(tree), "--size", "160x120", "--shard",
-         "1/6", "-o", str(tmp_path)],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    assert "Part 1/6 is done." in done.output
-    assert [path.name for path in tmp_path.iterdir()] == ["matches"]
-    assert len(list(tmp_path.rglob("*.npz"))) == 1
-
-
 def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Engine) -> None:
     study = Study(options_for(tree, tmp_path), pool)
     files = [e.file for e in study.exported("daisy")]
@@ -352,7 +296,7 @@ def test_a_pair_without_matches_errs_infinitely(tmp_path: Path, cache: Path) -> 
 
 def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
     runner = CliRunner()
-    listed = runner.invoke(app, ["bench", "--list"])
+    listed = runner.invoke(app, ["bench"])
     assert all(name in listed.stdout for name in BENCHES)
     arguments = ["bench", "homography", "--data", str(tree), "--size", "160x120"]
     done = runner.invoke(app, [*arguments, "--limit", "2", "-o", str(tmp_path)])
@@ -371,7 +315,11 @@ def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
         runner.invoke(app, ["bench", "nonsense"], catch_exceptions=False)
     assert runner.invoke(app, ["bench", "homography"]).exit_code == 2
     with pytest.raises(InputError, match="protocol must be one of"):
-        runner.invoke(app, [*arguments, "--protocol", "x"], catch_exceptions=False)
+        runner.invoke(
+            app,
+            [*arguments, *config(tmp_path, 'protocol = "x"')],
+            catch_exceptions=False,
+        )
 
 
 def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:

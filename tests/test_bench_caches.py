@@ -131,9 +131,9 @@ def test_matches_rest_on_how_images_are_read(
 
 def test_rows_rest_on_the_version_of_every_library_of_estimators() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
-    extras = re.findall(r"^(?:ransac|superansac|pose) = \[(.*)\]", text, re.MULTILINE)
+    extras = re.findall(r"^(?:ransac|pose) = \[(.*)\]", text, re.MULTILINE)
     libraries = set(re.findall(r'"([a-z]+)', " ".join(extras)))
-    assert {"poselib", "pycolmap", "pysuperansac"} <= libraries
+    assert {"poselib", "pycolmap"} <= libraries
     assert libraries <= set(row_cache._PACKAGES)
 
 

@@ -6,13 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from semisure.bench.arms import Calibrations
 from semisure.bench.calibrations import unfitted
 from semisure.bench.options import Options
 from semisure.bench.run import run_bench
-from semisure.cli import app
 from semisure.errors import InputError
 from semisure.io.files import load_calibration, save_calibration
 from semisure.types import Calibration
@@ -101,8 +99,3 @@ def test_shipped_without_a_location_serves_both_arms() -> None:
     both, remark = unfitted(options(), "daisy")
     assert both.paper == both.ours == load_calibration("daisy")
     assert "the shipped calibration" in remark
-
-
-def test_the_command_takes_a_faithful_law() -> None:
-    shown = CliRunner().invoke(app, ["bench", "--help"], env={"COLUMNS": "200"})
-    assert "--faithful" in shown.output

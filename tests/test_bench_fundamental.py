@@ -58,8 +58,8 @@ def test_lines_of_the_tables_by_hand() -> None:
 def test_scenes_with_and_without_depth_end_to_end(
     pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench, "FUNDAMENTAL_ESTIMATORS", ("ransac", "superansac"))
-    monkeypatch.setattr(bench, "_PACKAGES", {"superansac": "no_such_package"})
+    monkeypatch.setattr(bench, "FUNDAMENTAL_ESTIMATORS", ("ransac", "poselib"))
+    monkeypatch.setattr(bench, "_PACKAGES", {"poselib": "no_such_package"})
     roots = [write_list(tmp_path / "boards"), write_phototourism(tmp_path / "internet")]
     options = Options(data=roots, limit=1, cache=tmp_path / "cache")
     outcome = of_study("fundamental", Study(options, pool))
@@ -75,6 +75,6 @@ def test_scenes_with_and_without_depth_end_to_end(
     arms = [arm for arm in ARMS if arm != "base − shift"]  # daisy has no location
     names = [line[:2] for line in outcome.tables[0].rows]
     assert [arm for name, arm in names if name == "daisy, all, ransac"] == arms
-    assert "Left out, not installed: superansac." in outcome.notes
+    assert "Left out, not installed: poselib." in outcome.notes
     write_outcome("fundamental", options, outcome, tmp_path)
     assert (tmp_path / "fundamental_gain.csv").is_file()

@@ -8,11 +8,16 @@ import pytest
 from semisure.errors import FitError, InputError
 from semisure.law.error_laws import error_law
 from semisure.law.fit_law import fit, nll_per_match
-from semisure.law.likelihood import BLOCK_ROWS, Likelihood, Observations, observe
+from semisure.law.likelihood import (
+    BLOCK_ROWS,
+    Likelihood,
+    Observations,
+    observe,
+    pack,
+    unpack,
+)
 from semisure.law.mixture import sample
-from semisure.law.newton import minimise
-from semisure.law.optimisers import weighted_median
-from semisure.law.parameters import pack, unpack
+from semisure.law.newton import minimise, weighted_median
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import LAW_NAMES, Calibration
 

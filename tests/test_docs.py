@@ -13,12 +13,9 @@ import semisure
 import semisure.law.error_laws
 import semisure.matchers
 from semisure.bench import BENCHES
-from semisure.estimators import (
-    ESTIMATOR_NAMES,
-    POSE_ESTIMATOR_NAMES,
-    RELATIVE_ESTIMATORS,
-)
-from semisure.estimators.fundamental import FUNDAMENTAL_ESTIMATORS
+from semisure.estimators import ESTIMATOR_NAMES, FUNDAMENTAL_ESTIMATORS
+from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
+from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
 from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
 from semisure.types import LAW_NAMES
@@ -59,7 +56,7 @@ def test_blocks_run(name: str, code: list[str], tmp_path: Path, monkeypatch) -> 
             pytest.skip(f"the weights of XFeat*: {status}")
     if any("semisure.io.store" in block for block in code):
         pytest.importorskip("pyarrow", reason="needs the extra store")
-    if any("from_store" in block for block in code):
+    if any("FromStore" in block for block in code):
         make_map(tmp_path)
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "docs"}
@@ -71,16 +68,13 @@ def test_blocks_run(name: str, code: list[str], tmp_path: Path, monkeypatch) -> 
 
 def make_map(folder: Path) -> None:
     """The files that hloc's users have, of a world that is made up."""
-    pytest.importorskip("h5py", reason="needs the extra store")
-    from semisure.io import hloc
-    from test_localize import CAMERA, NAMES, QUERY, World, write_text_model
+    pytest.importorskip("pyarrow", reason="needs the extra store")
+    from test_localize import CAMERA, NAMES, QUERY, World, make_store, write_text_model
 
     world = World(noise=1.0)
     (folder / "sfm").mkdir()
     write_text_model(world.model(), folder / "sfm")
-    for name in NAMES:
-        stored = world.match(QUERY, name)
-        hloc.write_matches(folder / "matches.h5", QUERY, name, stored)
+    make_store(folder / "matches", world)
     camera = " ".join(map(str, (CAMERA.model, *CAMERA.size, *CAMERA.params)))
     (folder / "queries_with_intrinsics.txt").write_text(f"{QUERY} {camera}\n")
     pairs = "".join(f"{QUERY} {name}\n" for name in NAMES)
@@ -243,7 +237,7 @@ def test_the_walks_go_through_files_that_exist() -> None:
 
 def test_libraries_are_imported_in_the_rooms_that_the_table_allows() -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    spelt = {"opencv": "cv2", "superansac": "pysuperansac"}
+    spelt = {"opencv": "cv2"}
     rows = re.findall(r"^\| ([\w, ]+) \| (`[^|]+`) \|$", text, re.MULTILINE)
     package = Path(semisure.__file__).parent
     libraries = 0

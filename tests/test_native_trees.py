@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from bench_trees import add_sequence, write_mtv, write_scene
 from semisure.bench import BENCHES, paper
 from semisure.cli import app
+from settings_file import config
 from test_maps import write_aachen
 
 pytest.importorskip("h5py", reason="needs the extra store")
@@ -43,8 +44,9 @@ def done(trees: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
     """What `semisure bench all --json` says."""
     out = tmp_path_factory.mktemp("out")
     asked = ["bench", "all", "--data", str(trees), "--json", "-o", str(out)]
-    asked += ["--calibrate-on", str(trees / MEGADEPTH), "--palette", "paper"]
-    asked += ["--max-side", "320"]  # of the matcher, for time's sake
+    asked += ["--calibrate-on", str(trees / MEGADEPTH)]
+    small = "max_side = 320"  # of the matcher, for time's sake
+    asked += config(out, f'palette = "paper"\n{small}')
     answer = CliRunner().invoke(app, asked)
     assert answer.exit_code == 0, answer.output
     return json.loads(answer.stdout)

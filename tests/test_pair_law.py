@@ -23,12 +23,10 @@ from semisure.geometry import epipolar, fundamental
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.law import mixture
-from semisure.law.mixture import ErrorLaw
+from semisure.law.mixture import ErrorLaw, abs_quantile
 from semisure.metrics import coverage
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import Model
-from semisure.refit.error_quantiles import abs_quantile
-from semisure.refit.line_law import two_laplace
 from semisure.refit.pair_effects import with_effects
 from semisure.refit.pair_law import (
     law_on_lines,
@@ -66,16 +64,6 @@ def matcher(fine: float, gate: float) -> SyntheticMatcher:
             intercept=(shifted[0], shifted[1]),
         )
     )
-
-
-def test_a_sum_of_two_laplace_variables_has_that_density() -> None:
-    """By hand at scales 2 and 1, d = 0: (2 − 1) / (2 (4 − 1)) = 1/6; and ∫ p = 1."""
-    two, one = np.array([2.0]), np.array([1.0])
-    assert two_laplace(np.zeros(1), two, one)[0] == pytest.approx(1 / 6)
-    assert two_laplace(np.zeros(1), one, one)[0] == pytest.approx(1 / 4)
-    d = np.linspace(-80, 80, 160_001)
-    both = np.ones_like(d)
-    assert np.trapezoid(two_laplace(d, 3 * both, both), d) == pytest.approx(1, abs=1e-6)
 
 
 def test_effects_of_nothing_leave_the_law_alone() -> None:

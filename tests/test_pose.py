@@ -11,7 +11,6 @@ from semisure.errors import InputError
 from semisure.estimators.pose import (
     POSE_ESTIMATOR_NAMES,
     estimate_pose,
-    load_pose_estimator,
 )
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
@@ -312,15 +311,19 @@ def test_nonsense_has_no_pose_or_few_inliers(name: str) -> None:
     if name in ("poselib", "pycolmap"):
         pytest.importorskip(name, reason="needs the extra pose")
     rng = np.random.default_rng(0)
-    points = rng.uniform(0, 480, (40, 2))
-    estimate = load_pose_estimator(name)(points, rng.normal(size=(40, 3)), CAMERA)
+    ones = np.ones((40, 2))
+    nonsense = WorldMatches(
+        points=rng.uniform(0, 480, (40, 2)), world=rng.normal(size=(40, 3)),
+        confidence=np.ones(40), fine_std=ones, coarse_std=ones,
+        size=(640, 480))  # fmt: skip
+    estimate = estimate_pose(nonsense, CAMERA, name)
     assert estimate.model is None or estimate.inliers.sum() < 15
     assert (estimate.model is None) == (estimate.reason is not None)
 
 
 def test_an_unknown_estimator_is_named() -> None:
     with pytest.raises(InputError, match="estimator must be one of ransac"):
-        load_pose_estimator("best")
+        estimate_pose(scene(0, 10)[0], CAMERA, "best")
 
 
 def test_matches_of_one_query_are_joined_in_their_order() -> None:

@@ -27,7 +27,7 @@ from semisure.bench.studies.localisation import AACHEN_THRESHOLDS
 from semisure.bench.subset_fits import AUC_PX
 from semisure.cli import app
 from semisure.datasets import aachen, megadepth, sequences
-from semisure.law import optimisers
+from semisure.law import powell
 from semisure.law.fit_law import STRATA_PX
 from semisure.refit import weights
 
@@ -49,8 +49,8 @@ def test_calibration_as_in_the_implementation_details() -> None:
 
 def test_powell_as_in_the_supplement() -> None:
     """ "a maximum of 120 iterations and a function-value tolerance of 10⁻⁷"."""
-    assert optimisers.POWELL_ITERATIONS == 120
-    assert optimisers.POWELL_FTOL == 1e-7
+    assert powell.ITERATIONS == 120
+    assert powell.FTOL == 1e-7
 
 
 def test_powell_is_really_run_with_those_settings(

@@ -7,11 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure.estimators import (
-    estimate_fundamental,
-    estimate_homography,
-    estimate_relative,
-)
+from semisure.estimators import estimate_fundamental, estimate_homography
+from semisure.estimators.relative import estimate_relative
 from semisure.geometry.epipolar import fundamental
 from semisure.geometry.significance import (
     FIVE_POINTS,

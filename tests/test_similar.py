@@ -11,7 +11,7 @@ from semisure.errors import InputError
 from semisure.io.images import write_png
 from semisure.io.store import Store
 from semisure.matchers.daisy_similar import describe_image, most_alike
-from semisure.pairs.similar import similar_pairs
+from semisure.pairs.lists import similar_pairs
 
 
 def scene(seed: int, shift: int = 0, size: tuple[int, int] = (20, 30)) -> np.ndarray:

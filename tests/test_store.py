@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
+from collections.abc import Callable
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,12 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra store")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from semisure.errors import FileError, InputError
 from semisure.io.files import calibration_document, load_calibration
-from semisure.io.places import place_of
-from semisure.io.shards import PAIRS_A_GROUP, parquet_of, records_in
+from semisure.io.shards import PAIRS_A_GROUP, parquet_of
 from semisure.io.store import Manifest, Store
 from semisure.synthetic import SyntheticMatcher
 from semisure.types.pair_records import ImageRecord, PairRecord
@@ -88,20 +89,14 @@ def test_a_pair_comes_back_with_all_its_cues(store: Store) -> None:
 def test_cells_come_back_and_none_stays_none(store: Store) -> None:
     plain = a_record(seed=1)
     cell = np.tile([[4.0, 0.0, 20.0], [0.0, 4.0, 28.0]], (50, 1, 1))
-    with_cells = replace(plain, matches=replace(plain.matches, cell=cell), weight=None)
+    with_cells = a_record(
+        seed=2, matches=replace(plain.matches, cell=cell), weight=None
+    )
     store.write("s", [plain, with_cells])
-    records = _all(store)
+    records = list(store.records())
     assert records[0].matches.cell is None
     assert np.array_equal(records[1].matches.cell, cell)
     assert records[1].weight is None
-
-
-def _all(store: Store) -> list[PairRecord]:
-    """Every row, also where two have the same names."""
-    from semisure.io import shards
-
-    with store.place.opened("shards/s.parquet") as file:
-        return list(shards.records_in(file, "s"))
 
 
 def test_a_pair_without_matches_and_a_pair_that_failed(store: Store) -> None:
@@ -123,16 +118,11 @@ def test_a_pair_without_matches_and_a_pair_that_failed(store: Store) -> None:
 def test_a_success_counts_more_than_an_earlier_failure(store: Store) -> None:
     failed = PairRecord(image0="0.jpg", image1="b/ü.jpg", state="failed")
     store.write("z", [failed])
-    store.write("a", [a_record()])
+    for shard in "ab":  # the same pair in two shards comes once
+        store.write(shard, [a_record()])
     assert store.record("0.jpg", "b/ü.jpg").state == "sound"
     assert len(list(store.records())) == 1
     assert [pair.state for pair in store.summaries()] == ["sound"]
-
-
-def test_a_pair_that_two_shards_hold_comes_once(store: Store) -> None:
-    store.write("one", [a_record(), a_record(seed=1)])
-    store.write("two", [a_record()])
-    assert len(list(store.records())) == 2
 
 
 def test_any_pair_of_a_long_shard_is_found(store: Store) -> None:
@@ -148,38 +138,11 @@ def test_the_same_pairs_give_the_same_bytes() -> None:
     assert parquet_of([a_record()]) == parquet_of([a_record()])
 
 
-class Watched(BytesIO):
-    """A file that knows which threads read it."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(content)
-        self.readers: set[int] = set()
-
-    def read(self, size: int | None = -1) -> bytes:
-        self.readers.add(threading.get_ident())
-        return super().read(size)
-
-
-def test_no_other_thread_reads_a_file_of_pythons() -> None:
-    """One that still does when the interpreter ends aborts the process."""
-    file = Watched(parquet_of([a_record(k) for k in range(3)]))
-    assert len(list(records_in(file, "a shard"))) == 3
-    assert file.readers == {threading.get_ident()}
-
-
 def test_a_confidence_that_float32_lacks_is_not_lost(store: Store) -> None:
     matches = replace(a_record().matches, confidence=np.full(50, 1e-60))
     store.write("s", [a_record(matches=matches)])
     (back,) = store.records()
     assert (back.matches.confidence > 0).all()
-
-
-def test_images_come_back_with_sizes(store: Store) -> None:
-    assert store.images() == {}
-    store.write_images([an_image("b"), an_image("a")])
-    images = Store.at(store.name).images()
-    assert list(images) == ["a", "b"]
-    assert images["a"].size == (640, 480)
 
 
 def test_tables_of_images_add_up_and_the_newest_counts(store: Store) -> None:
@@ -188,7 +151,7 @@ def test_tables_of_images_add_up_and_the_newest_counts(store: Store) -> None:
     store.write_images([an_image("a", "1" * 64, modified_ns=2)])
     images = store.images()
     assert list(images) == ["a", "b", "c"]
-    assert images["a"].digest == "2" * 16
+    assert (images["a"].digest, images["b"].size) == ("2" * 16, (640, 480))
 
 
 def test_pairs_of_an_image_that_changed_are_passed_over(store: Store) -> None:
@@ -266,9 +229,127 @@ def test_half_written_files_are_no_shards(tmp_path: Path) -> None:
     assert list(store.shards()) == ["s"]
 
 
-def test_a_remote_place_travels_to_another_process(tmp_path: Path) -> None:
-    pytest.importorskip("fsspec", reason="needs the extra store")
-    place = place_of(f"memory://{tmp_path.name}")
-    rebuilt, arguments = place.__reduce__()
-    assert rebuilt(*arguments).name == place.name
-    assert os.fspath(tmp_path) == place_of(f"file://{tmp_path}").name
+# ---- what strangers put there --------------------------------------------------------
+
+
+@pytest.fixture
+def strange(tmp_path: Path) -> Store:
+    store = Store.made(tmp_path / "store", MANIFEST)
+    store.write("s", [a_record()])
+    return store
+
+
+STRANGE = {
+    "a number as name": ("image0", 5, pa.int64()),
+    "a line break": ("image0", "a\nb", pa.string()),
+    "an unknown state": ("state", "splendid", pa.string()),
+    "no count": ("match_count", None, pa.int32()),
+    "a pose that is a homography": ("kind", "essential", pa.string()),
+    "a vector as model": ("model", [1.0, 2.0, 3.0], pa.list_(pa.float64())),
+    "a model of NaN": ("model", [float("nan")] * 9, pa.list_(pa.float64())),
+    "a kind without a model": ("model", None, pa.list_(pa.float64())),
+    "one weight": ("weight", [1.0], pa.list_(pa.float32())),
+    "coordinates of 1e24": ("x0", [1e24] * 50, pa.list_(pa.float32())),
+    "no width": ("width0", None, pa.int32()),
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_strangers_shard_is_one_sentence(strange: Store, what: str) -> None:
+    column, value, kind = STRANGE[what]
+    file = Path(strange.name) / "shards" / "s.parquet"
+    table = pq.read_table(file)
+    at = table.schema.get_field_index(column)
+    field = pa.field(column, kind, nullable=table.schema.field(at).nullable)
+    if value is None:
+        field = field.with_nullable(True)
+    pq.write_table(table.set_column(at, field, pa.array([value], kind)), file)
+    with pytest.raises(FileError, match=r"s\.parquet is not a readable part") as told:
+        list(strange.records())
+    assert "\n" not in str(told.value)
+
+
+def test_other_readers_find_names_and_lists_and_what_they_write_is_read(
+    strange: Store,
+) -> None:
+    file = Path(strange.name) / "shards" / "s.parquet"
+    table = pq.read_table(file)
+    assert table["image0"].to_pylist() == ["0.jpg"]
+    assert len(table["x0"][0]) == 50
+    pq.write_table(table, file)
+    assert [pair.names for pair in strange.records()] == [("0.jpg", "b/ü.jpg")]
+
+
+MANIFEST_TEXT = (
+    '{{"format": "semisure-store", "schema_version": 1, "images": "", "recipe": {}}}'
+)
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _hole(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(8 << 30)
+
+
+def _text(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text)
+
+
+MANIFESTS = {
+    "a pipe": _pipe,
+    "8 GB": _hole,
+    "deep": _text("[" * 100_000),
+    "a list": _text("[]"),
+    "a list as recipe": _text(MANIFEST_TEXT.format("[1]")),
+}
+
+
+@pytest.mark.parametrize("what", MANIFESTS)
+def test_a_strange_manifest_is_one_sentence(tmp_path: Path, what: str) -> None:
+    MANIFESTS[what](tmp_path / "manifest.json")
+    with pytest.raises(FileError, match=r"manifest\.json cannot be read") as told:
+        Store.at(tmp_path)
+    assert "\n" not in str(told.value)
+
+
+def test_strange_tables_of_images_are_one_sentence(strange: Store) -> None:
+    table = {"name": ["a\nb"], "width": [1], "height": [1], "sha256": ["0"]}
+    table |= {"bytes": [1], "modified_ns": [1]}
+    folder = Path(strange.name) / "images"
+    folder.mkdir()
+    for bad in ({}, {"name": ["a"], "modified_ns": [None]}, {"name": [None]}):
+        pq.write_table(pa.table({**table, **bad}), folder / "t.parquet")
+        with pytest.raises(FileError, match="is not a readable part of a store"):
+            strange.images()
+
+
+def test_a_file_that_is_renamed_meanwhile_does_not_empty_the_listing(
+    strange: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Renamed:
+        name = ".s2.parquet.0f"
+
+        def is_file(self) -> bool:
+            return True
+
+        def stat(self) -> os.stat_result:
+            raise FileNotFoundError(2, "No such file or directory")
+
+    scandir = os.scandir
+
+    class Entries:
+        def __init__(self, path: Path) -> None:
+            with scandir(path) as entries:
+                self.entries = [*entries, Renamed()]
+
+        def __enter__(self) -> list[object]:
+            return self.entries
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(os, "scandir", Entries)
+    assert list(strange.shards()) == ["s"]

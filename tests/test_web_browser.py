@@ -162,11 +162,14 @@ def test_drop_run_point_slide_download(address, browser, photos, tmp_path) -> No
     slider.send_keys("\ue012" * 20)  # left arrow
     assert by(driver, "over").value_of_css_property("clip-path") != before
     assert by(driver, "line").get_attribute("style") == "left: 40%;"
-    driver.find_element("css selector", "[value=difference]").click()
-    assert by(driver, "left-name").text == "difference, by base"
-    assert by(driver, "right-name").text == "difference, by core+"
-    ui.Select(by(driver, "right")).select_by_visible_text("difference, by core")
-    assert by(driver, "right-name").text == "difference, by core"
+    assert by(driver, "left-name").text == "image 2"
+    assert by(driver, "right-name").text == "image 1 on it, by core+"
+    for side, words in (
+        ("left", "difference, by base"),
+        ("right", "difference, by core+"),
+    ):
+        ui.Select(by(driver, side)).select_by_visible_text(words)
+        assert by(driver, f"{side}-name").text == words
 
     for name in ("json", "csv"):
         driver.execute_script("arguments[0].click()", by(driver, name))
@@ -176,7 +179,7 @@ def test_drop_run_point_slide_download(address, browser, photos, tmp_path) -> No
     by(driver, "report").click()
     until(driver, lambda d: (tmp_path / "semisure.html").exists())
     assert not by(driver, "problem").is_displayed()
-    assert "Errors of single matches" in (tmp_path / "semisure.html").read_text()
+    assert "Uncertainty of the corners" in (tmp_path / "semisure.html").read_text()
     assert by(driver, "report").text == "Report (HTML)"
     H = json.loads((tmp_path / "semisure.json").read_text())["H_01"]
     assert abs(H[0][2] - 12) < 0.5
@@ -268,14 +271,12 @@ def test_the_model_is_copied_and_a_missing_matcher_explained(
         "Browser.grantPermissions",
         {"origin": address, "permissions": ["clipboardReadWrite"]},
     )
-    driver.find_element("css selector", "#copies [value=Python]").click()
-    until(
-        driver, lambda d: d.find_element("css selector", "#copies").text[:6] == "Copied"
-    )
+    by(driver, "copy-matrix").click()
+    until(driver, lambda d: by(d, "copy-matrix").text == "Copied")
     text = driver.execute_async_script(
         "navigator.clipboard.readText().then(arguments[arguments.length - 1])"
     )
-    assert text.startswith("import numpy as np\n\nH_01 = np.array([")
+    assert text.startswith("H_01 = np.array([[")
     assert by(driver, "corners").find_elements("tag name", "ellipse")
     matcher = ui.Select(by(driver, "matcher"))
     unready = [o for o in matcher.options if "not ready" in o.text]
@@ -297,7 +298,7 @@ def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
     bad = tmp_path / "bad.png"
     bad.write_bytes(b"this is no image")
     for name, words in (
-        (bad, "Image 2 is no image that semisure reads"),
+        (bad, "Image 2 is not an image"),
         (tmp_path / "cut.png", "Image 2 is truncated"),
     ):
         if not name.exists():

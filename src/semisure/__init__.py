@@ -10,16 +10,16 @@ TYPE_CHECKING = False  # not typing's, which takes longer to import than all the
 if TYPE_CHECKING:
     from typing import Any
 
-    from semisure.calibrate.from_photos import self_calibrate
+    from semisure.calibrate.photos import self_calibrate
     from semisure.errors import InputError, SemisureError
     from semisure.estimators import (
         RansacSettings,
         estimate_fundamental,
         estimate_homography,
-        estimate_pose,
-        estimate_relative,
         load_estimator,
     )
+    from semisure.estimators.pose import estimate_pose
+    from semisure.estimators.relative import estimate_relative
     from semisure.geometry.camera import Camera
     from semisure.geometry.homography import residual
     from semisure.io.files import (
@@ -57,10 +57,12 @@ if TYPE_CHECKING:
 
 # Each is loaded when it is first asked for: `semisure --help` needs none of them.
 _ROOMS = {
-    "calibrate.from_photos": "self_calibrate",
+    "calibrate.photos": "self_calibrate",
     "errors": "InputError SemisureError",
     "estimators": "RansacSettings estimate_fundamental estimate_homography "
-    "estimate_pose estimate_relative load_estimator",
+    "load_estimator",
+    "estimators.pose": "estimate_pose",
+    "estimators.relative": "estimate_relative",
     "geometry.camera": "Camera",
     "geometry.homography": "residual",
     "io.files": "load_calibration load_matches save_calibration save_matches",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,21 +18,17 @@ from semisure.estimators import estimate_homography
 from semisure.geometry.homography import true_residual
 from semisure.io.files import load_calibration
 from semisure.io.images import Image, read_image
+from semisure.law.mixture import pooled_abs_quantile
 from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.result import PairResult
 from semisure.refit import refit_homography
-from semisure.refit.error_quantiles import pooled_abs_quantile
-from semisure.report.drawings import Drawing, Photo, matches_drawing
 from semisure.report.html import Picture, Section, write_report
-from semisure.report.lines import lines_drawing
+from semisure.report.pair import picture_of_lines, picture_of_matches
 from semisure.report.palettes import ErrorRange
-from semisure.report.plots import light_and_dark, plot_bars, plot_reliability
+from semisure.report.plots import light_and_dark, plot_reliability
 from semisure.types import Calibration, Matcher, PerMatch, Tick, silent
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 VIEWS = 3  # of each photo
 ESTIMATORS = ("ransac", "magsac++")
@@ -121,11 +116,6 @@ def _try_stereo(
     result.stereo = (left, right), pair
 
 
-def _chart(figure: Figure, caption: str) -> Picture:
-    light, dark = light_and_dark(figure)
-    return Picture(light, caption, dark=dark)
-
-
 def _write_page(page: Path, result: DemoResult) -> None:
     write_report(
         page,
@@ -139,9 +129,7 @@ def _real_pair(result: DemoResult) -> list[Section]:
     assert result.stereo is not None
     images, pair = result.stereo
     matches = pair.matches
-    photos = Photo.of(images[0]), Photo.of(images[1])
     scale = ErrorRange.of_sizes([matches.source_size, matches.target_size])
-    every = matches_drawing(photos, matches, pair.expected_px, scale)
     expected, observed = result.stereo_expected_px, result.stereo_observed_px
     table = [
         ["errors in x and y", "half within", "90 % within"],
@@ -154,16 +142,13 @@ def _real_pair(result: DemoResult) -> list[Section]:
             heading="A real pair",
             text=f"{pair.summary()} Each match has the colour of its expected error.",
             legend=scale,
-            drawings=[Drawing(every, f"{about} Lines join some matches.")],
+            pictures=[picture_of_matches(images, pair, about)],
         ),
         Section(heading="Its errors, expected and observed", table=table),
     ]
-    lines = lines_drawing(photos, pair)
+    lines = picture_of_lines(images, pair)
     if lines is not None:
-        caption = "The match of a point lies on its epipolar line, within the band"
-        magnified = f", here magnified {lines[1]:g}×." if lines[1] > 1 else "."
-        drawing = Drawing(lines[0], caption + magnified)
-        sections.insert(1, Section(heading="Its geometry", drawings=[drawing]))
+        sections.insert(1, Section(heading="Its geometry", pictures=[lines]))
     return sections
 
 
@@ -173,23 +158,22 @@ def _homographies(result: DemoResult) -> Section:
         [name, *(f"{value:.3f}" for value in row.values())]
         for name, row in medians.items()
     ]
-    bars = plot_bars(medians, "median corner error, px")
     return Section(
         heading="A better homography",
         text=f"Median corner error in px over {VIEWS * len(PHOTOS)} pairs of views of "
         f"{len(PHOTOS)} photos with known homographies: the robust estimator "
         "alone, the paper's refit (core), ours (core+).",
         table=[["estimator", *ARMS], *rows],
-        pictures=[_chart(bars, "The same as bars.")],
     )
 
 
 def _errors(result: DemoResult) -> Section:
     expected, observed = map(np.concatenate, (result.expected, result.observed))
-    curve = plot_reliability(expected, observed)
+    light, dark = light_and_dark(plot_reliability(expected, observed))
+    caption = "Reliability in bins of equal count."
     return Section(
         heading="Errors that can be believed",
         text=f"Expected against observed error of {len(expected):,} matches between "
         "views with known homographies.",
-        pictures=[_chart(curve, "Reliability in bins of equal count.")],
+        pictures=[Picture(light, caption, dark=dark)],
     )

@@ -19,7 +19,7 @@ from semisure.bench.outcome import (
     Panel,
     Radar,
 )
-from semisure.report.plots import draw_ellipses, draw_matches, plain_text
+from semisure.report.plots import add_bar, draw_ellipses, draw_matches, plain_text
 
 FEW = 30  # points of a line that are marked
 MAX_TICKS = 8
@@ -40,7 +40,7 @@ def draw(panels: Sequence[AnyPanel], columns: int | None = None) -> Figure:
     FigureCanvasAgg(figure)
     for k, panel in enumerate(panels):
         polar = {"projection": "polar"} if isinstance(panel, Radar) else {}
-        _draw(figure, figure.add_subplot(rows, columns, k + 1, **polar), panel)
+        _draw(figure.add_subplot(rows, columns, k + 1, **polar), panel)
     return figure
 
 
@@ -52,7 +52,7 @@ def _height(panel: AnyPanel) -> float:
     return max(h0, h1) / (w0 + w1)
 
 
-def _draw(figure: Figure, axes: Any, panel: AnyPanel) -> None:
+def _draw(axes: Any, panel: AnyPanel) -> None:
     if isinstance(panel, Panel):
         _draw_axes(axes, panel)
     elif isinstance(panel, Radar):
@@ -60,7 +60,6 @@ def _draw(figure: Figure, axes: Any, panel: AnyPanel) -> None:
     elif isinstance(panel, MatchPanel):
         images = panel.image0, panel.image1
         draw_matches(
-            figure,
             axes,
             *images,
             panel.matches,
@@ -68,21 +67,25 @@ def _draw(figure: Figure, axes: Any, panel: AnyPanel) -> None:
             palette=panel.palette,
             grey=panel.grey,
         )
+        sizes = panel.matches.source_size, panel.matches.target_size
+        add_bar(axes, sizes, panel.palette)
         axes.set_title(plain_text(panel.title), fontsize=9)
     else:
-        _draw_ellipses(figure, axes, panel)
+        _draw_ellipses(axes, panel)
 
 
-def _draw_ellipses(figure: Figure, axes: Any, panel: EllipsePanel) -> None:
+def _draw_ellipses(axes: Any, panel: EllipsePanel) -> None:
+    height, width = panel.image.shape[:2]
     draw_ellipses(
-        figure,
         axes,
         panel.image,
+        (width, height),
         panel.points,
         panel.half_axes,
         panel.expected,
         panel.magnified,
     )
+    add_bar(axes, [(width, height)])
     axes.set_title(plain_text(panel.title), fontsize=9)
 
 

@@ -46,7 +46,6 @@ _PACKAGES = (
     "opencv-python-headless",
     "poselib",
     "pycolmap",
-    "pysuperansac",
 )
 
 

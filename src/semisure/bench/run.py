@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import NoReturn
 
-from semisure.bench import BENCHES, Entry, check_name
+from semisure.bench import BENCHES, check_name
 from semisure.bench.calibrations import check_given
-from semisure.bench.data import by_truth, usable
+from semisure.bench.data import usable
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome
 from semisure.bench.study import Stages, Study
-from semisure.engine import EngineSettings, PartDone, open_engine
+from semisure.engine import EngineSettings, open_engine
 from semisure.errors import SemisureError
 
 # Never this process: its threads would change the last bits of a sum.
@@ -29,11 +27,7 @@ def run_bench(
     engine: EngineSettings = ONE_PROCESS,
     tick: Stages | None = None,
 ) -> Outcome:
-    """The bench called `name`.
-
-    An engine that does a part fills the cache with the matches of its part, and ends in
-    `PartDone`; when all parts are there, the whole is a matter of reading them.
-    """
+    """The bench called `name`."""
     check_name(name)
     with _study(options, engine, tick) as study:
         return of_study(name, study)
@@ -47,26 +41,8 @@ def of_study(name: str, study: Study) -> Outcome:
     study.note(*data.remarks)
     module = importlib.import_module(f"semisure.bench.studies.{name}")
     bench: Callable[[Study], Outcome] = getattr(module, name)
-    if study.in_part:
-        _match_part(study, BENCHES[name], bench)
     outcome = bench(study)
     return replace(outcome, notes=[*outcome.notes, *study.log])
-
-
-def _match_part(
-    study: Study, entry: Entry, bench: Callable[[Study], Outcome]
-) -> NoReturn:
-    """Match a part of all pairs that a bench asks for before it judges any.
-
-    A bench stops where it judges, so it is begun for each matcher and kind of data.
-    """
-    roots = study.options.data
-    maps = entry.truth == "map"
-    kinds = [[root] for root in roots] if maps else by_truth(study.options).values()
-    for some, matcher in product(kinds, study.options.matchers):
-        with suppress(PartDone):
-            bench(study.on(some).changed(matchers=(matcher,)))
-    raise PartDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +65,8 @@ def run_all(
         for name in BENCHES:
             try:
                 everything.outcomes[name] = of_study(name, study)
-            except PartDone:
-                continue
             except SemisureError as error:
                 everything.skipped[name] = str(error)
-        study.need_all()
     return everything
 
 

@@ -7,8 +7,6 @@
 ``left out``        as the shipped one is made, from the other scenes of the data and
                     views of photos; its numbers are ``planar``'s if that is shipped
 ``adapted``         that one after it has seen the geometry estimated from the pair
-``without truth``   fitted to the scene's own pairs by what their lines can tell; what
-                    errors along lines are, ``left out`` says
 ``with truth``      fitted to the truth of the scene itself, for comparison
 ==================  ================================================================
 
@@ -26,20 +24,16 @@ from semisure.bench.exported import Exported
 from semisure.bench.interval_scores import NUMBERS, Scores, joined
 from semisure.bench.law_fits import FitTask, law_of
 from semisure.bench.scenes import scene_pair
-from semisure.bench.true_errors import with_truth
-from semisure.calibrate.found_pairs import FoundPair, find_pair
 from semisure.calibrate.scenes import fit_scenes, fit_spread, usable
-from semisure.calibrate.without_truth import fit_without_truth
-from semisure.errors import FitError, InputError
+from semisure.errors import FitError
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import Kind
 from semisure.refit.pair_law import predictive_law
-from semisure.types import AlongLines, Calibration
+from semisure.types import Calibration
 from semisure.types.checks import within_px
 
 PLANAR, SHIPPED, GIVEN = "planar", "shipped", "given"
 LEFT_OUT, ADAPTED, WITH_TRUTH = "left out", "adapted", "with truth"
-WITHOUT_TRUTH = "without truth"
 _EFFECTS = ("fine", "gate", "coarse", "background")
 
 
@@ -61,32 +55,6 @@ def learn(lesson: Lesson) -> Calibration:
     if lesson.planar is None:
         return fit_scenes(scenes, location=lesson.location)[0]
     return replace(lesson.planar, pairs=fit_spread(usable(scenes), lesson.planar))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Untold:
-    """A scene to fit a law to without its truth, and what is known beside it."""
-
-    pairs: Sequence[Exported]
-    views: Sequence[Exported]  # random views of photos, with their truth
-    start: Calibration
-    along: AlongLines
-
-
-def learn_without_truth(lesson: Untold) -> Calibration | None:
-    """The law of a scene by its own pairs; None where none can be trusted."""
-    found = [find_pair(pair.matches(), lesson.start) for pair in lesson.pairs]
-    trusted = [pair for pair in found if isinstance(pair, FoundPair)]
-    views = [with_truth(pair) for pair in lesson.views]
-    try:
-        return fit_without_truth(
-            {"": trusted},
-            lesson.start,
-            lesson.along,
-            views=views,
-        )[0]
-    except InputError:
-        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -12,16 +12,12 @@ from semisure.bench.scene_laws import (
     PLANAR,
     SHIPPED,
     WITH_TRUTH,
-    WITHOUT_TRUTH,
     Lesson,
     Task,
-    Untold,
     learn,
-    learn_without_truth,
 )
 from semisure.bench.scenes import Scene, lessons, scenes_of
 from semisure.bench.study import Study
-from semisure.calibrate.without_truth import along_for, start_for
 from semisure.io.files import is_shipped, load_calibration
 from semisure.types import Calibration
 
@@ -35,7 +31,6 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
     shipped = ready.get(SHIPPED)
     location = shipped is None or shipped.location is not None
     learnt = _left_out_laws(study, matcher, scenes, ready)
-    untold = _laws_without_truth(study, matcher, scenes, learnt, ready)
     return [
         Task(
             matcher=matcher,
@@ -48,9 +43,7 @@ def tasks_of(study: Study, matcher: str) -> list[Task]:
             adapts=adapts,
         )
         for scene in scenes
-        for name, (calibration, adapts) in _laws(
-            ready, learnt[scene.name], untold[scene.name]
-        ).items()
+        for name, (calibration, adapts) in _laws(ready, learnt[scene.name]).items()
     ]
 
 
@@ -65,11 +58,7 @@ def _ready_laws(matcher: str, given: str | None) -> dict[str, Calibration]:
     return laws
 
 
-def _laws(
-    ready: dict[str, Calibration],
-    left_out: Calibration | None,
-    untold: Calibration | None,
-) -> Laws:
+def _laws(ready: dict[str, Calibration], left_out: Calibration | None) -> Laws:
     """All laws to be judged on a scene, in the order of the table."""
     laws: Laws = {}
     for name, calibration in ready.items():
@@ -78,11 +67,6 @@ def _laws(
             laws[f"{name}, {ADAPTED}"] = calibration, True
     if left_out is not None:
         laws |= {LEFT_OUT: (left_out, False), ADAPTED: (left_out, True)}
-    if untold is not None:
-        laws |= {
-            WITHOUT_TRUTH: (untold, False),
-            f"{WITHOUT_TRUTH}, {ADAPTED}": (untold, True),
-        }
     return laws | {WITH_TRUTH: (None, False)}
 
 
@@ -105,31 +89,3 @@ def _left_out_laws(
     if alone:
         study.note(f"No other scene to learn from: {', '.join(alone)}.")
     return {scene: laws.get(name) for scene, name in left.items()}
-
-
-def _laws_without_truth(
-    study: Study,
-    matcher: str,
-    scenes: Sequence[Scene],
-    left_out: dict[str, Calibration | None],
-    ready: dict[str, Calibration],
-) -> dict[str, Calibration | None]:
-    """For each scene the law by its own pairs, their truth unseen."""
-    start = ready.get(PLANAR, start_for(matcher))
-    views = [
-        pair
-        for scene in scenes
-        if not scene.in_depth
-        for pairs in scene.learnt.values()
-        for pair in pairs
-    ]
-    tasks = []
-    for scene in scenes:
-        other = left_out[scene.name]
-        along = along_for(matcher)[0]
-        if other is not None:
-            assert other.pairs is not None  # laws of scenes say how pairs differ
-            along = other.pairs.along
-        tasks.append(Untold(scene.judged, views, start, along))
-    answers = study.map(learn_without_truth, tasks, f"Without truth, {matcher}")
-    return {scene.name: law for scene, law in zip(scenes, answers, strict=True)}

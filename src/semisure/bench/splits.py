@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from semisure.bench.calibrations import given, labelled
 from semisure.bench.cross_validation import fold_of, inside, outside, validated
 from semisure.bench.exported import Exported, Size
 from semisure.bench.law_fits import FitTask
 from semisure.bench.options import Options
 from semisure.bench.study import Study
-from semisure.law.optimisers import untouched
+from semisure.law.likelihood import SIZE, unpack
 from semisure.types import LAW_NAMES, Calibration, LawName, as_choice
 
 WITH_LOCATION = "mixture + location"  # ours
@@ -62,7 +64,6 @@ def plan(
     options, known = study.options, known_laws(study.options)
     if options.calibrate_on is not None:
         held_out = study.held_out(matcher, fitted_at)
-        study.need_all()
         return Plan(
             label=matcher,
             remark=study.calibrated_on(held_out),
@@ -78,7 +79,6 @@ def plan(
         return Plan(label=matcher, remark=remark, judged=judged, known=known)
     own = next(iter(judged.values()))
     fitted = study.exported(matcher, fitted_at) if fitted_at else own
-    study.need_all()
     return Plan(
         label=labelled(matcher, "cross-validated"),
         remark=f"each law fitted on the other sequences ({validated(fitted)})",
@@ -102,7 +102,7 @@ def _folds(fitted: Sequence[Exported], judged: Judged) -> list[Split]:
 
 def known_laws(options: Options) -> dict[str, Calibration]:
     """The laws that need no fit, by name: those given, and the uncalibrated one."""
-    laws: dict[str, Calibration] = {_RAW: replace(untouched().calibration, law=_RAW)}
+    laws: dict[str, Calibration] = {_RAW: replace(unpack(np.zeros(SIZE)), law=_RAW)}
     if options.calibration is not None:
         both, _ = given(options, options.calibration)
         laws[both.paper.law] = both.paper

@@ -14,8 +14,8 @@ from semisure.bench.exported import AnyPair, Exported, Size
 from semisure.bench.law_fits import FitTask, calibration_of, fitted
 from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
 from semisure.bench.row_cache import Call, Row, remembered
-from semisure.engine import Engine, PartDone, PartEngine, in_order
-from semisure.engine.protocol import Answer, Item
+from semisure.engine import Engine, in_order
+from semisure.engine.pool import Answer, Item
 from semisure.types import Calibration, Tick, silent
 
 Stages: TypeAlias = Callable[[str], Tick]  # the tick of each stage, by its name
@@ -76,21 +76,10 @@ class Study:
         """Of the first folder; benches that compare AUC get one protocol at a time."""
         return self.options.protocol_of(self.options.data[0])
 
-    @property
-    def in_part(self) -> bool:
-        """True where only a part of the pairs is matched, and nothing is judged."""
-        return isinstance(self.engine, PartEngine)
-
-    def need_all(self) -> None:
-        """For what needs the matches of all pairs: in a part, it ends there."""
-        if self.in_part:
-            raise PartDone
-
     def map(
         self, function: Callable[[Item], Answer], items: Sequence[Item], stage: str
     ) -> list[Answer]:
         """The function over the items by all workers, with progress."""
-        self.need_all()
         return in_order(self.engine, function, items, self.tick(stage))
 
     def rows(
@@ -141,20 +130,14 @@ class Study:
     ) -> list[Exported]:
         """Pairs and the size for each, None as they are, with their matches.
 
-        Where a part is matched, it alone is returned.
         For queries the matcher is turned so that it refines image 0, and images keep
         their orientation: the size is turned for those taller than wide.
         """
         jobs = matching.jobs(self.options, matcher, pairs, for_queries=for_queries)
         tick = self.tick(f"Matching, {matcher}")
-        try:
-            answers = in_order(
-                self.engine, matching.attempt, jobs, tick, lost=matching.lost
-            )
-        except PartDone as done:
-            if not done.answers:
-                raise
-            answers = list(done.answers)
+        answers = in_order(
+            self.engine, matching.attempt, jobs, tick, lost=matching.lost
+        )
         allowed = len(jobs) if self.options.keep_going else self.options.max_failures
         exported, remark = matching.readable(answers, allowed=allowed)
         self.note(remark)
@@ -172,10 +155,8 @@ class Study:
         source = calibrations.source_of(self.options, matcher)
         if source == "held out":
             pairs = self.held_out(matcher)
-            self.need_all()
             (both,) = self.both_laws([pairs])
             return [both] * len(exported), f"{matcher}: {self.calibrated_on(pairs)}."
-        self.need_all()
         if source == "cross-validated":
             remark = (
                 f"{matcher}: fitted on the other sequences ({validated(exported)})."

@@ -1,21 +1,66 @@
-"""Which calibration serves a matcher: the one given, the shipped, or its own."""
+"""Which calibration serves a matcher: the one given, the shipped, or its own.
+
+A matcher without a law is calibrated on its first use: random views of photos are
+matched, as for `semisure calibrate`, but fewer. That law is kept in the user's cache
+under the matcher's fingerprint: other weights, settings or code are another matcher.
+One matcher has one law there; other photos replace it.
+"""
 
 from __future__ import annotations
 
+import logging
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING
 
-from semisure.errors import InputError
-from semisure.io.files import is_shipped, load_calibration
-from semisure.matchers import has_official_weights, name_of
-from semisure.types import Calibration, Matcher
+from semisure.datasets.samples import calibration_photos
+from semisure.errors import FileError, InputError
+from semisure.io.cache import cache_folder, key_of
+from semisure.io.files import is_shipped, load_calibration, save_calibration
+from semisure.io.sources import digest
+from semisure.matchers import has_official_weights, identity, name_of
+from semisure.types import Calibration, Matcher, Tick
 from semisure.types.checks import require_kind
+from semisure.types.display import counted
+from semisure.types.progress import Begin, quietly
 
 # What makes a calibration is loaded where one is made: most matchers have theirs.
 if TYPE_CHECKING:
-    from semisure.calibrate.first_use import FirstUse
-    from semisure.calibrate.from_photos import SelfCalibration
+    from semisure.calibrate.photos import Photos, SelfCalibration, SelfCalSettings
+
+VIEWS = 60
+TIMED_VIEWS = 3  # are matched before the time of all is estimated
+WORTH_TELLING_S = 5.0
+# Of a matcher's settings, those that leave its answers alone, or are known by content.
+_NO_MATTER = ("device", "weights")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstUse:
+    """What to do where a matcher has no calibration.
+
+    Parameters
+    ----------
+    allowed
+        False raises a sentence that says what to do instead.
+    photos
+        A folder, or files; without it the photos of scikit-image are used, or whatever
+        the kept law was made from.
+    tell
+        Gets the sentences for a person who waits; a log, unless told otherwise.
+    settings
+        60 views, with a location, unless told otherwise.
+    """
+
+    allowed: bool = True
+    photos: Photos | None = None
+    tell: Callable[[str], None] = logging.getLogger(__name__).warning
+    begin: Begin = quietly
+    settings: SelfCalSettings | None = None
 
 
 def shipped_for(matcher: Matcher) -> Calibration | None:
@@ -42,39 +87,24 @@ def calibration_for(
     >>> calibration_for(load_matcher("daisy")).matcher
     'daisy'
     """
-    name = name_of(matcher)
     if calibration is None:
-        return shipped_for(matcher) or _made_for(matcher, name, first_use)
+        return shipped_for(matcher) or first_use_law(matcher, first_use or FirstUse())
     shown = "given"
     if isinstance(calibration, str | PathLike):
         shown, calibration = str(calibration), load_calibration(Path(calibration))
     elif not isinstance(calibration, Calibration):
-        calibration = _found_by(calibration)
+        from semisure.calibrate.photos import SelfCalibration
+
+        advice = "Give a name, the path of a file, or a semisure.Calibration."
+        require_kind("calibration", calibration, SelfCalibration, advice)
+        calibration = calibration.calibration
+    name = name_of(matcher)
     foreign = None if name is None else foreign_sentence(shown, calibration, name)
     if foreign is not None and not force:
         raise InputError(
             f"{foreign} Leave it out, calibrate {name}, or force it (--force)."
         )
     return calibration
-
-
-def _made_for(
-    matcher: Matcher, name: str | None, first_use: FirstUse | None
-) -> Calibration:
-    """The calibration made on the matcher's first use."""
-    from semisure.calibrate.first_use import FirstUse, first_use_law
-
-    return first_use_law(matcher, name, first_use or FirstUse())
-
-
-def _found_by(result: Any) -> Calibration:
-    """The calibration that a self-calibration has found."""
-    from semisure.calibrate.from_photos import SelfCalibration
-
-    if not isinstance(result, SelfCalibration):
-        advice = "Give a name, the path of a file, or a semisure.Calibration."
-        require_kind("calibration", result, str | PathLike, advice)
-    return result.calibration
 
 
 def foreign_sentence(shown: str, calibration: Calibration, matcher: str) -> str | None:
@@ -85,3 +115,131 @@ def foreign_sentence(shown: str, calibration: Calibration, matcher: str) -> str 
         f"The calibration {shown} is of {calibration.matcher}, not of {matcher}, so "
         "that its errors mean nothing here."
     )
+
+
+def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
+    """The law kept for `matcher`, or one that is made now."""
+    from semisure.calibrate.photos import SelfCalSettings, photo_files
+
+    # A callable's own name, whatever its settings are now.
+    own = str(getattr(matcher, "__qualname__", type(matcher).__qualname__))
+    name = name_of(matcher) or own
+    decided_by = _decided_by(matcher)
+    if decided_by is None:
+        raise InputError(
+            f"The matcher {name} has no calibration. Make one with "
+            "semisure.self_calibrate(matcher, photos) and pass it; or give the matcher "
+            "an attribute `fingerprint`, a text that changes with its weights and "
+            "settings, and it is calibrated on first use."
+        )
+    settings = options.settings or SelfCalSettings(pairs=VIEWS, location=True)
+    plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40]
+    key = key_of(decided_by, settings)[:16]
+    file = cache_folder() / "calibrations" / f"{plain}-{key}.json"
+    photos = None if options.photos is None else photo_files(options.photos)
+    kept = _kept(file)
+    if kept is not None and (photos is None or digest(photos) == _made_from(kept)):
+        return kept
+    if not options.allowed:
+        raise InputError(_without_calibrating(matcher, name))
+    if photos is None:
+        photos = calibration_photos(f"Calibrating {name} on first use")
+    return _made(matcher, name, file, photos, settings, options)
+
+
+def _without_calibrating(matcher: Matcher, name: str) -> str:
+    """What to do instead of calibrating on first use."""
+    weights = getattr(matcher, "weights", None)
+    whose = "" if weights is None else f" with the weights {weights}"
+    flag = "" if weights is None else f" --weights {weights}"
+    way = (
+        "with semisure.self_calibrate(matcher, photos)"
+        if name_of(matcher) is None
+        else f"by `semisure calibrate --matcher {name}{flag} --photos FOLDER -o "
+        f"{name}.json`, which `-c {name}.json` then takes"
+    )
+    return (
+        f"{name}{whose} has no calibration yet. Make one from any photos {way}; or "
+        "let it be made on first use."
+    )
+
+
+def _decided_by(matcher: Matcher) -> dict[str, str] | None:
+    """What decides the matcher's errors; None where it does not say."""
+    decided_by = identity(matcher)
+    if decided_by is None or not is_dataclass(matcher) or "settings" not in decided_by:
+        return decided_by
+    settings = {
+        field.name: str(getattr(matcher, field.name))
+        for field in fields(matcher)
+        if field.repr and field.name not in _NO_MATTER
+    }
+    return {**decided_by, "settings": str(settings)}
+
+
+def _kept(file: Path) -> Calibration | None:
+    """A law from before; None where there is none, or its file is damaged."""
+    try:
+        return load_calibration(file)
+    except FileError:
+        return None
+
+
+def _made_from(calibration: Calibration) -> object:
+    first_use = calibration.provenance.get("first_use")
+    return first_use.get("photos") if isinstance(first_use, Mapping) else None
+
+
+def _made(
+    matcher: Matcher,
+    name: str,
+    file: Path,
+    photos: list[Path],
+    settings: SelfCalSettings,
+    options: FirstUse,
+) -> Calibration:
+    """The law of the matcher on views of `photos`, put in its place."""
+    from semisure.calibrate.photos import self_calibrate
+
+    options.tell(
+        f"{name} has no calibration yet: calibrating it once, on {settings.pairs} "
+        f"random views of {counted(len(photos), 'photo')}."
+    )
+    parts, begin = file.with_suffix(".parts"), _estimating(options)
+    result = self_calibrate(
+        matcher, photos, settings, name=name, cache=parts, begin=begin
+    )
+    calibration = result.calibration
+    first_use = {"views": settings.pairs, "photos": digest(photos)}
+    provenance = {**calibration.provenance, "first_use": first_use}
+    calibration = replace(calibration, provenance=provenance)
+    save_calibration(calibration, file, result.report)
+    shutil.rmtree(parts, ignore_errors=True)
+    options.tell(f"Done: {result.trust.verdict()} Kept for later in {file}.")
+    return calibration
+
+
+def _estimating(options: FirstUse) -> Begin:
+    """Stages that, once a few views are matched, tell how long the rest takes."""
+
+    def begin(stage: str) -> Tick:
+        tick, started = options.begin(stage), monotonic()
+
+        def counting(done: int, total: int) -> None:
+            tick(done, total)
+            left_s = (monotonic() - started) / max(done, 1) * (total - done)
+            if stage != "Matching views" or left_s < WORTH_TELLING_S:
+                return
+            if done == TIMED_VIEWS:
+                options.tell(f"This takes about {_duration(left_s)}.")
+            elif options.begin is quietly and done % max(1, total // 4) == 0:  # no bar
+                options.tell(f"{done} of {total} views; {_duration(left_s)} to go.")
+
+        return counting
+
+    return begin
+
+
+def _duration(seconds: float) -> str:
+    """A time for people."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

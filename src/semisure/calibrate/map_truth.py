@@ -25,33 +25,12 @@ from semisure.geometry.epipolar import fundamental
 from semisure.geometry.fundamental import of_rank_2
 from semisure.geometry.lifting import RADIUS_PX, local_maps
 from semisure.io.colmap import MapModel
-from semisure.types import Labels, Matches, PerAxis, Points, Points3, Pose
+from semisure.types import Labels, Matches, PerAxis, PerMatch, Points, Points3, Pose
 
 MIN_SHARED = 50  # points that two images must both observe
 # A point is visible where the nearest point that is observed there, within this share
 # of the diagonal, has the same depth, within that share of it.
 NEIGHBOUR_SHARE, SAME_DEPTH = 0.02, 0.1
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class MapView:
-    """One image of a map at the size it was matched at."""
-
-    camera: Camera
-    pose: Pose  # from world to camera
-    world: Points3  # the points that it observes
-
-    def project(self, world: Points3) -> Points:
-        """Pixels of world points; NaN behind the camera."""
-        return se3.project(self.pose, self.camera, world)
-
-
-def view_of(model: MapModel, name: str, size: tuple[int, int]) -> MapView:
-    """The view of an image that was brought to `size`."""
-    image = model.images[name]
-    camera = model.cameras[image.camera_id].camera()
-    world = model.world[_points_of(model, name)]
-    return MapView(camera=camera.resized(size), pose=image.pose, world=world)
 
 
 def covisible(model: MapModel) -> list[tuple[str, str]]:
@@ -79,14 +58,48 @@ def _points_of(model: MapModel, name: str) -> Labels:
     """Indices into the map's points that an image observes, each once."""
     ids = np.unique(model.images[name].point_ids)
     place = np.searchsorted(model.point_ids, ids)
-    place = np.minimum(place, max(len(model.point_ids) - 1, 0))
-    return place[model.point_ids[place] == ids] if len(model.point_ids) else place[:0]
+    there = place < len(model.point_ids)
+    there[there] = model.point_ids[place[there]] == ids[there]
+    return place[there]
 
 
-def map_pair(model: MapModel, names: tuple[str, str], matches: Matches) -> ScenePair:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MapView:
+    """One image of a map at the size it was matched at."""
+
+    camera: Camera
+    pose: Pose  # from world to camera
+    world: Points3  # the points that it observes
+
+    @classmethod
+    def of(cls, model: MapModel, name: str, size: tuple[int, int]) -> MapView:
+        image = model.images[name]
+        camera = model.cameras[image.camera_id].camera().resized(size)
+        world = model.world[_points_of(model, name)]
+        return cls(camera=camera, pose=image.pose, world=world)
+
+    def project(self, world: Points3) -> Points:
+        """Pixels of world points; NaN behind the camera."""
+        return se3.project(self.pose, self.camera, world)
+
+    def depth(self, world: Points3) -> PerMatch:
+        return se3.to_camera(self.pose, world)[:, 2]
+
+    def straight(self, points: Points) -> Points:
+        """Points as a pinhole sees them; as they are where the lens has no inverse."""
+        if not any(self.camera.coefficients[4:]):
+            return points
+        K = self.camera.matrix
+        straight = lens.unproject(self.camera, points) @ K[:2, :2].T + K[:2, 2]
+        return np.where(np.isfinite(straight), straight, points)
+
+
+def beside_points(
+    model: MapModel, names: tuple[str, str], matches: Matches
+) -> ScenePair:
     """The matches with their true residuals, NaN where no point is near."""
-    view0 = view_of(model, names[0], matches.source_size)
-    view1 = view_of(model, names[1], matches.target_size)
+    view0 = MapView.of(model, names[0], matches.source_size)
+    view1 = MapView.of(model, names[1], matches.target_size)
     residual = np.full((len(matches), 2), np.nan)
     for side, here, there in ((1, view1, view0), (0, view0, view1)):
         which = matches.side == side
@@ -97,8 +110,9 @@ def map_pair(model: MapModel, names: tuple[str, str], matches: Matches) -> Scene
     (R0, t0), (R1, t1) = ((v.pose[:, :3], v.pose[:, 3]) for v in (view0, view1))
     P_01 = np.column_stack([R1 @ R0.T, t1 - R1 @ R0.T @ t0])
     K0, K1 = view0.camera.matrix, view1.camera.matrix
+    source, target = view0.straight(matches.source), view1.straight(matches.target)
     return ScenePair(
-        matches=_as_pinholes(matches, view0.camera, view1.camera),
+        matches=replace(matches, source=source, target=target),
         residual=residual,
         F_01=of_rank_2(fundamental(P_01, K0, K1)),
     )
@@ -111,16 +125,13 @@ def visible(world: Points3, view: MapView) -> Points3:
     if not len(world) or not len(view.world):
         return world[:0]
     places, own = view.project(world), view.project(view.world)
-    depth = se3.to_camera(view.pose, world)[:, 2]
-    own_depth = se3.to_camera(view.pose, view.world)[:, 2]
     front = np.isfinite(own).all(axis=1)
     reach = NEIGHBOUR_SHARE * float(np.hypot(*view.camera.size))
     far = np.where(np.isfinite(places), places, -1e9)  # behind the camera
-    tree = cKDTree(own[front])
-    distance, nearest = tree.query(far, distance_upper_bound=reach)
+    distance, nearest = cKDTree(own[front]).query(far, distance_upper_bound=reach)
     near = np.isfinite(distance)
-    beside = own_depth[front][np.where(near, nearest, 0)]
-    same = np.abs(depth - beside) <= SAME_DEPTH * beside
+    beside = view.depth(view.world)[front][np.where(near, nearest, 0)]
+    same = np.abs(view.depth(world) - beside) <= SAME_DEPTH * beside
     return world[np.asarray(near & same)]
 
 
@@ -129,36 +140,16 @@ def residual_beside(matches: Matches, points0: Points, points1: Points) -> PerAx
 
     NaN for matches whose point in image 1 has none within a radius.
     """
-    residual = np.full((len(matches), 2), np.nan)
-    near, taken = _nearest(matches.target, points1)
-    offset = matches.target[near] - points1[taken]
-    carried = np.einsum("nij,nj->ni", local_maps(matches, near), offset)
-    residual[near] = matches.source[near] - points0[taken] - carried
-    return residual
-
-
-def _nearest(anchors: Points, points: Points) -> tuple[Labels, Labels]:
-    """Anchors with a point within the radius, and those points."""
     from scipy.spatial import cKDTree
 
-    none = np.zeros(0, dtype=np.int64)
-    if not len(points) or not len(anchors):
-        return none, none
-    distance, nearest = cKDTree(points).query(anchors, distance_upper_bound=RADIUS_PX)
+    residual = np.full((len(matches), 2), np.nan)
+    if not len(points1) or not len(matches):
+        return residual
+    distance, nearest = cKDTree(points1).query(
+        matches.target, distance_upper_bound=RADIUS_PX
+    )
     near = np.flatnonzero(np.isfinite(distance))
-    return near, np.asarray(nearest, dtype=np.int64)[near]
-
-
-def _as_pinholes(matches: Matches, camera0: Camera, camera1: Camera) -> Matches:
-    source = _straight(matches.source, camera0)
-    target = _straight(matches.target, camera1)
-    return replace(matches, source=source, target=target)
-
-
-def _straight(points: Points, camera: Camera) -> Points:
-    """The points as a pinhole sees them; as they are where the lens has no inverse."""
-    if not any(camera.coefficients[4:]):
-        return points
-    rays = lens.unproject(camera, points)
-    straight = rays @ camera.matrix[:2, :2].T + camera.matrix[:2, 2]
-    return np.where(np.isfinite(straight), straight, points)
+    offset = matches.target[near] - points1[nearest[near]]
+    carried = np.einsum("nij,nj->ni", local_maps(matches, near), offset)
+    residual[near] = matches.source[near] - points0[nearest[near]] - carried
+    return residual

@@ -85,8 +85,14 @@ def fit_scenes(
 ) -> tuple[Calibration, FitReport]:
     """The law of a matcher from scenes with truth, and how its pairs differ."""
     good = usable(scenes)
+    # Planes have exact truth; where there are none, all pairs must do.
+    flat = {
+        name: [pair for pair in pairs if pair.F_01 is None]
+        for name, pairs in good.items()
+    }
+    chosen = flat if any(flat.values()) else good
     calibration, report = fit(
-        _to_begin_with(good),
+        [entry for pairs in chosen.values() for entry in _balanced(pairs)],
         location=location,
         matcher=matcher,
         resolution=resolution,
@@ -111,17 +117,6 @@ def usable(scenes: Scenes) -> Scenes:
     return enough
 
 
-def _to_begin_with(scenes: Scenes) -> list[tuple[Matches, PerAxis]]:
-    """What the eight numbers are fitted to: planes, or all pairs if there are none."""
-    flat = {name: _planar(pairs) for name, pairs in scenes.items()}
-    chosen = flat if any(flat.values()) else scenes
-    return [entry for pairs in chosen.values() for entry in _balanced(pairs)]
-
-
-def _planar(pairs: Sequence[ScenePair]) -> list[ScenePair]:
-    return [pair for pair in pairs if pair.F_01 is None]
-
-
 def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
     """No more than a scene's share of its matches, taken evenly from all its pairs."""
     known = [pair.known() for pair in pairs]
@@ -130,37 +125,24 @@ def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
     return [(matches.take(rows), residual[rows]) for matches, residual in known]
 
 
-def fit_spread(
-    scenes: Scenes, calibration: Calibration, along: AlongLines | None = None
-) -> PairSpread:
-    """Mean and spread of the pairs' effects, each scene with the same say.
-
-    `along` is what is known of errors along lines; without, the truth tells it.
-    """
-    spread = spread_over_pairs(scenes, replace(calibration, pairs=WIDE))
-    if along is None:
-        along = fit_along(scenes, replace(calibration, pairs=spread))
-    usual = _usual(spread, scenes, calibration)
-    return replace(spread, along=along, usual=usual)
-
-
-def spread_over_pairs(scenes: Scenes, wide: Calibration) -> PairSpread:
-    """Mean and spread of the effects that pairs have by a law that leaves them free."""
-    assert wide.pairs is not None
-    by_scene = {
-        name: np.array([pair_effects(pair, wide) for pair in pairs])
-        for name, pairs in scenes.items()
-    }
-    weight = np.concatenate([np.full(len(e), 1 / len(e)) for e in by_scene.values()])
-    effects = np.concatenate(list(by_scene.values()))
+def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
+    """Mean and spread of the pairs' effects, each scene with the same say."""
+    wide = replace(calibration, pairs=WIDE)
+    by_scene = [
+        np.array([pair_effects(pair, wide) for pair in pairs])
+        for pairs in scenes.values()
+    ]
+    effects = np.concatenate(by_scene)
+    weight = np.concatenate([np.full(len(e), 1 / len(e)) for e in by_scene])
     weight = weight / weight.sum()
     mean = weight @ effects
     deviation = np.sqrt(weight @ (effects - mean) ** 2)
     deviation = np.maximum(deviation, _LEAST_DEVIATION)
     fine, gate, coarse, background = zip(mean.tolist(), deviation.tolist(), strict=True)
-    return replace(
-        wide.pairs, fine=fine, gate=gate, coarse=coarse, background=background
-    )
+    spread = PairSpread(fine=fine, gate=gate, coarse=coarse, background=background)
+    along = fit_along(scenes, replace(calibration, pairs=spread))
+    usual = _usual(spread, scenes, calibration)
+    return replace(spread, along=along, usual=usual)
 
 
 def _usual(
@@ -177,9 +159,12 @@ def _usual(
         for pairs in scenes.values()
     ]
 
+    def log_density(law: mixture.ErrorLaw, r: PerAxis, effects: Vector) -> float:
+        return float(mixture.log_density(with_effects(law, effects), r).mean())
+
     def objective(effects: Vector) -> float:
         by_scene = [
-            np.mean([_mean_log_density(law, r, effects) for law, r in pairs])
+            np.mean([log_density(law, r, effects) for law, r in pairs])
             for pairs in laws
         ]
         return -float(np.mean(by_scene))
@@ -187,12 +172,6 @@ def _usual(
     answer = minimize(objective, np.array(spread.means), method="L-BFGS-B")
     fine, gate, coarse, background = answer.x.tolist()
     return fine, gate, coarse, background
-
-
-def _mean_log_density(
-    law: mixture.ErrorLaw, residual: PerAxis, effects: Vector
-) -> float:
-    return float(mixture.log_density(with_effects(law, effects), residual).mean())
 
 
 def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
@@ -220,29 +199,25 @@ def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
     posed = [
         [pair for pair in pairs if pair.F_01 is not None] for pairs in scenes.values()
     ]
-    seen = [_seen(pairs, adapting) for pairs in posed if pairs]
-    return most_likely_along(seen) if seen else AlongLines()
+    return most_likely_along([_seen(pairs, adapting) for pairs in posed if pairs])
 
 
 def most_likely_along(scenes: Sequence[Sequence[SeenAlong]]) -> AlongLines:
     """The same, of pairs whose errors along lines are at hand."""
     from scipy.optimize import minimize
 
+    def named(numbers: Vector) -> AlongLines:
+        fine, coarse, gate, departure = numbers.tolist()
+        return AlongLines(fine=fine, coarse=coarse, gate=gate, departure=departure)
+
     def objective(numbers: Vector) -> float:
-        along = along_lines(numbers)
-        return -float(
-            np.mean(
-                [np.mean([pair.score(along) for pair in pairs]) for pairs in scenes]
-            )
-        )
+        along = named(numbers)
+        by_scene = [np.mean([pair.score(along) for pair in pairs]) for pairs in scenes]
+        return -float(np.mean(by_scene))
 
-    return along_lines(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
-
-
-def along_lines(numbers: Vector) -> AlongLines:
-    """The four numbers by name."""
-    fine, coarse, gate, departure = numbers.tolist()
-    return AlongLines(fine=fine, coarse=coarse, gate=gate, departure=departure)
+    if not scenes:
+        return AlongLines()
+    return named(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
 
 
 def _seen(pairs: Sequence[ScenePair], adapting: Calibration) -> list[SeenAlong]:

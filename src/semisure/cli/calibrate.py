@@ -1,4 +1,4 @@
-"""`semisure calibrate`: a calibration from photos, scenes or maps."""
+"""`semisure calibrate`: a calibration from photos or maps."""
 
 from __future__ import annotations
 
@@ -7,34 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli import engine_options, options
-from semisure.cli.fit_law import print_fit
-from semisure.cli.intrinsics import FieldOfView, parse
+from semisure.cli import options
+from semisure.cli.config import settings_of, taken
+from semisure.cli.fit import print_fit
 from semisure.cli.progress import stages
 from semisure.cli.root import app
 
 if TYPE_CHECKING:
-    from semisure.calibrate.from_photos import SelfCalibration
+    from semisure.calibrate.photos import SelfCalibration
 
 
 @app.command(
     epilog="Example: `semisure calibrate --photos ~/Pictures/street -o theta.json`; "
-    "your own scenes: `semisure calibrate --scene ~/Pictures/church --scene walk.mp4 "
-    "--photos ~/Pictures -o theta.json`; a reconstruction: `semisure calibrate "
-    "--map sparse/0 --images images -o theta.json`"
+    "a reconstruction: `semisure calibrate --map sparse/0 --images images -o t.json`"
 )
 def calibrate(
     output: options.Output,
     photos: Annotated[
-        Path | None, typer.Option(help="Folder of photos, of anything.")
-    ] = None,
-    scene: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Folder of overlapping photos, a video, or a text file with two image "
-            "names a line; repeatable. No truth is needed.",
-            metavar="FOLDER|VIDEO|LIST",
-        ),
+        Path | None,
+        typer.Option(help="Folder of photos, of anything.", metavar="FOLDER"),
     ] = None,
     map_folder: Annotated[
         list[Path] | None,
@@ -46,146 +37,84 @@ def calibrate(
         ),
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(help="Folder of the COLMAP model's images.")
+        Path | None,
+        typer.Option(help="Folder of the COLMAP model's images.", metavar="FOLDER"),
     ] = None,
-    matcher: options.MatcherName = "daisy",
-    pairs: Annotated[
-        int, typer.Option(help="Number of pairs of views; the paper has 200.")
-    ] = 200,
-    scene_pairs: Annotated[
-        int, typer.Option(help="Pairs of each scene or map, at most.")
-    ] = 40,
-    max_side: Annotated[
-        int, typer.Option(help="Reduce larger images to this, px.")
-    ] = 640,
-    intrinsics: Annotated[
-        str | None,
-        typer.Option(
-            help="Camera of all scenes: fx,fy,cx,cy in px of the files, or a 3 × 3 "
-            "text file.",
-            metavar="VALUES|FILE",
-        ),
-    ] = None,
-    fov: FieldOfView = None,
-    location: options.Location = False,
+    matcher: options.MatcherName = None,
     device: options.Device = None,
-    weights: options.WeightsFile = None,
-    seed: options.Seed = 0,
-    engine: engine_options.EngineName = "local",
-    address: engine_options.Address = None,
-    workers: engine_options.WorkersOrNone = 0,
-    gpus_per_worker: engine_options.GpusPerWorker = 0.0,
-    shard: engine_options.Shard = None,
+    workers: options.Workers = None,
     report: options.Report = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
+    config: options.Config = None,
 ) -> None:
-    """Calibrate a matcher on your photos, scenes or maps.
+    """Calibrate a matcher on your photos or maps.
 
     Photos may show anything: random views of each are matched, whose geometry is known.
-    Scenes are overlapping images without truth: the geometry of each pair is found, and
-    the law is fitted to errors across its epipolar lines. Maps bring their own truth.
-    All three can be combined. A quarter is held out to test the result, and a
-    reliability plot is written beside it. If the command is interrupted, running it
-    again continues where it stopped. With --shard a part is matched into OUTPUT.parts;
-    when all parts are there, the command without it fits.
+    Maps bring their own truth. Both can be combined. A quarter is held out to test the
+    result, and a reliability plot is written beside it. If the command is interrupted,
+    running it again continues where it stopped. A file for --config may set the fields
+    of `semisure.calibrate.photos.SelfCalSettings`, such as pairs, map_pairs, and the
+    engine in its table [engine].
     """
-    from semisure.calibrate.from_maps import MapSource
-    from semisure.calibrate.from_photos import SelfCalSettings, self_calibrate
-    from semisure.calibrate.from_scenes import calibrate_scenes
-    from semisure.calibrate.scene_matching import SceneSettings
-    from semisure.engine import open_engine
+    import shutil
+
+    from semisure.calibrate.maps import calibrate_maps
+    from semisure.calibrate.photos import SelfCalSettings, self_calibrate
+    from semisure.engine import EngineSettings, open_engine
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images
-    from semisure.matchers.named import NamedMatcher
+    from semisure.one_call import matcher_of
 
-    if not (photos or scene or map_folder):
-        raise typer.BadParameter("give --photos, --scene or --map, or several of them")
-    views = SelfCalSettings(
-        pairs=pairs, max_side=max_side, location=location, seed=seed
-    )
+    if not (photos or map_folder):
+        raise typer.BadParameter("give --photos or --map, or both")
+    given = {"matcher": matcher or "daisy", "device": device, "images": images}
+    takers = SelfCalSettings, calibrate_maps, matcher_of
+    settings = settings_of(config, given, *takers, tables={"engine": EngineSettings})
+    chosen = SelfCalSettings(**taken(settings, SelfCalSettings))
+    network = taken(settings, matcher_of)
+    network.pop("max_side", None)  # the images are reduced before the matcher has them
+    named = matcher_of(settings["matcher"], **network)
+    files = [] if photos is None else find_images(photos)
     parts = output.with_name(output.name + ".parts")
     picture = output.with_name(output.stem + "_reliability.png")
-    files = [] if photos is None else find_images(photos)
-    inputs = files if weights is None else [*files, weights]
-    options.check_calibration_output(output, inputs, report, picture)
-    named = NamedMatcher(matcher, device=device, weights=weights)
-    named.loaded()  # what is missing is missing before the work
-    who = engine_options.engine_settings(
-        engine, address, workers, gpus_per_worker, shard
-    )
-    with (
-        engine_options.part_told(shard, quiet),
-        open_engine(who) as workforce,
-        stages(quiet or as_json, lines=not quiet) as begin,
-    ):
+    options.check_calibration(output, files, picture, *options.check_page(report))
+    engine = options.engine_of(settings, workers, otherwise=0)
+    with open_engine(engine) as workforce, stages(quiet or as_json) as begin:
         shared: dict[str, Any] = {
-            "name": matcher,
+            "settings": chosen,
+            "name": settings["matcher"],
             "cache": parts,
             "engine": workforce,
             "begin": begin,
         }
-        if scene or map_folder:
-            settings = SceneSettings(
-                pairs=scene_pairs,
-                max_side=max_side,
-                intrinsics=_intrinsics(intrinsics, fov),
-                fov_deg=fov,
-                views=views,
-            )
-            maps = [
-                MapSource(folder=folder, images=images) for folder in map_folder or ()
-            ]
-            result = calibrate_scenes(
-                named,
-                scene or (),
-                maps=maps,
-                photos=files,
-                settings=settings,
-                **shared,
-            )
+        if map_folder:
+            of_maps = taken(settings, calibrate_maps)
+            of_maps["photos"] = files
+            result = calibrate_maps(named, map_folder, **of_maps, **shared)
         else:
-            result = self_calibrate(named, files, views, **shared)
+            result = self_calibrate(named, files, **shared)
     save_calibration(result.calibration, output, result.report)
     _draw(picture, result)
     if report is not None:
         from semisure.report.calibration import write_calibration_page
 
         flags = {
-            "--matcher": matcher,
             "--photos": photos,
-            "--scene": scene,
             "--map": map_folder,
             "--images": images,
-            "--pairs": pairs,
-            "--scene-pairs": scene_pairs if scene or map_folder else None,
-            "--max-side": max_side,
-            "--intrinsics": intrinsics,
-            "--fov": fov,
-            "--location": location,
+            "--matcher": settings["matcher"],
             "--device": device,
-            "--weights": weights,
-            "--seed": seed,
+            "--config": config,
             "-o": output,
         }
         write_calibration_page(report, result, flags=flags)
-    _remove_cache(parts)
+    shutil.rmtree(parts, ignore_errors=True)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)
     elif not quiet:
         _print(result)
         typer.echo(f"Wrote {output} and {picture}.")
-
-
-def _intrinsics(
-    text: str | None, fov: float | None
-) -> tuple[float, float, float, float] | None:
-    if text is None:
-        return None
-    if fov is not None:
-        raise typer.BadParameter("--intrinsics and --fov exclude each other; give one")
-    K = parse(text)
-    return float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])
 
 
 def _draw(path: Path, result: SelfCalibration) -> None:
@@ -203,9 +132,3 @@ def _print(result: SelfCalibration) -> None:
         typer.echo(f"Skipped: {sentence}")
     typer.echo(result.trust.verdict())
     options.warn(result.calibration.caution)
-
-
-def _remove_cache(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from semisure.engine.here import Here
-from semisure.engine.part import Part
-from semisure.engine.protocol import Engine, PartEngine
+from semisure.engine.pool import HERE, Engine, ProcessPool
 from semisure.errors import InputError
 from semisure.types import as_choice
 
@@ -23,7 +21,7 @@ MOST_BY_DEFAULT = 8  # a network takes a gigabyte in each process
 class EngineSettings:
     """Who works.
 
-    No `workers` are as many as there are processors, at most eight here, all of a Ray
+    Without `workers` there are as many as processors, at most eight here, all of a Ray
     cluster; 0 is this process alone. Without an `address`, Ray is started on this
     machine.
 
@@ -36,7 +34,6 @@ class EngineSettings:
     workers: int | None = None
     address: str | None = None  # of a Ray cluster
     gpus_per_worker: float = 0.0  # a share of one, such as 0.25
-    part: Part | None = None  # the rest is done by other jobs of an array
 
     def __post_init__(self) -> None:
         as_choice("engine", self.kind, ENGINES)
@@ -55,15 +52,17 @@ class EngineSettings:
             raise InputError("An address is for the engine ray: add --engine ray.")
 
     def count(self) -> int:
-        """The number of processes of this machine that are meant."""
+        """The number of processes on this machine."""
         if self.workers is not None:
             return self.workers
-        return max(1, min(_processors(), MOST_BY_DEFAULT))
+        if hasattr(os, "sched_getaffinity"):
+            return min(len(os.sched_getaffinity(0)), MOST_BY_DEFAULT)
+        return min(os.cpu_count() or 1, MOST_BY_DEFAULT)
 
 
 @contextmanager
 def open_engine(settings: EngineSettings | None = None) -> Iterator[Engine]:
-    """The engine, closed at the end.
+    """The engine; its processes end with the context.
 
     >>> from semisure.engine import Each
     >>> with open_engine(EngineSettings(workers=0)) as engine:
@@ -71,28 +70,16 @@ def open_engine(settings: EngineSettings | None = None) -> Iterator[Engine]:
     [(0, 1)]
     """
     settings = settings or EngineSettings()
-    with _whole(settings) as engine:
-        yield engine if settings.part is None else PartEngine(engine, settings.part)
-
-
-@contextmanager
-def _whole(settings: EngineSettings) -> Iterator[Engine]:
     if settings.kind == "ray":
         from semisure.engine.ray import ray_engine
 
         with ray_engine(settings) as cluster:
             yield cluster
     elif settings.workers == 0:
-        yield Here()
+        yield HERE
     else:
-        from semisure.engine.local import local_engine
-
-        with local_engine(settings) as processes:
+        processes = ProcessPool(settings.count(), settings.gpus_per_worker)
+        try:
             yield processes
-
-
-def _processors() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        finally:
+            processes.close()

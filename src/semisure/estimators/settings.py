@@ -1,18 +1,19 @@
-"""What all robust estimators share: their settings and their bookkeeping."""
+"""What all robust estimators share: their settings, by each library's names."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
+import cv2
 import numpy as np
 
-from semisure.errors import InputError
-from semisure.geometry.homography import normalised, project
-from semisure.types import Estimate, Matrix3, Points
-from semisure.types.checks import as_integer, as_number
+from semisure.errors import InputError, MissingExtraError
+from semisure.types import Estimate, FloatArray, IntArray, Mask, Matches, PerMatch
+from semisure.types.checks import as_integer, as_number, as_reals
 from semisure.types.display import counted
-
-MINIMAL_SAMPLE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +51,31 @@ class RansacSettings:
             raise InputError(f"seed must lie in [0, 2³¹), but is {self.seed}.")
 
 
-def too_few(
-    count: int, name: str, model: str = "homography", least: int = MINIMAL_SAMPLE
-) -> Estimate | None:
-    """The outcome for less than a minimal sample, or None if there are enough."""
-    if count >= least:
-        return None
-    matches = counted(count, "match", "matches")
-    available = f"only {matches}" if count else "no matches"
-    return failure(count, name, f"{available}, a {model} needs {least}")
+def robust_estimate(
+    name: str,
+    kind: str,
+    count: int,
+    least: int,
+    find: Callable[[], FloatArray | None],
+    inliers_of: Callable[[FloatArray], Mask],
+) -> Estimate:
+    """The estimate of what a library finds, or why there is none.
+
+    The inliers are recomputed by us: some libraries return those of the model before
+    its last refinement, and they mean different distances by a threshold.
+    """
+    if count < least:
+        matches = counted(count, "match", "matches")
+        available = f"only {matches}" if count else "no matches"
+        return failure(count, name, f"{available}, a {kind} needs {least}")
+    model = find()
+    if model is None:
+        return failure(count, name, "no model was consistent with enough matches")
+    inliers = inliers_of(model)
+    if inliers.sum() < least:
+        reason = f"the model found has fewer than {least} inliers"
+        return failure(count, name, reason)
+    return Estimate(model=model, inliers=inliers, estimator=name)
 
 
 def failure(count: int, name: str, reason: str) -> Estimate:
@@ -67,23 +84,126 @@ def failure(count: int, name: str, reason: str) -> Estimate:
     return Estimate(model=None, inliers=nothing, estimator=name, reason=reason)
 
 
-def outcome(
-    H: Matrix3 | None,
-    source: Points,
-    target: Points,
-    threshold_px: float,
-    name: str,
-) -> Estimate:
-    """The estimate for a library's answer, with the mask recomputed by us.
+def sound(model: Any) -> FloatArray | None:
+    """A library's model as float64; None where it is none, 0 or not finite."""
+    if model is None:
+        return None
+    array = np.asarray(model, dtype=np.float64)
+    return array if array.any() and np.isfinite(array).all() else None
 
-    Libraries disagree on the mask: some return that of the model before its last
-    refinement, one returns none at all.
+
+# -- OpenCV
+
+# sampler, score, local optimisation, its sample size and its iterations: what the
+# flags USAC_DEFAULT, USAC_PROSAC, USAC_ACCURATE and USAC_MAGSAC set, spelt out so
+# that a seed can be set beside them.
+_UNIFORM, _MSAC = cv2.SAMPLING_UNIFORM, cv2.SCORE_METHOD_MSAC
+_USAC: dict[str, tuple[int, int, int, int, int]] = {
+    "lo-ransac": (_UNIFORM, _MSAC, cv2.LOCAL_OPTIM_INNER_AND_ITER_LO, 20, 20),
+    "prosac": (cv2.SAMPLING_PROSAC, _MSAC, cv2.LOCAL_OPTIM_INNER_LO, 14, 10),
+    "gc-ransac": (_UNIFORM, _MSAC, cv2.LOCAL_OPTIM_GC, 20, 25),
+    "magsac++": (_UNIFORM, cv2.SCORE_METHOD_MAGSAC, cv2.LOCAL_OPTIM_SIGMA, 75, 15),
+}
+
+
+def usac_params(name: str, settings: RansacSettings) -> cv2.UsacParams:
+    """OpenCV's options for the estimator called `name`."""
+    params = cv2.UsacParams()
+    params.threshold = settings.threshold_px
+    params.maxIterations = settings.max_iterations
+    params.confidence = settings.confidence
+    params.randomGeneratorState = settings.seed
+    (
+        params.sampler,
+        params.score,
+        params.loMethod,
+        params.loSampleSize,
+        params.loIterations,
+    ) = _USAC[name]
+    return params
+
+
+def sample_order(name: str, confidence: PerMatch, settings: RansacSettings) -> IntArray:
+    """The order in which OpenCV gets the matches.
+
+    PROSAC wants the best first; plain RANSAC is seeded by their order alone.
     """
-    if H is None or not np.isfinite(H).all() or not np.abs(H).max() > 0:
-        return failure(len(source), name, "no model was consistent with enough matches")
-    model = normalised(np.asarray(H, dtype=np.float64))
-    distance = np.linalg.norm(target - project(model, source), axis=1)
-    inliers = distance <= threshold_px
-    if inliers.sum() < MINIMAL_SAMPLE:
-        return failure(len(source), name, "the model found has fewer than 4 inliers")
-    return Estimate(model=model, inliers=inliers, estimator=name)
+    if name == "prosac":
+        return np.argsort(-confidence, kind="stable")
+    if name == "ransac" and settings.seed:
+        return np.random.default_rng(settings.seed).permutation(len(confidence))
+    return np.arange(len(confidence))
+
+
+# -- PoseLib
+
+
+def load_poselib() -> ModuleType:
+    """The module, or the line that installs it."""
+    try:
+        import poselib
+    except ImportError:
+        raise MissingExtraError("poselib", "ransac", "PoseLib's RANSAC") from None
+    return poselib
+
+
+def poselib_options(
+    available: Mapping[str, Any], settings: RansacSettings, threshold: str
+) -> dict[str, Any]:
+    """Our settings under the names that the installed PoseLib has `available`.
+
+    It ignores unknown names in silence, and renamed `threshold` to ``max_error``.
+    """
+    options = {
+        threshold if threshold in available else "max_error": settings.threshold_px,
+        "max_iterations": settings.max_iterations,
+        "min_iterations": min(1000, settings.max_iterations),
+        "success_prob": settings.confidence,
+        "seed": settings.seed,
+    }
+    unknown = sorted(set(options) - set(available))
+    if unknown:
+        raise MissingExtraError(
+            f"poselib with the option {unknown[0]}",
+            "ransac",
+            "This version of semisure",
+        )
+    return options
+
+
+# -- the caller's own
+
+SHAPES = {"homography": (3, 3), "fundamental": (3, 3), "essential": (3, 4)}
+
+
+def own_estimate(estimator: Any, matches: Matches, kind: str) -> Estimate:
+    """What a callable of (source, target, confidence) finds.
+
+    It returns an :class:`Estimate`, a model, or a tuple of a model and a mask, such as
+    ``cv2.findHomography``; no model is None.
+
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=100)
+    >>> own_estimate(lambda source, target, confidence: None, matches, "homography")
+    Estimate(no model by <lambda>: it found none)
+    """
+    name = str(getattr(estimator, "__name__", type(estimator).__name__))
+    answer = estimator(matches.source, matches.target, matches.confidence)
+    if isinstance(answer, Estimate):
+        return answer
+    model, mask = (
+        answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+    )
+    if model is None:
+        return failure(len(matches), name, "it found none")
+    array, wanted = as_reals(f"the model of {name}", model), SHAPES[kind]
+    if array.shape != wanted:
+        raise InputError(
+            f"The estimator {name} must return a model of shape {wanted}, or None, or "
+            f"the model and a mask, but returned one of shape {array.shape}."
+        )
+    inliers = np.ones(len(matches), dtype=np.bool_)
+    flags = inliers if mask is None else np.asarray(mask).reshape(-1)
+    if flags.shape == inliers.shape and flags.dtype.kind in "biu":
+        inliers = flags.astype(np.bool_)
+    return Estimate(model=array, inliers=inliers, estimator=name)

@@ -18,7 +18,6 @@ the two is taken off here and nowhere else.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import radians, tan
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -123,21 +122,6 @@ params=(250.0, 500.0, 160.0, 240.0, 0.1, 0.0, 0.0, 0.0))
         fx, fy, cx, cy = self.coefficients[:4]
         half = CORNER_TO_CENTRE_PX
         return np.array([[fx, 0.0, cx - half], [0.0, fy, cy - half], [0.0, 0.0, 1.0]])
-
-
-def focal_of(fov_deg: float, size: tuple[int, int]) -> float:
-    """Focal length in px of a field of view along the longer side.
-
-    >>> round(focal_of(90.0, (640, 480)), 6)
-    320.0
-    """
-    return 0.5 * max(size) / tan(radians(fov_deg) / 2)
-
-
-def centred(focal_px: float, size: tuple[int, int]) -> Matrix3:
-    """The matrix of that focal length whose axis meets the image's centre."""
-    cx, cy = 0.5 * (size[0] - 1), 0.5 * (size[1] - 1)
-    return np.array([[focal_px, 0.0, cx], [0.0, focal_px, cy], [0.0, 0.0, 1.0]])
 
 
 def project(camera: Camera, points: Points3) -> Points:

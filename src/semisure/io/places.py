@@ -1,4 +1,7 @@
-"""A folder that a store lies in: on this machine, or anywhere that fsspec reaches."""
+"""A folder that a store lies in: on this machine, or anywhere that fsspec reaches.
+
+Its files appear whole or not at all; their names have /.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, TypeAlias
 
 from semisure.errors import FileError, InputError, MissingExtraError, in_short
 from semisure.io.atomic import write_atomically
 from semisure.types.checks import require_file
 
 MAX_READ_BYTES = 64 << 20  # of a file that is read whole: a manifest has some kB
-
-
-class Place(Protocol):
-    """A folder whose files appear whole or not at all; names have /."""
-
-    @property
-    def name(self) -> str:
-        """Its path or address."""
-
-    def listed(self, folder: str) -> dict[str, int]:
-        """Names and bytes of the files in a folder of this place, in order."""
-
-    def read(self, name: str) -> bytes | None:
-        """A whole file, or None where there is none."""
-
-    def opened(self, name: str) -> Any:
-        """A context manager that gives a file to read anywhere in."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Put a whole file in place, over an older one."""
-
-
-def place_of(address: str | Path) -> Place:
-    """The place at a path or an fsspec address.
-
-    >>> place_of("runs/one").name
-    'runs/one'
-    >>> place_of("memory://one").name
-    'memory://one'
-    """
-    text = os.fspath(address)
-    if "://" not in text:
-        return LocalFolder(text)
-    if text.startswith("file://"):
-        return LocalFolder(text.removeprefix("file://"))
-    return RemoteFolder(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,43 +26,37 @@ class LocalFolder:
     name: str
 
     def listed(self, folder: str) -> dict[str, int]:
-        try:
-            with os.scandir(Path(self.name, folder)) as entries:
-                sizes = {e.name: _size(e) for e in entries if e.is_file()}
-        except FileNotFoundError:
+        """Names and bytes of the files in a folder of this place, in order."""
+        path = Path(self.name, folder)
+        if not path.exists():
             return {}
-        except OSError as error:
-            raise _unreadable(f"{self.name}/{folder}", error) from None
-        return dict(sorted(sizes.items()))
+        with _sentences(path), os.scandir(path) as entries:
+            return dict(sorted((e.name, _size(e)) for e in entries if e.is_file()))
 
     def read(self, name: str) -> bytes | None:
+        """A whole file, or None where there is none."""
         path = Path(self.name, name)
-        try:
-            if path.stat().st_size > MAX_READ_BYTES:
-                raise FileError(
-                    f"{path} cannot be read: it is larger than {MAX_READ_BYTES >> 20} "
-                    "MB."
-                )
-            return require_file(path).read_bytes()
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except OSError as error:
-            raise _unreadable(f"{self.name}/{name}", error) from None
+        with _sentences(path):
+            if path.stat().st_size > MAX_READ_BYTES:
+                raise OSError(f"it is larger than {MAX_READ_BYTES >> 20} MB")
+            return require_file(path).read_bytes()
 
     @contextmanager
     def opened(self, name: str) -> Iterator[IO[bytes]]:
-        with (
-            _sentences(f"{self.name}/{name}"),
-            Path(self.name, name).open("rb") as file,
-        ):
+        """A file to read anywhere in."""
+        path = Path(self.name, name)
+        with _sentences(path), path.open("rb") as file:
             yield file
 
     def write(self, name: str, content: bytes) -> None:
+        """Put a whole file in place, over an older one."""
         write_atomically(Path(self.name, name), lambda file: file.write(content))
 
 
 class RemoteFolder:
-    """A folder by fsspec: s3://bucket/run, gs://…, sftp://….
+    """The same by fsspec: s3://bucket/run, gs://…, sftp://….
 
     Object stores show a file when all of it has arrived, which is what fsspec's
     transactions rest on; other file systems get it under another name first.
@@ -103,17 +64,16 @@ class RemoteFolder:
 
     def __init__(self, address: str) -> None:
         self.name = address.rstrip("/")
-        fsspec = _fsspec()
+        try:
+            import fsspec.core
+        except ImportError:
+            raise MissingExtraError("fsspec", "store", "A store elsewhere") from None
         try:
             self._files, self._root = fsspec.core.url_to_fs(self.name)
         except (ImportError, ValueError, OSError) as error:
             raise InputError(
                 f"{address} cannot be reached by fsspec: {in_short(error)}."
             ) from None
-
-    def __reduce__(self) -> tuple[type, tuple[str]]:
-        """For worker processes: each makes its own connection."""
-        return type(self), (self.name,)
 
     def listed(self, folder: str) -> dict[str, int]:
         self._files.invalidate_cache()
@@ -126,39 +86,40 @@ class RemoteFolder:
         return dict(sorted(names.items()))
 
     def read(self, name: str) -> bytes | None:
-        try:
-            content: bytes = self._files.cat_file(f"{self._root}/{name}")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _unreadable(f"{self.name}/{name}", error) from None
+        with _sentences(f"{self.name}/{name}"):
+            try:
+                content: bytes = self._files.cat_file(f"{self._root}/{name}")
+            except FileNotFoundError:
+                return None
         return content
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[IO[bytes]]:
-        called, path = f"{self.name}/{name}", f"{self._root}/{name}"
-        with _sentences(called), self._files.open(path, "rb") as file:
+    def opened(self, name: str) -> Iterator[Any]:
+        path = f"{self._root}/{name}"
+        with _sentences(f"{self.name}/{name}"), self._files.open(path, "rb") as file:
             yield file
 
     def write(self, name: str, content: bytes) -> None:
         path = f"{self._root}/{name}"
-        try:
+        with _sentences(f"{self.name}/{name}", "written"):
             self._files.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             with self._files.transaction, self._files.open(path, "wb") as file:
                 file.write(content)
-        except OSError as error:
-            raise FileError(
-                f"{self.name}/{name} cannot be written: {in_short(error)}."
-            ) from None
 
 
-def _fsspec() -> Any:
-    try:
-        import fsspec
-        import fsspec.core
-    except ImportError:
-        raise MissingExtraError("fsspec", "store", "A store elsewhere") from None
-    return fsspec
+Place: TypeAlias = LocalFolder | RemoteFolder
+
+
+def place_of(address: str | Path) -> Place:
+    """The place at a path or an fsspec address.
+
+    >>> place_of("runs/one").name
+    'runs/one'
+    >>> place_of("memory://one").name
+    'memory://one'
+    """
+    text = os.fspath(address).removeprefix("file://")
+    return RemoteFolder(text) if "://" in text else LocalFolder(text)
 
 
 def _size(entry: os.DirEntry[str]) -> int:
@@ -170,12 +131,9 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 
 @contextmanager
-def _sentences(name: str) -> Iterator[None]:
+def _sentences(name: str | Path, done: str = "read") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unreadable(name, error) from None
-
-
-def _unreadable(name: str, error: OSError) -> FileError:
-    return FileError(f"{name} cannot be read: {error.strerror or in_short(error)}.")
+        reason = error.strerror or in_short(error)
+        raise FileError(f"{name} cannot be {done}: {reason}.") from None

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+import platform
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
-_BLOCK = 1 << 20  # bytes
+_LIBRARIES = (
+    *("numpy", "scipy", "opencv-python-headless", "pyarrow"),
+    *("torch", "kornia", "transformers"),
+    *("poselib", "pycolmap"),
+)
+Installed = Mapping[str, str]
 
 
 @lru_cache(maxsize=256)
@@ -43,7 +50,7 @@ def sha256(file: Path) -> str:
     """Of a file's content."""
     whole = hashlib.sha256()
     with file.open("rb") as stream:
-        while block := stream.read(_BLOCK):
+        while block := stream.read(1 << 20):
             whole.update(block)
     return whole.hexdigest()
 
@@ -54,6 +61,28 @@ def digest(files: Iterable[Path]) -> str:
     for file in files:
         combined.update(bytes.fromhex(sha256(file)))
     return combined.hexdigest()
+
+
+def libraries() -> Installed:
+    """The versions of installed libraries that decide the bits of an answer."""
+    versions = {}
+    for name in _LIBRARIES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+@lru_cache(maxsize=1)
+def installed() -> Installed:
+    """A digest of semisure's code, the libraries, and the kind of machine."""
+    return {
+        "semisure": digest(sorted(PACKAGE.rglob("*.py")))[:16],
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "machine": f"{platform.system()} {platform.machine()}",
+        **libraries(),
+    }
 
 
 def _file(module: str) -> Path | None:

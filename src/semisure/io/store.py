@@ -5,7 +5,6 @@
     STORE/manifest.json     what decides the answers: matcher, settings, calibration
     STORE/images/*.parquet  the images by name, with sizes and digests
     STORE/shards/*.parquet  some dozens of pairs each, a pair a row
-    STORE/runs/*.json       how long each run took
 
 A shard is named by the digest of all that it rests on: the manifest's recipe, and names
 and contents of its images. So a task that runs twice writes the same bytes under the
@@ -40,7 +39,7 @@ from semisure.types.pair_records import (
 
 FORMAT = "semisure-store"
 SCHEMA_VERSION = 1
-MANIFEST, IMAGES, SHARDS, RUNS = "manifest.json", "images", "shards", "runs"
+MANIFEST, IMAGES, SHARDS = "manifest.json", "images", "shards"
 _SUFFIX = ".parquet"
 
 
@@ -115,16 +114,16 @@ class Store:
         """
         shards.require_pyarrow()  # now, not after an hour of work
         place = place_of(address)
-        found = _manifest_at(place)
-        if found is None:
+        there = _manifest_at(place)
+        if there is None:
             place.write(MANIFEST, as_json(manifest.document()))
             return cls(place, manifest)
-        if found.key != manifest.key:
+        if there.key != manifest.key:
             raise InputError(
                 f"{place.name} holds pairs that were made otherwise: "
-                f"{_difference(found.recipe, manifest.recipe)}. Choose another store."
+                f"{_difference(there.recipe, manifest.recipe)}. Choose another store."
             )
-        return cls(place, found)
+        return cls(place, there)
 
     @classmethod
     def at(cls, address: str | Path) -> Store:
@@ -147,8 +146,8 @@ class Store:
         for table in self.place.listed(IMAGES):
             with self.place.opened(f"{IMAGES}/{table}") as file:
                 for image in shards.images_in(file, f"{self.name}/{IMAGES}/{table}"):
-                    known = newest.get(image.name)
-                    if known is None or known.modified_ns < image.modified_ns:
+                    older = newest.get(image.name)
+                    if older is None or older.modified_ns < image.modified_ns:
                         newest[image.name] = image
         return dict(sorted(newest.items()))
 
@@ -180,42 +179,33 @@ class Store:
         """Put a shard in place, whole."""
         self.place.write(_file(shard), shards.parquet_of(records))
 
-    def write_run(self, name: str, document: Mapping[str, Any]) -> None:
-        """Keep what there is to say of a run: it is no part of its answers."""
-        self.place.write(f"{RUNS}/{name}.json", as_json(dict(document)))
-
     # ---- pairs -----------------------------------------------------------------------
 
-    def summaries(self, only: Iterable[str] | None = None) -> Iterator[PairSummary]:
-        """All pairs without their matches, or those of some shards, each once.
+    def summaries(self) -> Iterator[PairSummary]:
+        """All pairs without their matches, each once.
 
         A pair that failed comes last, and only where no other shard has its matches.
         """
-        current, seen, failed = self._current(), set[int](), dict[int, PairSummary]()
-        for shard in sorted(self.shards() if only is None else only):
-            with self.place.opened(_file(shard)) as file:
-                for pair in shards.summaries_in(file, self._called(shard)):
-                    key = hash(pair.names)
-                    if key in seen or not current(pair):
-                        continue
-                    if pair.state == "failed":
-                        failed[key] = pair
-                    else:
-                        seen.add(key)
-                        yield pair
-        yield from (pair for key, pair in failed.items() if key not in seen)
+        seen, failed = set[Names](), dict[Names, PairSummary]()
+        for _, _, pair in self._places():
+            if pair.state == "failed":
+                failed[pair.names] = pair
+            elif pair.names not in seen:
+                seen.add(pair.names)
+                yield pair
+        yield from (pair for names, pair in failed.items() if names not in seen)
 
     def records(self) -> Iterator[PairRecord]:
         """The pairs that have matches, each once, some in memory at a time."""
-        current, seen = self._current(), set[int]()
+        is_current, seen = self._current(), set[Names]()
         for shard in self.shards():
             with self.place.opened(_file(shard)) as file:
                 for record in shards.records_in(file, self._called(shard)):
-                    key = hash(record.names)
-                    if record.matches is None or key in seen or not current(record):
+                    if record.names in seen or not is_current(record):
                         continue
-                    seen.add(key)
-                    yield record
+                    if record.matches is not None:
+                        seen.add(record.names)
+                        yield record
 
     def record(self, image0: str, image1: str) -> PairRecord | None:
         """One pair by its names in their order; None where it is not there.
@@ -232,28 +222,31 @@ class Store:
     @cached_property
     def _index(self) -> dict[Names, tuple[str, int]]:
         """Where each pair is; where it failed, and was matched later, the later one."""
-        current = self._current()
         failed: dict[Names, tuple[str, int]] = {}
         good: dict[Names, tuple[str, int]] = {}
+        for shard, row, pair in self._places():
+            (failed if pair.state == "failed" else good)[pair.names] = shard, row
+        return failed | good
+
+    def _places(self) -> Iterator[tuple[str, int, PairSummary]]:
+        """Shard and row of each pair that is current."""
+        is_current = self._current()
         for shard in self.shards():
             with self.place.opened(_file(shard)) as file:
-                for row, pair in enumerate(
-                    shards.summaries_in(file, self._called(shard))
-                ):
-                    if current(pair):
-                        kept = failed if pair.state == "failed" else good
-                        kept[pair.names] = shard, row
-        return failed | good
+                summaries = shards.summaries_in(file, self._called(shard))
+                for row, pair in enumerate(summaries):
+                    if is_current(pair):
+                        yield shard, row, pair
 
     def _current(self) -> Callable[[PairSummary], bool]:
         """Whether a pair is of the images as they are now, not as they once were."""
         now = {name: image.digest for name, image in self.images().items()}
 
-        def current(pair: PairSummary) -> bool:
+        def is_current(pair: PairSummary) -> bool:
             ends = (pair.image0, pair.digest0), (pair.image1, pair.digest1)
             return all(digest in ("", now.get(name, digest)) for name, digest in ends)
 
-        return current
+        return is_current
 
     def _called(self, shard: str) -> str:
         return f"{self.name}/{_file(shard)}"

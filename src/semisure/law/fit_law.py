@@ -17,18 +17,19 @@ import numpy as np
 from semisure.errors import FitError, InputError
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.law.likelihood import Likelihood, Observations, observe
-from semisure.law.mixture import STD_FLOOR_PX
-from semisure.law.optimisers import (
-    Outcome,
-    fit_fine_only,
-    fit_hard_gate,
-    fit_newton,
-    fit_powell,
-    median_location,
-    untouched,
+from semisure.law.hard_gate import fit_fine_only, fit_hard_gate
+from semisure.law.likelihood import (
+    NAMES,
+    SIZE,
+    Likelihood,
+    Observations,
+    observe,
+    pack,
+    unpack,
 )
-from semisure.law.parameters import NAMES, gain_slopes, pack
+from semisure.law.mixture import STD_FLOOR_PX
+from semisure.law.newton import Outcome, fit_newton
+from semisure.law.powell import fit_powell
 from semisure.types import (
     LAW_NAMES,
     Calibration,
@@ -141,9 +142,12 @@ def fit(
     """
     observations = pairs if isinstance(pairs, Observations) else observe(pairs)
     _check(observations, law, optimiser, location)
-    shift = median_location(observations) if location else (0.0, 0.0)
+    shift = (0.0, 0.0)
+    if location:
+        in_windows = observations.residual / observations.fine_window[:, None]
+        shift = tuple(np.median(in_windows, axis=0).tolist())
     if law == "uncalibrated":
-        outcome = untouched()
+        outcome = Outcome(calibration=unpack(np.zeros(SIZE)), message="nothing to fit")
     elif law == "fine_only":
         outcome = fit_fine_only(observations, shift)
     elif law == "hard_gate":
@@ -194,18 +198,20 @@ def nll_per_match(obs: Observations, calibration: Calibration) -> PerMatch:
 def _report(
     obs: Observations, calibration: Calibration, optimiser: str, outcome: Outcome
 ) -> FitReport:
-    pairs = int(np.count_nonzero(np.bincount(obs.pair)))
+    pairs = len(np.unique(obs.pair))
     if outcome.free:
-        likelihood = Likelihood(obs, outcome.location, outcome.power)
-        details = outcome.details or likelihood.details(pack(calibration))
-        nll, scores, hessian = details
+        power = 2 if calibration.law == "gaussian" else 1
+        likelihood = Likelihood(obs, outcome.location, power)
+        nll, scores, hessian = likelihood.details(pack(calibration))
         variance, kind = _variance(scores, 2 * len(obs) * hessian, outcome.free, pairs)
     else:
         nll, variance = nll_per_match(obs, calibration), np.zeros((0, 0))
         kind = "none: the law has a closed form or no parameters"
-    error = np.abs(obs.residual[:, 0])
-    error += np.abs(obs.residual[:, 1])
-    error *= 0.5
+    # Gains were fitted as logarithms: the delta method.
+    gains = np.array([*calibration.fine_var_gain, *calibration.coarse_var_gain])
+    errors = np.sqrt(np.maximum(np.diag(variance), 0.0))
+    errors *= np.array([*gains, 1.0, 1.0, 1.0, 1.0])[list(outcome.free)]
+    error = 0.5 * np.abs(obs.residual).sum(axis=1)
     strata = {
         name: (error >= low) & (error < high) for name, (low, high) in STRATA_PX.items()
     }
@@ -225,7 +231,9 @@ def _report(
         converged=outcome.converged,
         message=outcome.message,
         at_bounds=outcome.at_bounds,
-        standard_errors=_standard_errors(calibration, outcome.free, variance),
+        standard_errors={
+            NAMES[i]: e for i, e in zip(outcome.free, errors.tolist(), strict=True)
+        },
         standard_error_kind=kind,
     )
 
@@ -243,12 +251,3 @@ def _variance(
         return bread, "Hessian; matches taken as independent"
     meat = scores[:, free].T @ scores[:, free] * pairs / (pairs - 1)
     return bread @ meat @ bread, f"clustered by {pairs} pairs"
-
-
-def _standard_errors(
-    calibration: Calibration, free: tuple[int, ...], variance: Matrix
-) -> dict[str, float]:
-    """Of each fitted number. Gains were fitted as logarithms; the delta method."""
-    spread = np.sqrt(np.maximum(np.diag(variance), 0.0))
-    by_gain = gain_slopes(pack(calibration))
-    return {NAMES[i]: float(by_gain[i] * s) for i, s in zip(free, spread, strict=True)}

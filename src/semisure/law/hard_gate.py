@@ -1,4 +1,4 @@
-"""The ablation's hard gate, fitted exactly along a given direction.
+"""Fits of the ablation's laws that need no optimiser: fine only, and a hard gate.
 
 Where the gate is a step, each match is wholly fine or wholly coarse. For a fixed
 direction of the score k_s s̄ + k_m (−log m) the likelihood depends only on where the
@@ -11,26 +11,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from semisure.law.likelihood import Observations
+from semisure.law.likelihood import AXES, FINE, SIZE, Observations, unpack
 from semisure.law.mixture import STD_FLOOR_PX
-from semisure.law.parameters import DOUBT_SLOPE, SIZE, SPREAD_SLOPE, of_axis
-from semisure.types import FloatArray, PerAxis, PerMatch, Vector
+from semisure.law.newton import Outcome, fit_newton
+from semisure.types import Calibration, FloatArray, PerAxis, PerMatch, Vector
 
-_ANGLES = 16
+ANGLES = 16
 
 
-def harden(obs: Observations, x: PerAxis, soft: Vector) -> tuple[Vector, int]:
-    """The eight parameters of the best hard gate, and how many cuts were searched.
+def fit_fine_only(obs: Observations, shift: tuple[float, float]) -> Outcome:
+    """√b = mean |r| / s̃ᶠ: the maximum-likelihood scale of a Laplace law."""
+    x = np.abs(obs.residual - obs.shift_px(shift))
+    gain = (x / np.maximum(obs.fine_std, STD_FLOOR_PX)).mean(axis=0)
+    parameters = np.zeros(SIZE)
+    parameters[FINE] = 2.0 * np.log(np.maximum(gain, 1e-3))
+    return Outcome(calibration=unpack(parameters), location=shift)
 
-    `x` is |r| less the location, (n, 2); `soft` the parameters of the soft fit.
-    """
-    candidates = [(soft[SPREAD_SLOPE], soft[DOUBT_SLOPE])]
+
+def fit_hard_gate(
+    obs: Observations, shift: tuple[float, float], start: Calibration | None
+) -> Outcome:
+    """The best cut along the soft fit's direction or one of a fan of others."""
+    soft = fit_newton(obs, "mixture", start, None)
+    x = np.abs(obs.residual - obs.shift_px(shift))
+    directions = [(soft.calibration.spread_slope, soft.calibration.doubt_slope)]
     unit = np.maximum([obs.spread.std(), obs.doubt.std()], 1e-9)
-    for angle in np.linspace(0.0, np.pi / 2, _ANGLES):
-        candidates.append((np.cos(angle) / unit[0], np.sin(angle) / unit[1]))
-    fits = [_best_cuts(obs, x, slopes) for slopes in candidates]
-    _, parameters = min(fits, key=lambda fit: fit[0])
-    return parameters, len(candidates)
+    for angle in np.linspace(0.0, np.pi / 2, ANGLES):
+        directions.append((np.cos(angle) / unit[0], np.sin(angle) / unit[1]))
+    fits = [_best_cuts(obs, x, slopes) for slopes in directions]
+    return Outcome(
+        calibration=unpack(min(fits, key=lambda fit: fit[0])[1]),
+        location=shift,
+        iterations=soft.iterations,
+        evaluations=soft.evaluations + len(directions),
+        message="soft fit, then the exact best cut",
+    )
 
 
 def _best_cuts(
@@ -38,14 +53,14 @@ def _best_cuts(
 ) -> tuple[float, Vector]:
     parameters = np.zeros(SIZE)
     total = 0.0
-    for axis in (0, 1):
+    for axis, places in enumerate(AXES):
         score = slopes[0] * obs.spread[:, axis] + slopes[1] * obs.doubt
         fine = np.maximum(obs.fine_std[:, axis], STD_FLOOR_PX)
         coarse = np.maximum(obs.coarse_std[:, axis], STD_FLOOR_PX)
         nll, cut, fine_gain, coarse_gain = _best_cut(score, x[:, axis], fine, coarse)
         total += nll
         log_gains = 2 * np.log([fine_gain, coarse_gain])
-        parameters[of_axis(axis)] = *log_gains, *slopes, -cut
+        parameters[places] = *log_gains, *slopes, -cut
     return total, parameters
 
 
@@ -67,12 +82,7 @@ def _best_cut(
     nll[score[1:] <= score[:-1]] = np.inf
     best = int(np.argmin(nll))
     cut = 0.5 * (score[best] + score[best + 1])
-    return (
-        float(nll[best]),
-        float(cut),
-        float(fine_gain[best]),
-        float(coarse_gain[best]),
-    )
+    return nll[best], cut, fine_gain[best], coarse_gain[best]
 
 
 def _sums_above(values: PerMatch) -> FloatArray:

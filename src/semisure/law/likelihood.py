@@ -1,26 +1,44 @@
 """The calibration objective: mean NLL with its exact gradient and Hessian.
 
+Eight numbers are looked for, in this order:
+
+=====  ================  ==========================================================
+place  paper             meaning
+=====  ================  ==========================================================
+0, 1   log b_x, log b_y  fine variance gains; positive, so fitted as logarithms
+2, 3   log a_x, log a_y  coarse variance gains
+4      k_s               slope of the gate by the coarse spread, logit per %
+5      k_m               slope of the gate by −log m, logit per nat
+6, 7   β_x, β_y          intercepts of the gate, β_d = −k_s t_d − k_m t_m
+=====  ================  ==========================================================
+
+The paper's nine have one number too many: its t_x, t_y and t_m enter the gate by the
+two intercepts only.
+
 In each axis a match contributes log p = ℓᶠ − softplus(z) + softplus(g), where ℓᶠ is
 the fine component's log density, z the gate's logit and g = z + ℓᶜ − ℓᶠ the log odds
-of failure. With u = log b, v = log a and A = q e^{−pu/2} (Laplace: p = 1, q = |r|/s̃;
-Gaussian: p = 2, q = r²/2s̃²) every derivative is a product of σ(z), σ(g) and A, so one
-pass over the data costs little more than the value itself.
+of failure. With A the energy of a component, of power p in |r| (Laplace: 1; Gaussian:
+2), every derivative is a product of σ(z), σ(g) and A.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from math import exp
-from typing import TypeAlias
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from semisure.errors import InputError
 from semisure.geometry.homography import capped
-from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX
-from semisure.law.parameters import SIZE, of_axis
+from semisure.law.mixture import (
+    GAUSSIAN,
+    LAPLACE,
+    expit,
+    mixture_law,
+    softplus,
+)
 from semisure.types import (
+    Calibration,
     FloatArray,
     Index,
     Labels,
@@ -33,11 +51,32 @@ from semisure.types import (
 from semisure.types.checks import MAX_PX, as_reals, within_px
 from semisure.types.matches import require_matches
 
-# Rows per block: about ten temporaries of this length stay in a core's cache, and thin
-# matrices of this length are multiplied without threads, which would cost more.
-BLOCK_ROWS = 8_192
-LARGEST_EXPONENT = 600.0  # its exponential is finite, and so is a product with scales
-LOG_NORM = {1: LAPLACE.log_norm, 2: GAUSSIAN.log_norm}  # by the power of |r|
+SIZE = 8
+NAMES = ("b_x", "b_y", "a_x", "a_y", "k_s", "k_m", "beta_x", "beta_y")
+FINE, COARSE, INTERCEPT = slice(0, 2), slice(2, 4), slice(6, 8)  # by axis
+SPREAD_SLOPE, DOUBT_SLOPE = 4, 5
+AXES = ([0, 2, 4, 5, 6], [1, 3, 4, 5, 7])  # log b, log a, k_s, k_m, β of x and of y
+FAMILIES = {1: LAPLACE, 2: GAUSSIAN}  # by the power of |r| in their energies
+BLOCK_ROWS = 8_192  # matches whose temporaries stay in a core's cache
+
+
+def pack(calibration: Calibration) -> Vector:
+    """The eight numbers of a calibration."""
+    gains = *calibration.fine_var_gain, *calibration.coarse_var_gain
+    slopes = calibration.spread_slope, calibration.doubt_slope
+    return np.array([*np.log(gains), *slopes, *calibration.intercept])
+
+
+def unpack(eight: Vector) -> Calibration:
+    """The calibration of eight numbers; inverse of :func:`pack`."""
+    fine, coarse, beta = np.exp(eight[FINE]), np.exp(eight[COARSE]), eight[INTERCEPT]
+    return Calibration(
+        fine_var_gain=(fine[0], fine[1]),
+        coarse_var_gain=(coarse[0], coarse[1]),
+        spread_slope=eight[SPREAD_SLOPE],
+        doubt_slope=eight[DOUBT_SLOPE],
+        intercept=(beta[0], beta[1]),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +96,7 @@ class Observations:
 
     def shift_px(self, location: tuple[float, float]) -> PerAxis:
         """What a location, in fine windows, is in pixels of each refined point."""
-        return self.fine_window[:, None] * np.array(location)
+        return np.outer(location, self.fine_window).T
 
     def take(self, index: Index) -> Observations:
         """A view of the rows that `index` picks."""
@@ -116,7 +155,7 @@ def _observe_one(index: int, matches: Matches, residual: PerAxis) -> Observation
             f"{int(np.flatnonzero(bad)[0])}. Leave out matches without ground truth."
         )
     return Observations(
-        capped(residual, matches),
+        np.asfortranarray(capped(residual, matches)),  # as matches' arrays are
         matches.fine_std,
         matches.coarse_std,
         matches.spread,
@@ -124,9 +163,6 @@ def _observe_one(index: int, matches: Matches, residual: PerAxis) -> Observation
         matches.fine_window,
         np.full(len(matches), index, dtype=np.int64),
     )
-
-
-Details: TypeAlias = tuple[PerMatch, FloatArray, Matrix]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,178 +175,92 @@ class Likelihood:
 
     def value(self, parameters: Vector) -> float:
         """Mean NLL per axis, nats."""
-        total = 0.0
-        for block in self.observations.blocks():
-            for axis in (0, 1):
-                total -= float(self._axis(block, axis, parameters).log_density.sum())
-        return total / (2 * len(self.observations))
+        law = self._law(parameters)
+        blocks = self.observations.blocks()
+        total = sum(float(_Terms.of(block, *law).log_density.sum()) for block in blocks)
+        return -total / (2 * len(self.observations))
 
     def __call__(self, parameters: Vector) -> tuple[float, Vector, Matrix]:
         """Mean NLL per axis with its gradient (8,) and Hessian (8, 8)."""
-        value, gradient, hessian = 0.0, np.zeros(SIZE), np.zeros((SIZE, SIZE))
-        for block in self.observations.blocks():
-            for axis in (0, 1):
-                term = self._axis(block, axis, parameters)
-                value -= float(term.log_density.sum())
-                index = of_axis(axis)
-                gradient[index] -= term.gradient()
-                hessian[np.ix_(index, index)] -= term.hessian(term.odds())
-        n = 2 * len(self.observations)
-        return value / n, gradient / n, hessian / n
+        nll, scores, hessian = self.details(parameters)
+        return float(nll.mean()), scores.sum(axis=0) / (-2 * len(nll)), hessian
 
-    def slope(self, parameters: Vector) -> tuple[float, Vector]:
-        """Mean NLL per axis with its gradient alone."""
-        value, gradient = 0.0, np.zeros(SIZE)
-        for block in self.observations.blocks():
-            for axis in (0, 1):
-                term = self._axis(block, axis, parameters)
-                value -= float(term.log_density.sum())
-                gradient[of_axis(axis)] -= term.gradient()
-        n = 2 * len(self.observations)
-        return value / n, gradient / n
-
-    def details(self, parameters: Vector) -> Details:
+    def details(self, parameters: Vector) -> tuple[PerMatch, FloatArray, Matrix]:
         """NLL of each match, mean over its axes; scores by pair; the mean's Hessian.
 
         A score is the gradient of a pair's summed log density; (pairs, 8).
         """
-        obs = self.observations
-        nll = np.empty(len(obs))
-        scores = np.zeros((int(np.max(obs.pair)) + 1, SIZE))
-        hessian = np.zeros((SIZE, SIZE))
-        for begin in range(0, len(obs), BLOCK_ROWS):
-            rows = slice(begin, begin + BLOCK_ROWS)
-            block = obs.take(rows)
-            terms = [self._axis(block, axis, parameters) for axis in (0, 1)]
-            nll[rows] = -0.5 * (terms[0].log_density + terms[1].log_density)
-            for axis, term in enumerate(terms):
-                index, odds = of_axis(axis), term.odds()
-                hessian[np.ix_(index, index)] -= term.hessian(odds)
-                _add_by_pair(scores, index, block.pair, term.by_match(odds))
-        return nll, scores, hessian / (2 * len(obs))
+        law, count = self._law(parameters), len(self.observations)
+        pairs, nll = int(np.max(self.observations.pair)) + 1, []
+        scores, hessian = np.zeros((pairs, SIZE)), np.zeros((SIZE, SIZE))
+        for block in self.observations.blocks():
+            terms = _Terms.of(block, *law)
+            nll.append(-terms.log_density.mean(axis=1))
+            for axis, places in enumerate(AXES):
+                odds = terms.odds_slopes(axis, block)
+                hessian[np.ix_(places, places)] -= terms.hessian(axis, odds)
+                for place, slopes in zip(places, terms.slopes(axis, odds), strict=True):
+                    scores[:, place] += np.bincount(block.pair, slopes, pairs)
+        return np.concatenate(nll), scores, hessian / (2 * count)
 
-    def centred(self, block: Observations, axis: int) -> PerMatch:
-        """Residual of one axis less the location, px."""
-        shift = self.location[axis]
-        residual = block.residual[:, axis]
-        return residual - shift * block.fine_window if shift else residual
-
-    def _axis(self, block: Observations, axis: int, parameters: Vector) -> _Axis:
-        u, v, k_s, k_m, beta = parameters[of_axis(axis)].tolist()
-        fine = np.maximum(block.fine_std[:, axis], STD_FLOOR_PX)
-        coarse = np.maximum(block.coarse_std[:, axis], STD_FLOOR_PX)
-        spread, doubt = block.spread[:, axis], block.doubt
-        x = np.abs(self.centred(block, axis))
-        fine_energy = self._energy(x, fine, u)
-        coarse_energy = self._energy(x, coarse, v)
-        z = k_s * spread
-        z += k_m * doubt
-        z += beta
-        # e^g = e^{z + Aᶠ − Aᶜ} scaleᶠ / scaleᶜ; what would overflow is added later.
-        g = z + fine_energy
-        g -= coarse_energy
-        over = _cut_off(g) - _cut_off(z)
-        np.exp(g, out=g)
-        coarse *= exp(0.5 * (v - u))
-        g *= np.divide(fine, coarse, out=coarse)
-        np.exp(z, out=z)
-        one_g, one_z = g + 1.0, z + 1.0
-        log_density = one_g / one_z
-        log_density /= fine
-        np.log(log_density, out=log_density)
-        log_density -= fine_energy
-        log_density += over - (LOG_NORM[self.power] + 0.5 * u)
-        return _Axis(
-            log_density=log_density,
-            prior=np.divide(z, one_z, out=z),
-            posterior=np.divide(g, one_g, out=g),
-            fine_energy=fine_energy,
-            coarse_energy=coarse_energy,
-            features=(spread, doubt),
-            power=self.power,
-        )
-
-    def _energy(self, x: PerMatch, std: PerMatch, log_gain: float) -> PerMatch:
-        """Energy A of a component of scale std · e^{log_gain / 2}."""
-        energy = x / std
-        energy *= exp(-0.5 * log_gain)
-        if self.power == 2:
-            energy *= 0.5 * energy
-        return energy
-
-
-def _cut_off(exponent: PerMatch) -> PerMatch | float:
-    """What is cut off exponents, in place, lest their exponentials overflow."""
-    if not exponent.max(initial=0.0) > LARGEST_EXPONENT:
-        return 0.0
-    over = np.maximum(exponent - LARGEST_EXPONENT, 0.0)
-    exponent -= over
-    return over
+    def _law(self, parameters: Vector) -> tuple[Calibration, int]:
+        return replace(unpack(parameters), location=self.location), self.power
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Axis:
-    """One axis of one block, with what the derivatives need."""
+class _Terms:
+    """The likelihood of some matches, with what its derivatives need; all (n, 2)."""
 
-    log_density: PerMatch
-    prior: PerMatch  # σ(z)
-    posterior: PerMatch  # σ(g)
-    fine_energy: PerMatch
-    coarse_energy: PerMatch
-    features: tuple[PerMatch, PerMatch]  # spread, doubt
+    log_density: PerAxis
+    prior_logit: PerAxis  # z
+    posterior_logit: PerAxis  # g
+    fine_energy: PerAxis
+    coarse_energy: PerAxis
     power: int
 
-    def by_match(self, odds: FloatArray) -> FloatArray:
-        """Derivatives of log p by (u, v, k_s, k_m, β), (5, n)."""
-        rows = np.empty_like(odds)
-        np.multiply(self.posterior - 1.0, odds[0], out=rows[0])
-        np.multiply(self.posterior, odds[1], out=rows[1])
-        np.multiply(self.posterior - self.prior, odds[2:], out=rows[2:])
-        return rows
+    @classmethod
+    def of(cls, block: Observations, calibration: Calibration, power: int) -> _Terms:
+        law, family = mixture_law(block, calibration), FAMILIES[power]
+        x = block.residual - law.location
+        fine_energy = family.energy(x, law.fine_scale)
+        coarse_energy = family.energy(x, law.coarse_scale)
+        z = law.tail_logit
+        g = (
+            z
+            + (fine_energy - coarse_energy)
+            + np.log(law.fine_scale / law.coarse_scale)
+        )
+        log_density = softplus(g) - softplus(z) - fine_energy - np.log(law.fine_scale)
+        return cls(
+            log_density - family.log_norm, z, g, fine_energy, coarse_energy, power
+        )
 
-    def odds(self) -> FloatArray:
-        """Derivatives of g by the same, (5, n)."""
-        odds = np.empty((5, len(self.posterior)))
-        # The fine log density has the slope (p Aᶠ − 1) / 2 by u, the coarse one by v.
-        np.multiply(self.fine_energy, -0.5 * self.power, out=odds[0])
-        np.multiply(self.coarse_energy, 0.5 * self.power, out=odds[1])
-        odds[0] += 0.5
-        odds[1] -= 0.5
-        odds[2], odds[3], odds[4] = *self.features, 1.0
-        return odds
+    def odds_slopes(self, axis: int, block: Observations) -> FloatArray:
+        """Derivatives of g by (log b, log a, k_s, k_m, β), (5, n)."""
+        # The fine log density has the slope (p Aᶠ − 1) / 2 by log b, and so on.
+        by_b = 0.5 - 0.5 * self.power * self.fine_energy[:, axis]
+        by_a = 0.5 * self.power * self.coarse_energy[:, axis] - 0.5
+        gate = block.spread[:, axis], block.doubt, np.ones(len(block))
+        return np.stack([by_b, by_a, *gate])
 
-    def gradient(self) -> Vector:
-        """The same as `by_match`, summed, (5,)."""
-        p, tail, count = self.power, self.posterior, float(self.posterior.sum())
-        fine = p * float(self.fine_energy.sum() - tail @ self.fine_energy)
-        coarse = p * float(tail @ self.coarse_energy)
-        failed = tail - self.prior
-        spread, doubt = self.features
-        gate = float(failed @ spread), float(failed @ doubt), float(failed.sum())
-        fine -= len(tail) - count
-        return np.array([0.5 * fine, 0.5 * (coarse - count), *gate])
+    def _chances(self, axis: int) -> tuple[PerMatch, PerMatch]:
+        """That the coarse cell was wrong, after and before its error was seen."""
+        return expit(self.posterior_logit[:, axis]), expit(self.prior_logit[:, axis])
 
-    def hessian(self, odds: FloatArray) -> Matrix:
+    def slopes(self, axis: int, odds: FloatArray) -> FloatArray:
+        """Derivatives of log p by the same, (5, n)."""
+        failed, prior = self._chances(axis)
+        return odds * np.stack([failed - 1.0, failed, *3 * [failed - prior]])
+
+    def hessian(self, axis: int, odds: FloatArray) -> Matrix:
         """Second derivatives of Σ log p, (5, 5)."""
-        p, tail = self.power, self.posterior
+        failed, prior = self._chances(axis)
         # σ' = σ(1 − σ), of the posterior and, in the gate, less that of the prior.
-        weight = tail - tail * tail
-        weighted = odds * weight
-        prior = self.prior - self.prior * self.prior
-        weighted[2:] -= odds[2:] * prior
+        weighted = odds * (failed * (1.0 - failed))
+        weighted[2:] -= odds[2:] * (prior * (1.0 - prior))
         second = weighted @ odds.T
         second[2:, :2] = second[:2, 2:].T
-        fine = float(self.fine_energy.sum() - tail @ self.fine_energy)
-        second[0, 0] -= 0.25 * p * p * fine
-        second[1, 1] -= 0.25 * p * p * float(tail @ self.coarse_energy)
+        curved = 0.25 * self.power**2
+        second[0, 0] -= curved * float((1.0 - failed) @ self.fine_energy[:, axis])
+        second[1, 1] -= curved * float(failed @ self.coarse_energy[:, axis])
         return np.asarray(second)
-
-
-def _add_by_pair(
-    scores: FloatArray, index: list[int], pair: Labels, rows: FloatArray
-) -> None:
-    """Add rows (5, n) to the places `index` of the scores of their pairs."""
-    # Matches of a pair come one after the other: sums over runs, few of them.
-    first = np.flatnonzero(np.diff(pair, prepend=-1))
-    sums = np.add.reduceat(rows, first, axis=1)
-    np.add.at(scores, (pair[first][:, None], np.array(index)), sums.T)

@@ -1,26 +1,50 @@
-"""Newton's method in a box, for a handful of parameters and a costly objective.
+"""Our fit: Newton's method in a box on the eight identifiable parameters.
 
 Saddle-free: the Hessian's eigenvalues enter by their absolute value, so every step
 descends. Variables that sit on a bound and want to leave the box are held for that
-step (Bertsekas's projected Newton).
+step (Bertsekas's projected Newton). The fine component is kept the narrower one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semisure.types import BoolArray, Matrix, Vector
+from semisure.errors import FitError
+from semisure.law import mixture
+from semisure.law.likelihood import (
+    AXES,
+    COARSE,
+    FINE,
+    NAMES,
+    SIZE,
+    Likelihood,
+    Observations,
+    pack,
+    unpack,
+)
+from semisure.law.mixture import STD_FLOOR_PX
+from semisure.types import (
+    BoolArray,
+    Calibration,
+    FloatArray,
+    LawName,
+    Matrix,
+    PerMatch,
+    Vector,
+)
 
-Objective = Callable[[Vector], tuple[float, Vector, Matrix]]
-
-DECREMENT = 1e-12  # a decrease that is not worth another step
-_SUFFICIENT_DECREASE = 1e-4
-_MAX_HALVINGS = 40
-# Curvatures below this share of the largest count as flat.
-_CURVATURE_FLOOR = 1e-10
+WORTH = 1e-7  # a promised decrease below which a step is the last; its square is left
+# The box, far from any optimum seen; a parameter that ends on a bound is reported.
+GAIN_BOUNDS = (1e-6, 1e6)
+SLOPE_BOUNDS = (-100.0, 100.0)
+INTERCEPT_BOUNDS = (-40.0, 40.0)
+ORDER_SPAN = 40.0  # log of the largest coarse to fine variance gain ratio
+COARSE_CELL_PX = 8.0
+PILOT_ROWS = 20_000  # matches by which the start is brought near the optimum
+LOCATION_TOLERANCE = 1e-6  # fine windows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +53,6 @@ class Minimum:
 
     x: Vector
     value: float
-    gradient: Vector
-    hessian: Matrix
     iterations: int
     evaluations: int
     converged: bool
@@ -38,61 +60,42 @@ class Minimum:
 
 
 def minimise(
-    objective: Objective,
+    objective: Callable[[Vector], tuple[float, Vector, Matrix]],
     start: Vector,
     lower: Vector,
     upper: Vector,
-    *,
-    decrement: float = DECREMENT,
-    trusted: float = 0.0,
     max_iterations: int = 100,
 ) -> Minimum:
     """The minimum of `objective` (value, gradient, Hessian) in [lower, upper].
 
-    Converged when half the squared Newton decrement, the decrease that the
-    quadratic model still promises, falls below `decrement`. A step that promises no
-    more than `trusted` is taken as the last without another look at the objective:
-    what it leaves falls with the square.
+    Converged when half the squared Newton decrement, the decrease that the quadratic
+    model still promises, is not worth another look at the objective.
     """
     x = np.clip(start, lower, upper)
     value, gradient, hessian = objective(x)
     evaluations = 1
     for iteration in range(max_iterations):
-        held = _held(x, gradient, lower, upper)
+        held = ((x <= lower) & (gradient >= 0)) | ((x >= upper) & (gradient <= 0))
         step = _saddle_free_step(gradient, hessian, ~held)
         promised = -0.5 * float(gradient @ step)
-        if promised <= max(decrement, trusted):
-            if promised > decrement:
-                x, value = np.clip(x + step, lower, upper), value - promised
-            return Minimum(
-                x, value, gradient, hessian, iteration, evaluations, True, "converged"
-            )
-        length = 1.0
-        for _ in range(_MAX_HALVINGS):
+        if promised <= WORTH:
+            x = np.clip(x + step, lower, upper)
+            ended = iteration, evaluations, True, "converged"
+            return Minimum(x, value - promised, *ended)
+        for length in 0.5 ** np.arange(40):
             trial = np.clip(x + length * step, lower, upper)
             answer = objective(trial)
             evaluations += 1
-            gain = _SUFFICIENT_DECREASE * float(gradient @ (trial - x))
-            if np.isfinite(answer[0]) and answer[0] <= value + gain:
+            enough = 1e-4 * float(gradient @ (trial - x))  # Armijo's rule
+            if np.isfinite(answer[0]) and answer[0] <= value + enough:
                 break
-            length *= 0.5
-        else:
-            # Rounding noise hides any further decrease.
+        else:  # rounding noise hides any further decrease
             message = "no step lowers the objective any further"
-            return Minimum(
-                x, value, gradient, hessian, iteration, evaluations, True, message
-            )
+            return Minimum(x, value, iteration, evaluations, True, message)
         x = trial
         value, gradient, hessian = answer
     message = f"stopped at the limit of {max_iterations} iterations"
-    return Minimum(
-        x, value, gradient, hessian, max_iterations, evaluations, False, message
-    )
-
-
-def _held(x: Vector, gradient: Vector, lower: Vector, upper: Vector) -> BoolArray:
-    """Variables on a bound whose descent direction points out of the box."""
-    return ((x <= lower) & (gradient >= 0)) | ((x >= upper) & (gradient <= 0))
+    return Minimum(x, value, max_iterations, evaluations, False, message)
 
 
 def _saddle_free_step(gradient: Vector, hessian: Matrix, free: BoolArray) -> Vector:
@@ -101,10 +104,169 @@ def _saddle_free_step(gradient: Vector, hessian: Matrix, free: BoolArray) -> Vec
     if not free.any():
         return step
     H = hessian[np.ix_(free, free)]
-    unit = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
-    unit = np.minimum(unit, 1e12)
+    unit = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-24))
     values, vectors = np.linalg.eigh(H * unit[:, None] * unit)
-    size = np.maximum(np.abs(values), _CURVATURE_FLOOR * np.abs(values).max() + 1e-300)
-    scaled = vectors.T @ (gradient[free] * unit)
-    step[free] = -unit * (vectors @ (scaled / size))
+    sizes = np.abs(values)  # below a share of the largest, curvatures count as flat
+    sizes = np.maximum(sizes, 1e-10 * sizes.max() + 1e-300)
+    step[free] = -unit * (vectors @ (vectors.T @ (gradient[free] * unit) / sizes))
     return step
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Outcome:
+    """What each fitting routine hands to the report."""
+
+    calibration: Calibration
+    location: tuple[float, float] = (0.0, 0.0)
+    iterations: int = 0
+    evaluations: int = 1
+    converged: bool = True
+    message: str = "closed form"
+    at_bounds: tuple[str, ...] = ()
+    free: tuple[int, ...] = ()  # identifiable parameters that were fitted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedBox:
+    """Newton's variables: log a is replaced by ρ = log a − log b − c ≥ 0.
+
+    At ρ = 0 the median coarse scale equals the median fine scale; below it the
+    components would have swapped their names.
+    """
+
+    equal: FloatArray  # c, (2,)
+    lower: Vector
+    upper: Vector
+
+    @classmethod
+    def around(cls, obs: Observations, law: LawName) -> OrderedBox:
+        fine = np.median(np.maximum(obs.fine_std, STD_FLOOR_PX), axis=0)
+        coarse = np.median(np.maximum(obs.coarse_std, STD_FLOOR_PX), axis=0)
+        gain, slope, intercept = np.log(GAIN_BOUNDS), SLOPE_BOUNDS, INTERCEPT_BOUNDS
+        doubt = (0.0, 0.0) if law == "no_confidence_gate" else slope
+        order = (0.0, ORDER_SPAN)
+        box = np.array([gain, gain, order, order, slope, doubt, intercept, intercept])
+        return cls(2.0 * np.log(fine / coarse), box[:, 0], box[:, 1])
+
+    def outer(self, inner: Vector) -> Vector:
+        parameters = inner.copy()
+        parameters[COARSE] += inner[FINE] + self.equal
+        return parameters
+
+    def minimise(self, likelihood: Likelihood, start: Vector) -> Minimum:
+        mix = np.eye(SIZE)  # d outer / d inner
+        mix[COARSE, FINE] = np.eye(2)
+
+        def objective(x: Vector) -> tuple[float, Vector, Matrix]:
+            value, gradient, hessian = likelihood(self.outer(x))
+            return value, mix.T @ gradient, mix.T @ hessian @ mix
+
+        inner = start.copy()
+        inner[COARSE] -= start[FINE] + self.equal
+        return minimise(objective, inner, self.lower, self.upper)
+
+    def at_bounds(self, inner: Vector) -> tuple[str, ...]:
+        names = (*NAMES[FINE], "a_x = b_x", "a_y = b_y", *NAMES[COARSE.stop :])
+        touching = (inner <= self.lower) | (inner >= self.upper)
+        touching &= self.lower < self.upper
+        return tuple(np.array(names)[touching].tolist())
+
+
+def fit_newton(
+    obs: Observations,
+    law: LawName,
+    start: Calibration | None,
+    shift: tuple[float, float] | None,
+) -> Outcome:
+    """The law of greatest likelihood; `shift` is where a location begins, if any."""
+    power = 2 if law == "gaussian" else 1
+    # A pilot on a thinned sample brings the start into the basin, so that the whole
+    # data is passed over only a few times.
+    every = max(1, len(obs) // PILOT_ROWS)
+    pilot = obs.take(slice(None, None, every))
+    box = OrderedBox.around(pilot, law)
+    starts = [_moment_start(pilot, shift or (0.0, 0.0))]
+    if start is not None:
+        starts.append(pack(start))
+    fits = [_descend(box, pilot, first, shift, power) for first in starts]
+    best, shift = min(fits, key=lambda fit: fit[0].value)
+    if every > 1:
+        best, shift = _descend(box, obs, box.outer(best.x), shift, power)
+    if not np.isfinite(best.value):
+        raise FitError("The likelihood is not finite anywhere near the start.")
+    return Outcome(
+        calibration=unpack(box.outer(best.x)),
+        location=shift or (0.0, 0.0),
+        iterations=best.iterations,
+        evaluations=best.evaluations,
+        converged=best.converged,
+        message=best.message,
+        at_bounds=box.at_bounds(best.x),
+        free=tuple(np.flatnonzero(box.lower < box.upper).tolist()),
+    )
+
+
+def _moment_start(obs: Observations, shift: tuple[float, float]) -> Vector:
+    """Robust moments: the median error gives b, errors beyond a cell give a and β."""
+    x = np.abs(obs.residual - obs.shift_px(shift))
+    fine = x / np.maximum(obs.fine_std, STD_FLOOR_PX)
+    coarse = x / np.maximum(obs.coarse_std, STD_FLOOR_PX)
+    parameters = np.zeros(SIZE)
+    for axis, places in enumerate(AXES):
+        cut = min(COARSE_CELL_PX, float(np.quantile(x[:, axis], 0.99)))
+        failed = x[:, axis] >= cut
+        # median |r| of a Laplace law is s log 2
+        gain = max(float(np.median(fine[:, axis])) / np.log(2.0), 1e-3)
+        tail = max(float(coarse[failed, axis].mean()), 1e-3)
+        share = np.clip(failed.mean(), 1e-3, 0.5)
+        beta = np.log(share / (1.0 - share))
+        parameters[places] = 2 * np.log(gain), 2 * np.log(tail), 0.0, 0.0, beta
+    return parameters
+
+
+def _descend(
+    box: OrderedBox,
+    obs: Observations,
+    start: Vector,
+    shift: tuple[float, float] | None,
+    power: int,
+) -> tuple[Minimum, tuple[float, float] | None]:
+    """Newton on the eight, alternating with the exact location step if asked."""
+    best = box.minimise(Likelihood(obs, shift or (0.0, 0.0), power), start)
+    for _ in range(50 if shift is not None else 0):
+        assert shift is not None
+        last, shift = shift, _location_step(obs, shift, box.outer(best.x))
+        better = box.minimise(Likelihood(obs, shift, power), box.outer(best.x))
+        best = replace(
+            better,
+            iterations=best.iterations + better.iterations,
+            evaluations=best.evaluations + better.evaluations,
+        )
+        if np.abs(np.subtract(shift, last)).max() < LOCATION_TOLERANCE:
+            break
+    return best, shift
+
+
+def _location_step(
+    obs: Observations, location: tuple[float, float], parameters: Vector
+) -> tuple[float, float]:
+    """The location that EM would choose: a weighted median, as |r| has no curvature."""
+    law = mixture.mixture_law(obs, replace(unpack(parameters), location=location))
+    fine = mixture.coarse_success(law, obs.residual)
+    pull = fine / law.fine_scale + (1.0 - fine) / law.coarse_scale
+    pull *= obs.fine_window[:, None]
+    places = obs.residual / obs.fine_window[:, None]
+    x, y = (weighted_median(places[:, d], pull[:, d]) for d in (0, 1))
+    return x, y
+
+
+def weighted_median(values: PerMatch, weight: PerMatch) -> float:
+    """The value at which half of the weight lies below.
+
+    >>> import numpy as np
+    >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 5.0]))
+    2.0
+    """
+    order = np.argsort(values)
+    below = np.cumsum(weight[order])
+    return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from semisure.engine import in_batches
 from semisure.errors import FileError, InputError, SemisureError, in_short
@@ -17,7 +17,7 @@ from semisure.io.shards import as_stored
 from semisure.io.store import Manifest, Store
 from semisure.matchers import fingerprint
 from semisure.matchers.named import NamedMatcher
-from semisure.pairs.estimation import match_pair
+from semisure.pairs.estimation import refit_matches
 from semisure.pairs.result import PairResult
 from semisure.pairs.settings import PairSettings
 from semisure.types import Calibration, Matcher, Matches
@@ -39,16 +39,16 @@ class PairItem:
     def names(self) -> Names:
         return self.image0, self.image1
 
-    def digests(self) -> dict[str, str]:
-        return {self.image0: self.digest0, self.image1: self.digest1}
-
 
 @dataclass(frozen=True, slots=True)
 class PairAnswer:
-    """What the driver hears of a pair; its matches are in the store."""
+    """What the driver is told of a pair; its matches are in the store."""
 
     state: PairState
-    reason: str = ""  # why it failed
+    reason: str = ""  # why it is weak, unrelated or failed
+
+
+ImageReader: TypeAlias = Callable[[str], Image]  # by the name in the folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +63,25 @@ class MatchBatch:
 
     def __call__(self, items: Sequence[PairItem]) -> list[PairAnswer]:
         matcher = self._matcher()
+        # Pairs that follow each other get the same arrays.
+        kept = max(IMAGES_KEPT, 2 * self.settings.batch)
+        read = lru_cache(maxsize=kept)(self._image)
         records: list[PairRecord] = []
         for some in in_batches(items, self.settings.batch):
-            known = self._together(some, matcher)
-            records += [self._record(i, known.get(i.names, matcher)) for i in some]
+            together = self._together(some, matcher, read)
+            records += [
+                self._record(item, matcher, read, matches)
+                for item, matches in zip(some, together, strict=True)
+            ]
         write_shard(Store(place_of(self.store), self.manifest), items, records)
-        return [PairAnswer(r.state, _why_failed(r)) for r in records]
+        return [PairAnswer(r.state, next(iter(r.reasons), "")) for r in records]
 
     def _matcher(self) -> Matcher:
         """The matcher, whose weights and code must be the driver's."""
         settings = self.settings
-        mine = _fingerprint(settings.matcher, settings.weights)
-        theirs = self.manifest.recipe["matcher"]
-        for name, value in mine.items():
-            if theirs[name] != value:
+        recipe = self.manifest.recipe["matcher"]
+        for name, value in _fingerprint(settings.matcher, settings.weights).items():
+            if recipe[name] != value:
                 raise InputError(
                     f"The {name} of {settings.matcher} in a worker are others than "
                     "the driver's. Put the same files on all machines."
@@ -85,82 +90,90 @@ class MatchBatch:
             settings.matcher, settings.max_side, settings.device, settings.weights
         ).loaded()
 
-    def _together(
-        self, items: Sequence[PairItem], matcher: Matcher
-    ) -> dict[Names, Matcher]:
-        """Matchers that know the answers of pairs which the network saw together.
+    def _image(self, name: str) -> Image:
+        path = Path(self.folder, name)
+        if not os.path.isfile(path):  # noqa: PTH113, of any name
+            raise FileError(f"There is no image {name}.")
+        image = read_image(path)
+        image.setflags(write=False)
+        return image
 
-        None if one of the pairs cannot be matched: each is tried alone then, and that
-        one says why.
+    def _together(
+        self, items: Sequence[PairItem], matcher: Matcher, read: ImageReader
+    ) -> Sequence[Matches | None]:
+        """The matches of pairs that the network saw together.
+
+        None if one of them cannot be matched: each is tried alone then, and that one
+        says why.
         """
         many = getattr(matcher, "match_many", None)
         if many is None or len(items) < 2:
-            return {}
+            return [None] * len(items)
         try:
-            found = many([self._images(item) for item in items])
-        except Exception:  # noqa: BLE001, told by the pair alone
-            return {}
-        return {i.names: _knowing(m) for i, m in zip(items, found, strict=True)}
+            matches: Sequence[Matches] = many(
+                [(read(item.image0), read(item.image1)) for item in items]
+            )
+        except Exception:  # noqa: BLE001, of the pair alone it is told
+            return [None] * len(items)
+        return matches
 
-    def _images(self, item: PairItem) -> tuple[Image, Image]:
-        """Both images; pairs that follow each other get the same arrays."""
-        read = _reader(max(IMAGES_KEPT, 2 * self.settings.batch))
-        image0 = read(Path(self.folder, item.image0), item.digest0)
-        return image0, read(Path(self.folder, item.image1), item.digest1)
-
-    def _record(self, item: PairItem, matcher: Matcher) -> PairRecord:
+    def _record(
+        self,
+        item: PairItem,
+        matcher: Matcher,
+        read: ImageReader,
+        matches: Matches | None,
+    ) -> PairRecord:
         try:
-            return self._matched(item, matcher)
+            images = read(item.image0), read(item.image1)
+            return self._matched(item, images, matches or matcher(*images))
         except SemisureError as error:
             # Without the folder: the same reason wherever the images lie.
             return failed_record(item, str(error).replace(f"{self.folder}{os.sep}", ""))
         except MemoryError:
             return failed_record(item, "There is not enough memory for this pair.")
         except Exception as error:  # noqa: BLE001, a night's work is not lost for one
-            told = f"{type(error).__name__}: {in_short(error)}"
-            return failed_record(item, f"An internal error occurred: {told}.")
+            reason = f"{type(error).__name__}: {in_short(error)}"
+            return failed_record(item, f"An internal error occurred: {reason}.")
 
-    def _matched(self, item: PairItem, matcher: Matcher) -> PairRecord:
-        files = Path(self.folder, item.image0), Path(self.folder, item.image1)
-        for file, name in zip(files, item.names, strict=True):
-            if not os.path.isfile(file):  # noqa: PTH113, of any name
-                raise FileError(f"There is no image {name}.")
-        image0, image1 = self._images(item)
+    def _matched(
+        self, item: PairItem, images: tuple[Image, Image], matches: Matches
+    ) -> PairRecord:
         settings = self.settings
         if settings.model == "none":
-            return record_of_matches(item, matcher(image0, image1))
-
-        def stored_matches(image0: Image, image1: Image) -> Matches:
-            return as_stored(matcher(image0, image1))
-
-        sizes = _size(image0), _size(image1)
-        cameras = settings.intrinsics.cameras(files, sizes) or (None, None)
-        without = settings.model == "essential" and cameras[0] is None
-        result = match_pair(
-            image0,
-            image1,
-            stored_matches,  # so that a refit of the store's matches gives this model
+            return PairRecord(
+                **asdict(item),
+                state="matched",
+                match_count=len(matches),
+                matches=matches,
+            )
+        K0, K1 = (
+            settings.camera(_size(image), Path(self.folder, name))
+            for image, name in zip(images, item.names, strict=True)
+        )
+        if K0 is None or K1 is None:
+            K0 = K1 = None
+        without = settings.model == "essential" and K0 is None
+        result = refit_matches(
+            as_stored(matches),  # so that a refit of the store's gives this model
             self.calibration,
             model="fundamental" if without else settings.model,
             estimator=settings.estimator,
             method=settings.method,
             settings=settings.ransac(),
-            K0=cameras[0],
-            K1=cameras[1],
+            K0=K0,
+            K1=K1,
         )
         return record_of_result(item, result)
-
-
-def _knowing(matches: Matches) -> Matcher:
-    """A matcher of one pair, whose matches are there already."""
-    return lambda image0, image1: matches
 
 
 def write_shard(
     store: Store, items: Sequence[PairItem], records: Sequence[PairRecord]
 ) -> None:
     """Put records in place under the name that their pairs give."""
-    digests = {name: d for item in items for name, d in item.digests().items()}
+    digests: dict[str, str] = {}
+    for item in items:
+        digests |= {item.image0: item.digest0, item.image1: item.digest1}
     store.write(store.shard_of([item.names for item in items], digests), records)
 
 
@@ -171,7 +184,7 @@ def record_of_result(item: PairItem, result: PairResult) -> PairRecord:
     if model is None and result.refit.reason:
         reasons = (result.refit.reason,)
     return PairRecord(
-        **_ends(item),
+        **asdict(item),
         state=verdict.name,
         match_count=len(result.matches),
         probability=verdict.probability,
@@ -187,45 +200,13 @@ def record_of_result(item: PairItem, result: PairResult) -> PairRecord:
     )
 
 
-def record_of_matches(item: PairItem, matches: Matches) -> PairRecord:
-    """What is kept where no model was asked for."""
-    return PairRecord(
-        **_ends(item), state="matched", match_count=len(matches), matches=matches
-    )
-
-
 def failed_record(item: PairItem, reason: str) -> PairRecord:
     """What is kept of a pair that could not be matched."""
-    return PairRecord(**_ends(item), state="failed", reasons=(reason,))
-
-
-def _ends(item: PairItem) -> dict[str, Any]:
-    return {
-        "image0": item.image0,
-        "image1": item.image1,
-        "digest0": item.digest0,
-        "digest1": item.digest1,
-    }
-
-
-def _why_failed(record: PairRecord) -> str:
-    return record.reasons[0] if record.state == "failed" else ""
+    return PairRecord(**asdict(item), state="failed", reasons=(reason,))
 
 
 def _size(image: Image) -> Size:
     return image.shape[1], image.shape[0]
-
-
-@lru_cache(maxsize=1)
-def _reader(kept: int) -> Callable[[Path, str], Image]:
-    """Reads images by path and digest, and keeps the last ones."""
-    return lru_cache(maxsize=kept)(_read)
-
-
-def _read(path: Path, digest: str) -> Image:
-    image = read_image(path)
-    image.setflags(write=False)
-    return image
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ from semisure.estimators import (
     estimate_fundamental,
     estimate_homography,
 )
-from semisure.estimators.own import own_estimate
+from semisure.estimators.settings import own_estimate
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import homography as plane

@@ -1,16 +1,30 @@
-"""Which pairs: those of a file, all, or neighbours in order."""
+"""Which pairs: those of a file, all, neighbours in order, or images that look alike."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from semisure.errors import FileError, InputError
-from semisure.io.images import find_images
-from semisure.io.row_checks import check_name
+from semisure.io.atomic import check_output_folder, write_json
+from semisure.io.images import (
+    VIDEO_SUFFIXES,
+    find_images,
+    frames,
+    read_image,
+    write_png,
+)
+from semisure.io.sources import digest
+from semisure.matchers.daisy_cells import Projection
+from semisure.matchers.daisy_similar import describe_image, most_alike
+from semisure.types import Tick, silent
 from semisure.types.checks import require_file
-from semisure.types.pair_records import Names
+from semisure.types.pair_records import Names, check_name
+
+NOTE = "frames.json"  # what the frames in a folder are of
 
 
 def image_names(folder: Path) -> list[str]:
@@ -42,14 +56,13 @@ def read_pairs(path: str | Path) -> list[Names]:
     pairs: list[Names] = []
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].replace(",", " ").split()
-        if not words:
-            continue
-        if len(words) != 2:
+        if len(words) not in (0, 2):
             raise FileError(
                 f"Line {number} of {path} must hold two image names, but has "
                 f"{len(words)} words."
             )
-        pairs.append((words[0], words[1]))
+        if words:
+            pairs.append((words[0], words[1]))
     if not pairs:
         raise FileError(f"{path} names no pair: expected two image names a line.")
     return pairs
@@ -82,6 +95,33 @@ def sequential_pairs(names: Sequence[str], count: int) -> list[Names]:
     ]
 
 
+def similar_pairs(
+    folder: Path, names: Sequence[str], count: int, tick: Tick = silent
+) -> list[Names]:
+    """Each image with the `count` others most like it, every pair once.
+
+    Images are described by the cells of the embedded matcher, whatever matcher comes
+    after (:mod:`semisure.matchers.daisy_similar`).
+
+    >>> import tempfile, cv2, numpy as np
+    >>> folder, rng = Path(tempfile.mkdtemp()), np.random.default_rng(0)
+    >>> for name in "ab":  # two scenes, each seen twice, 12 px apart
+    ...     noise = rng.integers(0, 255, (140, 180)).astype("u1")
+    ...     scene = cv2.GaussianBlur(noise, (0, 0), 4)
+    ...     scene = cv2.normalize(scene, None, 0, 255, cv2.NORM_MINMAX)
+    ...     for k in (0, 12):
+    ...         _ = cv2.imwrite(str(folder / f"{name}{k}.png"), scene[:, k : k + 160])
+    >>> similar_pairs(folder, ["a0.png", "a12.png", "b0.png", "b12.png"], 1)
+    [('a0.png', 'a12.png'), ('b0.png', 'b12.png')]
+    """
+    projection = Projection.load()
+    vectors = []
+    for done, name in enumerate(names, start=1):
+        vectors.append(describe_image(read_image(folder / name), projection))
+        tick(done, len(names))
+    return [(names[i], names[j]) for i, j in most_alike(vectors, count)]
+
+
 def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
     """The pairs without those that came before, either way around.
 
@@ -98,3 +138,46 @@ def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
             )
         kept.setdefault((min(first, second), max(first, second)), (first, second))
     return list(kept.values())
+
+
+def write_frames(
+    video: str | Path, folder: str | Path, every: int = 5, tick: Tick = silent
+) -> int:
+    """Write every `every`-th frame of a video as PNG; those that are there are kept."""
+    video, folder = require_file(Path(video), "video"), Path(folder)
+    if every < 1:
+        raise InputError(f"every must be at least 1, but is {every}.")
+    if video.suffix.lower() not in VIDEO_SUFFIXES:
+        raise FileError(
+            f"{video} is no video that is read: {', '.join(sorted(VIDEO_SUFFIXES))}."
+        )
+    check_output_folder(folder)
+    note, made_of = folder / NOTE, {"video": digest([video]), "every": every}
+    written = _note(note)
+    if written.get("made_of") == made_of and written.get("frames"):
+        return int(written["frames"])
+    if written.get("made_of") != made_of and folder.is_dir() and any(folder.iterdir()):
+        raise InputError(
+            f"{folder} must be empty, or hold every {every}-th frame of {video}, but "
+            "it holds something else. Choose another folder."
+        )
+    write_json(note, {"made_of": made_of, "frames": None})  # begun
+    count = 0
+    for k, frame in enumerate(frames(video, lambda k: k % every == 0)):
+        if frame is not None:
+            write_png(folder / f"frame_{k:06d}.png", frame)
+            count += 1
+            tick(count, count + 1)
+    if count < 2:
+        raise FileError(
+            f"{video} must give two frames or more, but OpenCV reads {count}."
+        )
+    write_json(note, {"made_of": made_of, "frames": count})
+    return count
+
+
+def _note(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(require_file(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return {}

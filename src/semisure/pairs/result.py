@@ -32,7 +32,6 @@ from semisure.pairs.verdict import Verdict, judged
 from semisure.refit import expected_corner_error, without_bias
 from semisure.refit.across_lines import AcrossLines
 from semisure.refit.corners import corner_variance
-from semisure.refit.error_quantiles import abs_error_quantile, pooled_abs_quantile
 from semisure.refit.model_choice import Evidence
 from semisure.refit.pair_law import (
     PairLaw,
@@ -132,17 +131,18 @@ class PairResult:
     @cached_property
     def median_px(self) -> PerMatch:
         """The error of each match that is as likely exceeded as not."""
-        return abs_error_quantile(self.law, 0.5)
+        return mixture.abs_quantile(self.law, 0.5).mean(axis=1)
 
     @cached_property
     def within_90_px(self) -> PerMatch:
         """The error of each match that is exceeded with a chance of 10 %."""
-        return abs_error_quantile(self.law, 0.9)
+        return mixture.abs_quantile(self.law, 0.9).mean(axis=1)
 
     @cached_property
     def pooled_px(self) -> tuple[float, float]:
         """What half, and 90 %, of all errors in x and y should stay within."""
-        return pooled_abs_quantile(self.law, 0.5), pooled_abs_quantile(self.law, 0.9)
+        pooled = mixture.pooled_abs_quantile
+        return pooled(self.law, 0.5), pooled(self.law, 0.9)
 
     @cached_property
     def failure(self) -> PerMatch:

@@ -1,27 +1,33 @@
-"""A run: what is left of a list of pairs goes to the engine, and the store fills."""
+"""A run: what is left of a list of pairs goes to the engine, and the store fills.
+
+The list is cut into shards of fixed size, whatever the number of workers, so that every
+run of it writes the same files.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
-import platform
-import secrets
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from semisure.engine import (
     Engine,
     EngineSettings,
     Lost,
-    Part,
     in_batches,
+    in_order,
     open_engine,
 )
-from semisure.errors import InputError, SemisureError
+from semisure.errors import FileError, InputError, SemisureError, in_short
 from semisure.io.files import load_calibration
+from semisure.io.images import MAX_BYTES, upright_size
 from semisure.io.store import Manifest, Store
 from semisure.pairs.batch import (
     MatchBatch,
@@ -30,27 +36,55 @@ from semisure.pairs.batch import (
     failed_record,
     write_shard,
 )
-from semisure.pairs.images import described_images
 from semisure.pairs.lists import unique_pairs
-from semisure.pairs.plan import Plan
 from semisure.pairs.settings import PairSettings
 from semisure.types import Calibration
+from semisure.types.checks import require_file
 from semisure.types.pair_records import ImageRecord, Names, PairState
 from semisure.types.progress import Begin, quietly
 
 PAIRS_A_SHARD = 64
+IMAGES_A_BATCH = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The `number`-th of `count` jobs of an array, the first being 1."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def parsed(cls, text: str) -> Part:
+        """Of "K/N".
+
+        >>> Part.parsed("2/3")
+        Part(number=2, count=3)
+        """
+        words = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+        if words is None or not 1 <= int(words[1]) <= int(words[2]):
+            raise InputError(
+                f"A part must be K/N, K from 1 to N, such as 3/16, but is {text!r}."
+            )
+        return cls(int(words[1]), int(words[2]))
+
+
+@dataclass(slots=True, kw_only=True)
 class PairsOutcome:
     """What became of the pairs that were asked for."""
 
     store: Store
     asked: int  # pairs, in this part of the list
-    earlier: int  # of them were in the store already
+    earlier: int = 0  # of them were in the store already
     states: Counter[PairState] = field(default_factory=Counter)
     failed: dict[str, list[Names]] = field(default_factory=dict)  # by reason
     seconds: float = 0.0
+
+    def count(self, names: Names, answer: PairAnswer) -> None:
+        """Add a pair."""
+        self.states[answer.state] += 1
+        if answer.state == "failed":
+            self.failed.setdefault(answer.reason, []).append(names)
 
     def document(self) -> dict[str, object]:
         """The same for JSON."""
@@ -84,25 +118,13 @@ def match_pairs(
     max_failures: int | None = None,
     begin: Begin = quietly,
 ) -> PairsOutcome:
-    """Match pairs of the images in `folder`, verify each, keep all in a store.
+    """Match what the store `output` lacks of `pairs`, names of images in `folder`.
 
-    Run it again to continue: what is in the store is not done twice. A pair that cannot
-    be matched is kept with the reason, and tried again with `retry_failed`.
+    A pair that cannot be matched is kept with the reason, and tried again only if
+    `retry_failed`. Once more than `max_failures` pairs of this run failed, it ends.
 
-    Parameters
-    ----------
-    pairs
-        Names of images below `folder`; of a pair and its reverse, the first counts.
-    output
-        A folder, or an fsspec address such as ``s3://bucket/run``.
-    part
-        Only every N-th shard of the plan: the other machines of an array do the rest.
-    max_failures
-        End the run once more pairs than these have failed.
-
-    Examples
-    --------
-    >>> import numpy as np, tempfile
+    >>> import tempfile
+    >>> import numpy as np
     >>> from semisure.io.images import write_png
     >>> photos = Path(tempfile.mkdtemp())
     >>> blobs = np.random.default_rng(0).normal(size=(30, 40))
@@ -126,103 +148,130 @@ def match_pairs(
     with ExitStack() as stack:
         if engine is None or isinstance(engine, EngineSettings):
             engine = stack.enter_context(open_engine(engine))
-        recipe = settings.recipe(law)
         images_folder = os.path.abspath(folder)  # noqa: PTH100, links stay links
-        store = Store.made(output, Manifest(recipe=recipe, images=images_folder))
-        listed = list(in_batches(unique_pairs(pairs), pairs_a_shard))
-        wanted = listed if part is None else list(part.of(listed))
-        images = _look_at_images(store, folder, wanted, engine, begin)
-        plan = Plan.of(store, listed, images, part=part, retry_failed=retry_failed)
+        manifest = Manifest(recipe=settings.recipe(law), images=images_folder)
+        store = Store.made(output, manifest)
+        shards = list(in_batches(unique_pairs(pairs), pairs_a_shard))
+        if part is not None:
+            shards = shards[part.number - 1 :: part.count]
+        outcome = PairsOutcome(store=store, asked=sum(map(len, shards)))
+        digests = _digests(store, folder, shards, engine, begin)
+        done = _done(store, retry_failed)
+        for names in chain.from_iterable(shards):
+            if names in done:
+                outcome.count(names, done[names])
+                outcome.earlier += 1
+        todo = [[names for names in shard if names not in done] for shard in shards]
+        left = list(chain.from_iterable(todo))
         work = MatchBatch(images_folder, store.name, store.manifest, settings, law)
-        run = _Run(store, plan, max_failures)
-        left, tick = plan.left, begin(f"Matching {plan.left} pairs")
-        for done, (index, answer) in enumerate(engine.map(work, run.batches()), 1):
-            run.hear(index, answer)
-            tick(done, left)
-    outcome = run.outcome(time.monotonic() - started)
-    _keep_run(outcome)
+        batches = ([_item(p, digests) for p in shard] for shard in todo if shard)
+        tick, failed = begin(f"Matching {len(left)} pairs"), 0
+        for count, (index, answer) in enumerate(engine.map(work, batches), start=1):
+            if isinstance(answer, Lost):
+                reason = f"It ended every process that had it: {answer.reason}."
+                item = _item(left[index], digests)
+                write_shard(store, [item], [failed_record(item, reason)])
+                answer = PairAnswer("failed", reason)
+            outcome.count(left[index], answer)
+            failed += answer.state == "failed"
+            if max_failures is not None and failed > max_failures:
+                raise _too_many(max_failures, left[index], answer.reason, store)
+            tick(count, len(left))
+    by_count = sorted(outcome.failed.items(), key=lambda entry: -len(entry[1]))
+    outcome.failed, outcome.seconds = dict(by_count), time.monotonic() - started
     return outcome
 
 
-def _look_at_images(
+def _item(names: Names, digests: Mapping[str, str]) -> PairItem:
+    first, second = names
+    return PairItem(first, second, digests.get(first, ""), digests.get(second, ""))
+
+
+def _done(store: Store, retry_failed: bool) -> dict[Names, PairAnswer]:
+    """The pairs that the store has."""
+    return {
+        pair.names: PairAnswer(pair.state, next(iter(pair.reasons), ""))
+        for pair in store.summaries()
+        if not (retry_failed and pair.state == "failed")
+    }
+
+
+def _too_many(most: int, names: Names, reason: str, store: Store) -> SemisureError:
+    return SemisureError(
+        f"More than {most} pairs failed, the last ({' '.join(names)}) because: {reason}"
+        f" What is done is kept in {store.name}; run the command again to continue."
+    )
+
+
+# ---- images: each is looked at once, whatever the number of its pairs ----------------
+
+
+def _digests(
     store: Store,
     folder: Path,
-    wanted: Sequence[Sequence[Names]],
+    shards: Sequence[Sequence[Names]],
     engine: Engine,
     begin: Begin,
-) -> dict[str, ImageRecord]:
-    names = sorted({name for batch in wanted for pair in batch for name in pair})
-    known = store.images()
-    tick = begin(f"Looking at {len(names)} images")
-    images = described_images(folder, names, known, engine, tick)
-    new = [image for image in images if known.get(image.name) != image]
-    if new:
-        store.write_images(new)
-    return known | {image.name: image for image in images}
+) -> dict[str, str]:
+    """Digests of the images that can be read; unchanged ones are not read again."""
+    names = sorted({name for shard in shards for pair in shard for name in pair})
+    stored = store.images()
+    new = [name for name in names if not _is_unchanged(folder / name, stored.get(name))]
+    answers = in_order(
+        engine,
+        _Describe(folder),
+        new,
+        begin(f"Looking at {len(names)} images"),
+        batch=IMAGES_A_BATCH,
+        lost=lambda name, _: None,
+    )
+    images = [image for image in answers if image is not None]
+    changed = [image for image in images if stored.get(image.name) != image]
+    if changed:
+        store.write_images(changed)
+    digests = {name: image.digest for name, image in stored.items()}
+    return digests | {image.name: image.digest for image in images}
 
 
-class _Run:
-    """Answers as they come, by the pairs they are of."""
-
-    def __init__(self, store: Store, plan: Plan, max_failures: int | None) -> None:
-        self._store, self._plan, self._most = store, plan, max_failures
-        self._given: dict[int, PairItem] = {}  # those that are being worked on
-        self._states: Counter[PairState] = Counter()
-        self._failed: dict[str, list[Names]] = {}
-
-    def batches(self) -> Iterator[Sequence[PairItem]]:
-        index = 0
-        for items in self._plan.batches():
-            self._given.update(enumerate(items, start=index))
-            index += len(items)
-            yield items
-
-    def hear(self, index: int, answer: PairAnswer | Lost) -> None:
-        item = self._given.pop(index)
-        if isinstance(answer, Lost):
-            reason = f"It ended every process that had it: {answer.reason}."
-            write_shard(self._store, [item], [failed_record(item, reason)])
-            answer = PairAnswer("failed", reason)
-        self._states[answer.state] += 1
-        if answer.state == "failed":
-            self._failed.setdefault(answer.reason, []).append(item.names)
-            self._check_failures()
-
-    def _check_failures(self) -> None:
-        if self._most is not None and self._states["failed"] > self._most:
-            reason, names = next(iter(self._failed.items()))
-            raise SemisureError(
-                f"More than {self._most} pairs failed, the first ({' '.join(names[0])})"
-                f" because: {reason} What is done is kept in {self._store.name}; run "
-                "the command again to continue."
-            )
-
-    def outcome(self, seconds: float) -> PairsOutcome:
-        states, failed = self._states, self._failed
-        for pair in self._plan.earlier():
-            states[pair.state] += 1
-            if pair.state == "failed":
-                reason = next(iter(pair.reasons), "unknown")
-                failed.setdefault(reason, []).append(pair.names)
-        by_count = sorted(failed.items(), key=lambda entry: -len(entry[1]))
-        return PairsOutcome(
-            store=self._store,
-            asked=self._plan.asked,
-            earlier=self._plan.asked - self._plan.left,
-            states=states,
-            failed=dict(by_count),
-            seconds=seconds,
-        )
+def _is_unchanged(path: Path, image: ImageRecord | None) -> bool:
+    """Whether size and time of a file are still as they were."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return False
+    sizes = stat.st_size, stat.st_mtime_ns
+    return image is not None and sizes == (image.bytes, image.modified_ns)
 
 
-def _keep_run(outcome: PairsOutcome) -> None:
-    """Times beside the answers, not inside: shards stay byte for byte the same."""
-    began = time.gmtime(time.time() - outcome.seconds)
-    name = f"{time.strftime('%Y%m%dT%H%M%SZ', began)}-{secrets.token_hex(4)}"
-    document = {
-        "host": platform.node(),
-        "pairs": outcome.asked,
-        "matched_now": outcome.asked - outcome.earlier,
-        "seconds": round(outcome.seconds, 3),
-    }
-    outcome.store.write_run(name, document)
+@dataclass(frozen=True, slots=True)
+class _Describe:
+    """What is to be known of an image before it is matched, or None."""
+
+    folder: Path
+
+    def __call__(self, name: str) -> ImageRecord | None:
+        try:
+            return image_record(self.folder, name)
+        except FileError:  # its pairs will say why
+            return None
+
+
+def image_record(folder: Path, name: str) -> ImageRecord:
+    """Size and digest of an image file; nothing is decoded if its header suffices."""
+    path = require_file(folder / name, "image")
+    try:
+        stat = path.stat()
+        if stat.st_size > MAX_BYTES:
+            raise FileError(f"{path} is larger than the {MAX_BYTES} bytes read.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {in_short(error)}.") from None
+    width, height = upright_size(data, str(path))
+    return ImageRecord(
+        name=name,
+        width=width,
+        height=height,
+        sha256=hashlib.sha256(data).hexdigest(),
+        bytes=stat.st_size,
+        modified_ns=stat.st_mtime_ns,
+    )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.law.mixture import LAPLACE, ErrorLaw, expit
+from semisure.law.mixture import LAPLACE, ErrorLaw, expit, rising_root
 from semisure.refit.covariance import Scores, mean_slope
 from semisure.types import Labels, PerAxis, PerMatch
 
@@ -75,55 +75,22 @@ def _phi(delta: PerMatch) -> PerMatch:
     return np.where(small, 1.0 - 0.5 * delta, -np.expm1(-safe) / safe)
 
 
-def two_laplace(distance: PerMatch, first: PerMatch, second: PerMatch) -> PerMatch:
-    """Density at `distance` of the sum of two Laplace variables of these scales."""
-    a = np.maximum(first, second)
-    b = np.maximum(np.minimum(first, second), 1e-9 * a)
-    d = np.abs(distance)
-    peak = np.exp(-d / a) / (2.0 * (a + b))
-    return peak * (1.0 + d / a * _phi(d * (a - b) / (a * b)))
+def across_quantile(law: ErrorLaw, normal: PerAxis, probability: float) -> PerMatch:
+    """The distance across a line of unit `normal` that is exceeded by 1 − probability.
 
-
-def _phi_slope(delta: PerMatch) -> PerMatch:
-    """φ'(δ) = ((1 + δ) e^{−δ} − 1) / δ², by its series where that is 0/0."""
-    small = delta < 1e-3
-    safe = np.where(small, 1.0, delta)
-    series = -0.5 + delta / 3.0 - delta**2 / 8.0
-    return np.where(small, series, ((1.0 + safe) * np.exp(-safe) - 1.0) / safe**2)
-
-
-def two_laplace_slopes(
-    distance: PerMatch, first: PerMatch, second: PerMatch
-) -> tuple[PerMatch, PerMatch, PerMatch]:
-    """The density, and the slopes of its logarithm by log `first` and log `second`."""
-    a = np.maximum(first, second)
-    b = np.maximum(np.minimum(first, second), 1e-9 * a)
-    d = np.abs(distance)
-    x, delta = d / a, d * (a - b) / (a * b)
-    phi, bent = _phi(delta), _phi_slope(delta)
-    bracket = 1.0 + x * phi
-    by_a = x - a / (a + b) + x * (x * bent - phi) / bracket
-    by_b = -b / (a + b) - x * bent * (d / b) / bracket
-    larger = first >= second
-    return (
-        np.exp(-x) / (2.0 * (a + b)) * bracket,
-        np.where(larger, by_a, by_b),
-        np.where(larger, by_b, by_a),
-    )
-
-
-def two_laplace_beyond(
-    distance: PerMatch, first: PerMatch, second: PerMatch
-) -> PerMatch:
-    """The chance that the sum of two Laplace variables is beyond ±`distance`.
-
-    e^{−t/a} [1 + t b φ(δ) / (a (a + b))], the integral of the density above.
+    Of matches whose coarse cell was right, without a location, px. The density above
+    has the integral P(|d| > x) = e^{−x/a} [1 + x b φ(δ) / (a (a + b))].
     """
-    a = np.maximum(first, second)
-    b = np.maximum(np.minimum(first, second), 1e-9 * a)
-    t = np.abs(distance)
-    phi = _phi(t * (a - b) / (a * b))
-    return np.exp(-t / a) * (1.0 + t * b * phi / (a * (a + b)))
+    scale = np.abs(normal) * law.fine_scale
+    a = scale.max(axis=1)
+    b = np.maximum(scale.min(axis=1), 1e-9 * a)
+
+    def excess(x: PerMatch) -> PerMatch:
+        phi = _phi(x * (a - b) / (a * b))
+        beyond = np.exp(-x / a) * (1.0 + x * b * phi / (a * (a + b)))
+        return 1.0 - probability - beyond
+
+    return np.asarray(rising_root(excess, np.zeros_like(a), 60.0 * a, tolerance=1e-6))
 
 
 def _peak(law: LineLaw, distance: PerMatch) -> tuple[PerMatch, PerMatch]:

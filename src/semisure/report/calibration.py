@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from semisure.calibrate.from_photos import SelfCalibration
 from semisure.calibrate.held_out import TAIL_PX, Trust
+from semisure.calibrate.photos import SelfCalibration
 from semisure.report.html import Picture, Section, command_line, versions, write_report
 from semisure.report.plots import light_and_dark, plot_reliability
 from semisure.types import Calibration

@@ -1,4 +1,4 @@
-"""The result of a pair as a document and as files, for command line and web alike."""
+"""The result of a pair as a document, as files, and as numbers with their meaning."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import numpy as np
 
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
+from semisure.law.mixture import abs_quantile
+from semisure.pairs.models import MODEL_NAMES
 from semisure.pairs.motion import MOTION_NAMES
 from semisure.pairs.result import PairResult
 from semisure.refit import expected_corner_error
-from semisure.refit.error_quantiles import abs_quantile
-from semisure.types import Calibration, FloatArray, PerAxis, Refit
+from semisure.report.html import Fact
+from semisure.types import FloatArray, PerAxis
+from semisure.types.display import counted
 
 ONE_SIGMA = 0.6827  # share of a normal variable within its standard deviation
 RESULT_SUFFIXES = (".json", ".npz", ".csv")
@@ -22,13 +25,20 @@ RESULT_SUFFIXES = (".json", ".npz", ".csv")
 
 def document(result: PairResult) -> dict[str, Any]:
     """The model, how it was estimated and how certain it is, ready for JSON."""
+    refit, calibration = result.refit, result.calibration
     return {
         "model": result.kind,
         **{name: _listed(model) for name, model in models(result).items()},
-        **_refit_document(result.refit),
+        "initial": _listed(refit.initial),
+        "method": refit.method,
+        "kept_initial_because": refit.reason,
+        "iterations": refit.iterations,
+        "log_likelihood": refit.log_likelihood,
+        "std_floor_px": refit.std_floor_px,
+        "effective_matches": float(refit.weight.sum()),
         **_certainty(result),
         "matches": len(result.matches),
-        "calibration": _calibration(result.calibration),
+        "calibration": {"matcher": calibration.matcher, "made": calibration.origin},
         "estimator": result.estimate.estimator,
         "inliers": int(result.estimate.inliers.sum()),
         "model_failure": result.model_failure,
@@ -42,11 +52,6 @@ def document(result: PairResult) -> dict[str, Any]:
     }
 
 
-def _calibration(calibration: Calibration) -> dict[str, Any]:
-    """Whose law the errors are, and how it was made."""
-    return {"matcher": calibration.matcher, "made": calibration.origin}
-
-
 def models(result: PairResult) -> dict[str, FloatArray | None]:
     """The model under its name; the others are None."""
     return {"H_01": result.H_01, "F_01": result.F_01, "P_01": result.P_01}
@@ -54,18 +59,6 @@ def models(result: PairResult) -> dict[str, FloatArray | None]:
 
 def _listed(array: FloatArray | None) -> list[Any] | None:
     return None if array is None else array.tolist()
-
-
-def _refit_document(refit: Refit) -> dict[str, Any]:
-    return {
-        "initial": _listed(refit.initial),
-        "method": refit.method,
-        "kept_initial_because": refit.reason,
-        "iterations": refit.iterations,
-        "log_likelihood": refit.log_likelihood,
-        "std_floor_px": refit.std_floor_px,
-        "effective_matches": float(refit.weight.sum()),
-    }
 
 
 def _certainty(result: PairResult) -> dict[str, Any]:
@@ -107,3 +100,133 @@ def write_result(path: Path, result: PairResult) -> None:
     if path.suffix == ".npz":
         extra |= {k: model for k, model in models(result).items() if model is not None}
     save_matches(result.matches, path, **extra)
+
+
+# ---- numbers for people --------------------------------------------------------------
+
+
+def numbers(result: PairResult) -> list[Fact]:
+    """All of them, the most asked for first."""
+    refit, chance = result.refit, result.model_failure
+    facts = [
+        Fact("matches", f"{len(result.matches):,}", "Pairs of points by the matcher."),
+        *_errors(result),
+        Fact(
+            f"inliers of {result.estimate.estimator}",
+            f"{result.estimate.inliers.sum():,}",
+            "Matches within its threshold of the initial model, before the refit.",
+        ),
+        Fact(
+            "effective inliers (sum of weights)",
+            f"{refit.weight.sum():,.0f}",
+            "Each match counts by its weight ω, the probability that its coarse cell "
+            "was right, given how well it agrees with the model.",
+        ),
+        Fact(
+            "probability that this fit is accidental",
+            "below 0.0001" if chance < 1e-4 else f"{chance:.2g}",
+            f"How often random matches would support a {MODEL_NAMES[result.kind]} as "
+            "well as these do.",
+        ),
+        _verdict(result),
+    ]
+    if result.related:
+        facts += [*_evidence(result), *_model_error(result)]
+    steps = counted(refit.iterations, "iteration")
+    said = f"{steps} after the robust estimator."
+    if refit.reason:
+        said = f"The initial model was kept: {refit.reason}."
+    return [*facts, Fact("refit", refit.method, said)]
+
+
+def _errors(result: PairResult) -> list[Fact]:
+    if not len(result.matches):
+        return []
+    half, most = result.pooled_px
+    doubtful = float((result.failure > 0.5).mean())
+    return [
+        Fact(
+            "median expected error",
+            f"{np.median(result.expected_px):.2f} px",
+            "Half of the matches expect less. A match's expected error is the mean of "
+            "its error law, which a small chance of a gross error raises.",
+        ),
+        Fact(
+            "half of the errors within",
+            f"{half:.2f} px",
+            "Of all errors in x and y: what one half should stay below.",
+        ),
+        Fact(
+            "90 % of the errors within",
+            f"{most:.2f} px",
+            "Of all errors in x and y: what nine in ten should stay below.",
+        ),
+        Fact(
+            "matches whose coarse cell is likely wrong",
+            f"{doubtful:.1%}",
+            "A semi-dense matcher first picks a coarse cell, then a point in it. In a "
+            "wrong cell the point is off by many pixels.",
+        ),
+    ]
+
+
+def _verdict(result: PairResult) -> Fact:
+    verdict = result.verdict
+    meaning = "So few matches agree that chance alone explains them."
+    if result.related:
+        right = f"The model is right with a probability of {verdict.probability:.1%}"
+        meaning = "; ".join([right, *verdict.reasons]) + "."
+    return Fact("verdict", verdict.name, meaning)
+
+
+def _evidence(result: PairResult) -> list[Fact]:
+    """Whether the matches show a plane or a scene in depth, where they decided it."""
+    if result.finding is None or result.evidence is None:
+        return []
+    off, expected = result.evidence.off_plane, result.evidence.expected_off
+    return [
+        Fact(
+            "what the images show",
+            result.finding,
+            f"Of the matches on their epipolar lines, {off:.0%} lie off the plane; one "
+            f"plane would have {expected:.0%}.",
+        )
+    ]
+
+
+def _model_error(result: PairResult) -> list[Fact]:
+    """How far off the model probably is, if it is right."""
+    certainty, motion = _certainty(result), result.motion
+    name, key = "standard error of the epipolar lines", "median_line_std_px"
+    meaning = "How far a line is off next to its match, in the median."
+    if result.kind == "homography":
+        name, key = "expected corner error", "expected_corner_error_px"
+        meaning = (
+            "How far the homography, if it is right, probably misplaces the corners of "
+            "the first image, on average over the four."
+        )
+    error = certainty[key]
+    facts = [Fact(name, "–" if error is None else f"{error:.2f} px", meaning)]
+    if motion is not None:
+        axis, direction = (
+            ", ".join(f"{v + 0.0:.3f}" for v in vector)
+            for vector in (motion.axis, motion.direction)
+        )
+        facts += [
+            Fact(
+                "rotation of the camera",
+                f"{motion.rotation_deg:.2f}°{_deg(motion.rotation_std_deg)}",
+                f"About the axis ({axis}): x to the right, y down, z forward.",
+            ),
+            Fact(
+                "direction of the motion",
+                f"({direction}){_deg(motion.direction_std_deg)}",
+                "Where the first camera stands, seen from the second. Two images do "
+                "not show how far away that is.",
+            ),
+        ]
+    return facts
+
+
+def _deg(std: float | None) -> str:
+    return "" if std is None else f" ± {std:.2g}°"

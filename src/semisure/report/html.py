@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 
 from semisure.__about__ import __version__
 from semisure.io.atomic import write_atomically
-from semisure.report.drawings import Drawing
 from semisure.report.palettes import COLOR_STOPS, ErrorRange
 
 _POLICY = (
@@ -44,13 +43,12 @@ _PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A PNG and its caption."""
+    """A PNG or JPEG and its caption."""
 
-    png: bytes
+    data: bytes
     caption: str
     wide: bool = False  # takes the page's whole width
     dark: bytes | None = None  # the version for dark pages
-    plate: bool = True  # white behind it, if it has no dark version
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +77,11 @@ class Section:
     heading: str
     text: str = ""
     legend: ErrorRange | None = None  # the colours of expected errors
+    code: str = ""
     facts: Sequence[Fact] = ()
     table: Sequence[Sequence[str]] = ()  # first row: the head, or blanks for none
-    drawings: Sequence[Drawing] = ()
-    charts: Sequence[Drawing] = ()  # small ones, side by side
-    pictures: Sequence[Picture] = ()
     sliders: Sequence[Slider] = ()
-    code: str = ""
-    folded: Mapping[str, str] = field(default_factory=dict)  # code under a heading
+    pictures: Sequence[Picture] = ()
 
 
 def write_report(
@@ -163,23 +158,17 @@ def _section(section: Section) -> str:
     if section.table:
         parts.append(_table(section.table))
     parts += [_slider(slider) for slider in section.sliders]
-    parts += [_drawing(drawing) for drawing in section.drawings]
-    if section.charts:
-        charts = "".join(_drawing(chart) for chart in section.charts)
-        parts.append(f'<div class="charts">{charts}</div>')
     if section.pictures:
         pictures = "".join(_picture(picture) for picture in section.pictures)
         parts.append(f'<div class="row">{pictures}</div>')
-    for name, code in section.folded.items():
-        summary = f"<summary>{escape(name)}</summary>"
-        parts.append(f"<details>{summary}<pre>{escape(code)}</pre></details>")
     return "\n".join(parts)
 
 
 def _legend(scale: ErrorRange) -> str:
     *ticks, last = (f"<b>{tick}</b>" for tick in scale.ticks())
     numbers = "".join(ticks) + last.replace("</b>", " px</b>")
-    ground = f"background: linear-gradient(90deg, {', '.join(COLOR_STOPS)})"
+    stops = ", ".join(COLOR_STOPS["semisure"])
+    ground = f"background: linear-gradient(90deg, {stops})"
     return (
         f'<div class="legend">sure<i style="{ground}"></i>doubtful'
         f"<span>{numbers}</span></div>"
@@ -196,11 +185,6 @@ def _facts(facts: Sequence[Fact]) -> str:
     return f'<dl class="numbers">{boxes}</dl>'
 
 
-def _drawing(drawing: Drawing) -> str:
-    caption = f"<figcaption>{escape(drawing.caption)}</figcaption>"
-    return f"<figure>{drawing.html}{caption}</figure>"
-
-
 def _table(rows: Sequence[Sequence[str]]) -> str:
     named = any(rows[0])
     head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0] if named)
@@ -215,8 +199,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 def _picture(picture: Picture) -> str:
     caption = escape(picture.caption)
-    plate = ' class="plate"' if picture.plate and picture.dark is None else ""
-    shown = f'<img{plate} src="{_inside(picture.png)}" alt="{caption}">'
+    shown = f'<img src="{_inside(picture.data)}" alt="{caption}">'
     if picture.dark is not None:
         dark = f'srcset="{_inside(picture.dark)}" media="(prefers-color-scheme: dark)"'
         shown = f"<picture><source {dark}>{shown}</picture>"
@@ -226,21 +209,21 @@ def _picture(picture: Picture) -> str:
     return f"<figure{wide}>{shown}<figcaption>{caption}</figcaption></figure>"
 
 
-def _inside(data: bytes, kind: str = "png") -> str:
+def _inside(data: bytes) -> str:
+    kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _slider(slider: Slider) -> str:
     left, right = (escape(name) for name in slider.names)
-    caption = escape(slider.caption)
     # The left picture lies on top and is cut off at the line.
     images = "".join(
-        f'<img src="{_inside(data, "jpeg")}" alt="{name}">'
+        f'<img src="{_inside(data)}" alt="{name}">'
         for data, name in ((slider.right, right), (slider.left, left))
     )
     return (
         f'<figure><div class="compare">{images}<b class="left">{left}</b>'
         f'<b class="right">{right}</b><i></i><input type="range" min="0" max="100" '
         f'step="0.5" value="50" aria-label="{left} or {right}"></div>'
-        f"<figcaption>{caption}</figcaption></figure>"
+        f"<figcaption>{escape(slider.caption)}</figcaption></figure>"
     )

@@ -8,26 +8,6 @@ import numpy as np
 from semisure.io.images import Image
 from semisure.types import BoolArray, Matrix3
 
-TILE_SHARE = 1 / 8
-
-
-def overlay(image0: Image, image1: Image, H_01: Matrix3 | None) -> Image:
-    """A chequerboard of image 1 and image 0 under `H_01`, RGB, of image 1's size.
-
-    Where edges continue across the tiles' borders, the images are aligned. Without a
-    model, image 1 alone.
-    """
-    base = _rgb(image1)
-    if H_01 is None:
-        return base
-    height, width = base.shape[:2]
-    warped, covered = _warped(image0, base, H_01)
-    tile = max(8, round(TILE_SHARE * max(width, height)))
-    y, x = np.mgrid[:height, :width] // tile
-    chosen = ((x + y) % 2 == 0) & covered
-    return np.where(chosen[..., None], warped, base)
-
-
 Sizes = tuple[tuple[int, int], tuple[int, int]]  # width and height of both images
 
 

@@ -1,88 +1,91 @@
-"""The report of one pair: its result, how certain it is, the command to repeat it."""
+"""The report of one pair, and what its types show of themselves in a notebook."""
 
 from __future__ import annotations
 
-import hashlib
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
+from semisure.errors import InputError
 from semisure.geometry.homography import residual
 from semisure.io.atomic import write_atomically
-from semisure.io.images import Image, jpeg
-from semisure.pairs.models import MODEL_NAMES
+from semisure.io.images import Image, jpeg, reduced
+from semisure.io.pixels import ImageLike, as_image
 from semisure.pairs.result import PairResult
-from semisure.refit import without_bias
-from semisure.report import documents
-from semisure.report.charts import histogram, reliability_chart
-from semisure.report.corners import outline_drawing
-from semisure.report.drawings import (
-    Drawing,
-    Photo,
-    Photos,
-    ellipses_drawing,
-    matches_drawing,
-    round_factor,
-    spread_out,
+from semisure.report import documents, plots
+from semisure.report.html import (
+    Picture,
+    Section,
+    Slider,
+    page_text,
+    versions,
 )
-from semisure.report.html import Section, Slider, command_line, page_text, versions
-from semisure.report.lines import lines_drawing
-from semisure.report.numbers import numbers
-from semisure.report.overlay import between_small, difference, laid_over, overlay
+from semisure.report.overlay import between_small, difference, laid_over
 from semisure.report.palettes import ErrorRange
-from semisure.report.snippets import snippets
-from semisure.types import Calibration
+from semisure.report.uncertainty import (
+    corner_regions,
+    line_bands,
+    round_factor,
+    shown_sample,
+)
+from semisure.types import Calibration, Matches, PerMatch
+from semisure.types.checks import as_floats
+from semisure.types.display import html_model, html_of, html_table
 
-ELLIPSES = 120
-LARGEST = 0.1  # half-axis of an ellipse as drawn, in image sides
-FACTORS = (1, 2, 5, 10, 20, 50, 100)
-_RENAMED = {"threshold_px": "threshold"}  # flags that are not called as the setting
+SHOWN_SIDE = 1400  # px, of a photo in a page
+BAND = 0.012  # half-width of a band as drawn, in image sides
+_HEADINGS = {
+    "homography": "Homography from the first image to the second",
+    "fundamental": "Fundamental matrix: y F x = 0, x in the first image",
+    "essential": "Pose of the second camera from the first: [R | t], ‖t‖ = 1",
+}
+Images = tuple[Image, Image]
 
 
 def write_pair_page(
     path: str | Path,
-    images: tuple[Image, Image],
+    images: Images,
     result: PairResult,
     *,
     files: tuple[Path, Path],
     settings: Mapping[str, Any],
 ) -> None:
     """Write everything about one pair as one HTML file."""
-    photos = Photo.of(images[0]), Photo.of(images[1])
-    digests = [digest(file.read_bytes()) for file in files]
+    digests = [sha256(file.read_bytes()).hexdigest() for file in files]
     names = tuple(map(str, files))
-    page = pair_page(photos, result, names=names, digests=digests, settings=settings)
-    data = page.encode()
-    write_atomically(Path(path), lambda file: file.write(data))
-
-
-def digest(data: bytes) -> str:
-    """The beginning of a file's SHA-256, enough to recognise it."""
-    return hashlib.sha256(data).hexdigest()[:16]
+    page = pair_page(images, result, names=names, digests=digests, settings=settings)
+    write_atomically(Path(path), lambda file: file.write(page.encode()))
 
 
 def pair_page(
-    photos: Photos,
+    images: Images,
     result: PairResult,
     *,
     names: Sequence[str],
     digests: Sequence[str] | None,
     settings: Mapping[str, Any],
 ) -> str:
-    """The page as text; `digests` are those of the two files, if there are files."""
+    """The page as text; `digests` are SHA-256 of the two files, if there are files.
+
+    The images may be reduced.
+    """
+    small = _small(images)
     sections = [
-        Section(heading="Numbers", facts=numbers(result)),
+        Section(heading="Numbers", facts=documents.numbers(result)),
         *_model(result),
-        *_pictures(photos, result),
+        *_pictures(small, result),
         Section(
             heading="Reproduce",
-            code=command_line("semisure match", names, _flags(settings)),
+            code=_call(names, settings),
             table=[
                 ["", ""],
-                *_file_rows(photos, names, digests),
-                *([name, str(v)] for name, v in settings.items() if v is not None),
+                *_file_rows(result.matches, names, digests),
                 _calibration_row(result.calibration),
                 *versions(),
             ],
@@ -92,181 +95,146 @@ def pair_page(
     return page_text(title, result.summary(), sections)
 
 
-def write_picture(path: Path, images: tuple[Image, Image], result: PairResult) -> None:
+def write_picture(path: Path, images: Images, result: PairResult) -> None:
     """Write a PNG of matches by expected error, with an overlay for a homography."""
-    from semisure.report.plots import plot_pair, png  # matplotlib: half a second
-
-    overlaid, H = None, result.H_01 if result.related else None
-    if H is not None:
-        first, second = Photo.of(images[0]), Photo.of(images[1])
-        small = first.small, second.small
-        overlaid = overlay(*small, between_small(H, small, (first.size, second.size)))
     matches, expected = result.matches, result.expected_px
-    figure = plot_pair(*images, matches, expected, result.summary(), overlaid)
-    write_atomically(path, lambda file: file.write(png(figure)))
+    overlaid = None
+    if result.related and result.H_01 is not None:
+        small = _small(images)
+        sizes = matches.source_size, matches.target_size
+        over = laid_over(*small, between_small(result.H_01, small, sizes))
+        overlaid = over // 2 + small[1] // 2
+    figure = plots.plot_pair(*images, matches, expected, result.summary(), overlaid)
+    write_atomically(path, lambda file: file.write(plots.png(figure)))
+
+
+def _small(images: Images) -> Images:
+    return reduced(images[0], SHOWN_SIDE), reduced(images[1], SHOWN_SIDE)
 
 
 def _model(result: PairResult) -> list[Section]:
-    headings = {
-        "homography": "Homography from the first image to the second",
-        "fundamental": "Fundamental matrix: y F x = 0, x in the first image",
-        "essential": "Pose of the second camera from the first: [R | t], ‖t‖ = 1",
-    }
     if result.refit.model is None or not result.related:
         return []
     rows = ("".join(f"{v:17.9g}" for v in row) for row in result.refit.model)
-    heading, code = headings[result.kind], "\n".join(rows)
-    folded = {f"Copy as {name}": text for name, text in snippets(result).items()}
-    return [Section(heading=heading, code=code, folded=folded)]
+    return [Section(heading=_HEADINGS[result.kind], code="\n".join(rows))]
 
 
-def _pictures(photos: Photos, result: PairResult) -> list[Section]:
-    matches, expected = result.matches, result.expected_px
+def _pictures(images: Images, result: PairResult) -> list[Section]:
+    matches = result.matches
     scale = ErrorRange.of_sizes([matches.source_size, matches.target_size])
-    every = matches_drawing(photos, matches, expected, scale)
     sections = [
         Section(
             heading="Matches",
             text="Each coloured by its expected error.",
             legend=scale,
-            drawings=[Drawing(every, "Dots are matches; lines join some of them.")],
-        ),
-        *_epipolar(photos, result),
-        *_aligned(photos, result),
+            pictures=[picture_of_matches(images, result)],
+        )
     ]
-    if len(matches):
-        sections += [
-            Section(
-                heading="Errors of single matches",
-                legend=scale,
-                drawings=[_ellipses(photos, result, scale)],
-            ),
-            Section(heading="Errors and weights of all", charts=_charts(result)),
-        ]
-    return sections
+    lines = picture_of_lines(images, result)
+    if lines is not None:
+        sections.append(Section(heading="Epipolar lines", pictures=[lines]))
+    return [
+        *sections,
+        *_sliders(images, result),
+        *_corners(images, result),
+        *_reliability(result),
+    ]
 
 
-def _epipolar(photos: Photos, result: PairResult) -> list[Section]:
-    drawn = lines_drawing(photos, result) if result.related else None
-    if drawn is None:
-        return []
-    html, factor = drawn
+def picture_of_matches(images: Images, result: PairResult, about: str = "") -> Picture:
+    """Both images with their matches by expected error."""
+    figure = plots.plot_matches(*images, result.matches, result.expected_px)
+    caption = f"{about} Dots are matches; lines join some of them.".strip()
+    return Picture(plots.jpeg(figure), caption, wide=True)
+
+
+def picture_of_lines(images: Images, result: PairResult) -> Picture | None:
+    """Some epipolar lines and their bands, if the model has lines."""
+    bands = line_bands(result)
+    if bands is None:
+        return None
+    sample = shown_sample(result, bands)
+    if not len(sample):
+        return None
+    widths = bands.half_width[sample] / max(result.matches.source_size)
+    typical = max(float(np.median(widths)), float(widths.max()) / 2, 1e-12)
+    factor = round_factor(BAND / typical)
+    figure = plots.plot_lines(images, result.matches, bands, sample, factor)
     caption = (
         "Some matches and their epipolar lines, in one colour each. A point's match "
         "lies somewhere on its line; the band holds 90 % of right matches, by the "
         f"error of the match and of the line{_magnified(factor, ', and is ')}."
     )
-    return [Section(heading="Epipolar lines", drawings=[Drawing(html, caption)])]
+    return Picture(plots.jpeg(figure), caption, wide=True)
 
 
 def _magnified(factor: float, before: str) -> str:
     return f"{before}magnified {factor:g}×" if factor > 1 else ""
 
 
-def _aligned(photos: Photos, result: PairResult) -> list[Section]:
-    """One image over the other, and how far its corners may be off."""
-    sections = []
-    sliders = _sliders(photos, result)
-    if sliders:
-        sections.append(Section(heading="One image over the other", sliders=sliders))
-    outline = outline_drawing(photos[1], result)
-    if outline is not None:
-        html, factor = outline
-        caption = (
-            "The outline of the first image on the second. Each corner lies in its "
-            f"ellipse with a probability of 90 %{_magnified(factor, '; ellipses ')}."
-        )
-        drawings = [Drawing(html, caption)]
-        sections.append(
-            Section(heading="Uncertainty of the corners", drawings=drawings)
-        )
-    return sections
-
-
-def _charts(result: PairResult) -> list[Drawing]:
-    """Weight and failure side by side: off the plane is not the same as wrong."""
-    off_model = f"Near 0: the match does not lie on this {MODEL_NAMES[result.kind]}"
-    if result.kind == "homography":
-        off_model += "; it is wrong, or right and off the plane"
-    charts = [
-        Drawing(histogram(result.refit.weight, "weight in the refit"), f"{off_model}."),
-        Drawing(
-            histogram(result.failure, "probability of a wrong coarse cell"),
-            "By the law of the match's error alone, whatever the model.",
-        ),
-    ]
-    if not result.related or result.H_01 is None:
-        return charts
-    distance = np.abs(residual(result.H_01, result.matches)).mean(axis=1)
-    finite = np.isfinite(distance)
-    curve = reliability_chart(result.expected_px[finite], distance[finite])
-    caption = (
-        "Expected errors against distances from the refitted homography, in bins of "
-        "equal count; as predicted on the dotted line. A valid check only if the scene "
-        "is a plane."
-    )
-    return [Drawing(curve, caption), *charts]
-
-
-def _sliders(photos: Photos, result: PairResult) -> list[Slider]:
+def _sliders(images: Images, result: PairResult) -> list[Section]:
+    """One image over the other, and their difference before and after the refit."""
     H, initial = result.H_01, result.refit.initial
-    if not result.related or H is None:
+    if H is None or not result.related:
         return []
-    small, sizes = (photos[0].small, photos[1].small), (photos[0].size, photos[1].size)
-    after = between_small(H, small, sizes)
-    before = after if initial is None else between_small(initial, small, sizes)
-    return [
+    sizes = result.matches.source_size, result.matches.target_size
+    after = between_small(H, images, sizes)
+    before = after if initial is None else between_small(initial, images, sizes)
+    sliders = [
         Slider(
-            left=jpeg(small[1]),
-            right=jpeg(laid_over(*small, after)),
+            left=jpeg(images[1]),
+            right=jpeg(laid_over(*images, after)),
             names=("second image", "first image on it"),
             caption="Where edges do not jump as the line passes, the images are "
             "aligned; pale: outside the first image.",
         ),
         Slider(
-            left=jpeg(difference(*small, before)),
-            right=jpeg(difference(*small, after)),
+            left=jpeg(difference(*images, before)),
+            right=jpeg(difference(*images, after)),
             names=("before the refit", "after"),
             caption="Difference of the two images: darker is better aligned.",
         ),
     ]
+    return [Section(heading="One image over the other", sliders=sliders)]
 
 
-def _ellipses(photos: Photos, result: PairResult, scale: ErrorRange) -> Drawing:
-    """The 68 % interval of each axis, for an even sample of the side refined most."""
-    # An ellipse is drawn about the expected true point: the match less its shift.
-    matches, _ = without_bias(result.matches, result.calibration)
-    side = int(np.bincount(matches.side).argmax())
-    points = matches.target if side else matches.source
-    sample = spread_out(points, np.flatnonzero(matches.side == side), ELLIPSES)
-    half = documents.half_axes(result)[sample]
-    longest = max(photos[side].size)
-    factor = round_factor(FACTORS, 0.01 * longest / float(np.median(half)))
-    fits = (factor * half).max(axis=1) < LARGEST * longest
-    sample, half = sample[fits], half[fits]
-    html = ellipses_drawing(
-        photos[side], points[sample], half, result.expected_px[sample], factor, scale
-    )
-    which, left_out = "second" if side else "first", int((~fits).sum())
+def _corners(images: Images, result: PairResult) -> list[Section]:
+    regions = corner_regions(result)
+    if regions is None:
+        return []
+    figure = plots.plot_corners(images[1], result.matches.target_size, regions)
     caption = (
-        f"Where {len(sample)} of the matches lie in the {which} image: 68 % of the "
-        "error along each axis stays within the ellipse"
-        f"{_magnified(factor, ', which is ')}. Point at one for its numbers."
+        "The outline of the first image on the second. Each corner lies in its ellipse "
+        f"with a probability of 90 %{_magnified(regions.magnified, '; ellipses ')}."
     )
-    if left_out:
-        caption += f" {left_out} more are too uncertain to be drawn."
-    return Drawing(html, caption)
+    pictures = [Picture(plots.jpeg(figure), caption)]
+    return [Section(heading="Uncertainty of the corners", pictures=pictures)]
+
+
+def _reliability(result: PairResult) -> list[Section]:
+    if result.H_01 is None or not result.related:
+        return []
+    distance = np.abs(residual(result.H_01, result.matches)).mean(axis=1)
+    finite = np.isfinite(distance)
+    figure = plots.plot_reliability(result.expected_px[finite], distance[finite])
+    light, dark = plots.light_and_dark(figure)
+    caption = (
+        "Expected errors against distances from the refitted homography, in bins of "
+        "equal count. A valid check only if the scene is a plane."
+    )
+    pictures = [Picture(light, caption, dark=dark)]
+    return [Section(heading="Errors, expected and observed", pictures=pictures)]
 
 
 def _file_rows(
-    photos: Photos, names: Sequence[str], digests: Sequence[str] | None
+    matches: Matches, names: Sequence[str], digests: Sequence[str] | None
 ) -> list[list[str]]:
     rows = []
-    for k, (name, photo) in enumerate(zip(names, photos, strict=True)):
-        about = f"{photo.size[0]} × {photo.size[1]}"
+    for k, (width, height) in enumerate((matches.source_size, matches.target_size)):
+        about = f"{width} × {height}"
         if digests is not None:
-            about += f", SHA-256 {digests[k]}…"
-        rows.append([Path(name).name, about])
+            about += f", SHA-256 {digests[k][:16]}…"
+        rows.append([Path(names[k]).name, about])
     return rows
 
 
@@ -276,9 +244,67 @@ def _calibration_row(calibration: Calibration) -> list[str]:
     return [f"calibration of {calibration.matcher}", numbers]
 
 
-def _flags(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings under the names of their command-line flags."""
-    return {
-        "--" + _RENAMED.get(name, name).replace("_", "-"): value
-        for name, value in settings.items()
-    }
+def _call(names: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """The lines of Python that repeat the result."""
+    given = (f"{k}={v!r}" for k, v in settings.items() if v is not None)
+    arguments = ",\n    ".join([*map(repr, names), *given])
+    return f"import semisure\nsemisure.match(\n    {arguments},\n)"
+
+
+def figure_of_matches(
+    matches: Matches,
+    image0: ImageLike | None = None,
+    image1: ImageLike | None = None,
+    color: ArrayLike | None = None,
+) -> Figure:
+    """The matches on their images, or on blank ones where none are given."""
+    images = (
+        _canvas(image0, matches.source_size, "image0"),
+        _canvas(image1, matches.target_size, "image1"),
+    )
+    return plots.plot_pair(*images, matches, _errors_of(matches, color))
+
+
+def _canvas(image: ImageLike | None, size: tuple[int, int], name: str) -> Image:
+    if image is None:
+        return np.full((size[1], size[0], 3), 255, dtype=np.uint8)
+    pixels = as_image(image, name)
+    if pixels.shape[1::-1] != size:
+        raise InputError(
+            f"{name} must be the image that was matched, of {size[0]} × {size[1]} px, "
+            f"but has {pixels.shape[1]} × {pixels.shape[0]}."
+        )
+    return pixels
+
+
+def _errors_of(matches: Matches, color: ArrayLike | None) -> PerMatch:
+    if color is None:
+        return matches.fine_std.mean(axis=1)
+    return as_floats("color", color, (len(matches),))
+
+
+def figure_of_pair(result: PairResult) -> Figure:
+    """The images of a result, each match coloured by its expected error."""
+    image0, image1 = result.images or (None, None)
+    return figure_of_matches(result.matches, image0, image1, result.expected_px)
+
+
+def save_pair(result: PairResult, path: str | Path) -> None:
+    """The result as JSON, NPZ or CSV."""
+    documents.write_result(Path(path), result)
+
+
+def html_of_pair(result: PairResult) -> str:
+    """The sentence, the model and, where the images are known, a picture."""
+    if result.motion is None:
+        parts = [html_model(result.refit.model)]
+    else:
+        lines = result.motion.describe().splitlines()
+        parts = [html_table((), (line.split(maxsplit=1) for line in lines))]
+    if result.images is not None:
+        data = b64encode(plots.jpeg(figure_of_pair(result))).decode()
+        parts.append(
+            '<img alt="Matches coloured by expected error" style="max-width:100%" '
+            f'src="data:image/jpeg;base64,{data}">'
+        )
+    return html_of(result.summary(), *parts)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import log
 from typing import Literal, TypeAlias, get_args
 
 # The paper's is green to red, outliers grey; ours is distinct with any colour vision.
 Palette: TypeAlias = Literal["semisure", "paper"]
 PALETTES: tuple[Palette, ...] = get_args(Palette)
 
-# Blue to red over pale yellow.
-COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
-PAPER_STOPS = ("#1a9641", "#f5d327", "#d7191c")  # green to red
+COLOR_STOPS = {
+    "semisure": ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c"),
+    "paper": ("#1a9641", "#f5d327", "#d7191c"),
+}
 _LEAST, _MOST = 3e-4, 3e-2  # shares of the image's longer side
 
 
@@ -37,28 +37,8 @@ class ErrorRange:
         longest = max(max(size) for size in sizes)
         return cls(_LEAST * longest, _MOST * longest)
 
-    def share(self, px: float) -> float:
-        """Where an error lies in the range, on a logarithmic scale, from 0 to 1."""
-        share = log(max(px, 1e-12) / self.least) / log(self.most / self.least)
-        return min(max(share, 0.0), 1.0)
-
     def ticks(self) -> list[str]:
-        """Five numbers in equal steps, for a legend."""
+        """Five numbers in equal steps of the logarithm, for a legend."""
         ratio = self.most / self.least
         values = [self.least * ratio ** (k / 4) for k in range(5)]
         return [f"{float(f'{value:.2g}'):g}" for value in values]
-
-
-def color_at(share: float) -> str:
-    """The colour at a share of the range.
-
-    >>> color_at(0.0), color_at(0.625), color_at(1.0)
-    ('#2c7bb6', '#fed28a', '#d7191c')
-    """
-    at = share * (len(COLOR_STOPS) - 1)
-    k = min(int(at), len(COLOR_STOPS) - 2)
-    low, high = (
-        [int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in COLOR_STOPS[k : k + 2]
-    )
-    mixed = [round(a + (b - a) * (at - k)) for a, b in zip(low, high, strict=True)]
-    return "#" + "".join(f"{value:02x}" for value in mixed)

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse, Polygon, Rectangle
 from matplotlib.text import Text
 
 from semisure.io.images import Image, reduced
 from semisure.metrics import reliability
-from semisure.report.palettes import (
-    COLOR_STOPS,
-    PAPER_STOPS,
-    ErrorRange,
-    Palette,
-)
+from semisure.report.palettes import COLOR_STOPS, ErrorRange, Palette
+from semisure.report.uncertainty import CornerRegions, LineBands
 from semisure.types import FloatArray, Labels, Mask, Matches, PerAxis, PerMatch, Points
 
-_COLORS: dict[Palette, LinearSegmentedColormap] = {
-    "semisure": LinearSegmentedColormap.from_list("error", COLOR_STOPS),
-    "paper": LinearSegmentedColormap.from_list("paper", PAPER_STOPS),
+_COLORS = {
+    name: LinearSegmentedColormap.from_list(name, stops)
+    for name, stops in COLOR_STOPS.items()
 }
 _GREY = (0.35, 0.35, 0.35, 0.25)
+BLUE, ORANGE = "#2c7bb6", "#d55100"
+# Okabe and Ito: distinct with any colour vision.
+_LINE_COLORS = ("#d55e00", "#0072b2", "#f0e442", "#009e73", "#cc79a7", "#56b4e9")
 SHOWN_SIDE = 1600  # px: larger photos are reduced before they are drawn
 MAX_LINES = 250
 _LIGHT_INK = "#d5dbe0"
+Size = tuple[int, int]  # width and height, px
 
 
 def plain_text(text: str) -> str:
@@ -51,6 +54,13 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
+def _full_figure(width: float, height: float) -> tuple[Figure, Any]:
+    """A figure of those proportions that its axes fill."""
+    figure = _figure(12.0, 12.0 * height / width)
+    figure.set_layout_engine("none")
+    return figure, figure.add_axes((0.0, 0.0, 1.0, 1.0))
+
+
 def png(figure: Figure, background: str = "white") -> bytes:
     """The figure as a PNG file's bytes; background "none" is transparent."""
     buffer = io.BytesIO()
@@ -61,7 +71,8 @@ def png(figure: Figure, background: str = "white") -> bytes:
 def jpeg(figure: Figure) -> bytes:
     """The figure as a JPEG file's bytes: a quarter of the size, where it has photos."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="jpeg", facecolor="white", pil_kwargs={"quality": 85})
+    sharp = {"quality": 85, "subsampling": 0}  # small dots keep their colours
+    figure.savefig(buffer, format="jpeg", facecolor="white", pil_kwargs=sharp)
     return buffer.getvalue()
 
 
@@ -81,6 +92,9 @@ def light_and_dark(figure: Figure) -> tuple[bytes, bytes]:
     return light, png(figure, "none")
 
 
+# ---- matches -------------------------------------------------------------------------
+
+
 def plot_pair(
     image0: Image,
     image1: Image,
@@ -90,17 +104,19 @@ def plot_pair(
     overlaid: Image | None = None,
 ) -> Figure:
     """Both images with their matches by expected error, and an overlay below."""
-    width, height = _canvas_size(image0, image1)
+    width, height = _canvas_size(matches)
     heights = [height / width]
     if overlaid is not None:
         heights.append(overlaid.shape[0] / overlaid.shape[1] * 0.62)
     figure = _figure(12.0, 12.0 * sum(heights) + 0.5 * (len(heights) + 1))
     panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)
-    draw_matches(figure, panels[0, 0], image0, image1, matches, expected_px)
+    draw_matches(panels[0, 0], image0, image1, matches, expected_px)
+    if len(matches):
+        add_bar(panels[0, 0], (matches.source_size, matches.target_size))
     panels[0, 0].set_title(plain_text("\n".join(wrap(title, 130))), fontsize=11)
     if overlaid is not None:
         panels[1, 0].imshow(overlaid)
-        panels[1, 0].set_title("image 0 laid over image 1, in tiles", fontsize=11)
+        panels[1, 0].set_title("image 0 laid over image 1", fontsize=11)
         panels[1, 0].axis("off")
     return figure
 
@@ -109,100 +125,87 @@ def plot_matches(
     image0: Image, image1: Image, matches: Matches, expected_px: PerMatch
 ) -> Figure:
     """Both images side by side, matches coloured by expected error; no legend."""
-    width, height = _canvas_size(image0, image1)
-    figure = _figure(12.0, 12.0 * height / width)
-    axes = _full_axes(figure)
-    draw_matches(figure, axes, image0, image1, matches, expected_px, legend=False)
+    figure, axes = _full_figure(*_canvas_size(matches))
+    draw_matches(axes, image0, image1, matches, expected_px)
     return figure
 
 
-def _full_axes(figure: Figure) -> Any:
-    """Axes that fill the figure."""
-    figure.set_layout_engine("none")
-    return figure.add_axes((0.0, 0.0, 1.0, 1.0))
-
-
-def _canvas_size(image0: Image, image1: Image) -> tuple[int, int]:
-    (h0, w0), (h1, w1) = image0.shape[:2], image1.shape[:2]
-    return w0 + _gap(image0, image1) + w1, max(h0, h1)
-
-
-def _gap(image0: Image, image1: Image) -> int:
-    return round(0.02 * (image0.shape[1] + image1.shape[1]))
-
-
 def draw_matches(
-    figure: Figure,
     axes: Any,
     image0: Image,
     image1: Image,
     matches: Matches,
     expected_px: PerMatch,
     *,
-    legend: bool = True,
     palette: Palette = "semisure",
     grey: Mask | None = None,
 ) -> None:
     """The content of :func:`plot_matches`, drawn into axes of the caller.
 
-    Matches that are `grey` have no colour and lie below the others.
+    The images may be reduced. Matches that are `grey` have no colour and lie below the
+    others.
     """
-    left = _draw_images(axes, image0, image1)
+    left = _draw_images(axes, image0, image1, matches)
     if not len(matches):
         return
-    scale = ErrorRange.of_sizes([matches.source_size, matches.target_size])
-    colors = _COLORS[palette](_norm(scale)(expected_px))
-    order = np.argsort(-expected_px)
+    sizes = matches.source_size, matches.target_size
+    colors = _COLORS[palette](_norm(sizes)(expected_px))
+    order = np.argsort(-expected_px)  # the surest on top
     if grey is not None:
         colors[grey] = _GREY
         order = np.concatenate([order[grey[order]], order[~grey[order]]])
     _draw_lines(axes, matches, left, colors, order)
-    if legend:
-        _add_bar(figure, axes, scale, palette)
 
 
-def _draw_images(axes: Any, image0: Image, image1: Image) -> float:
-    left = image0.shape[1] + _gap(image0, image1)
-    for image, at in ((image0, 0), (image1, left)):
-        rows, columns = image.shape[:2]
-        extent = (at - 0.5, at + columns - 0.5, rows - 0.5, -0.5)
-        _draw_photo(axes, image, extent)
-    _frame(axes, *_canvas_size(image0, image1))
-    return float(left)
+def _canvas_size(matches: Matches) -> Size:
+    (w0, h0), (w1, h1) = matches.source_size, matches.target_size
+    return w0 + _gap(matches) + w1, max(h0, h1)
 
 
-def _frame(axes: Any, width: int, height: int) -> None:
-    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
+def _gap(matches: Matches) -> int:
+    return round(0.02 * (matches.source_size[0] + matches.target_size[0]))
+
+
+def _draw_images(axes: Any, image0: Image, image1: Image, matches: Matches) -> int:
+    """Both images side by side; the left edge of the second is returned."""
+    left = matches.source_size[0] + _gap(matches)
+    _draw_photo(axes, image0, matches.source_size)
+    _draw_photo(axes, image1, matches.target_size, left)
+    _frame(axes, _canvas_size(matches))
+    return left
+
+
+def _draw_photo(axes: Any, image: Image, size: Size, left: int = 0) -> None:
+    """Grey and pale, so that only matches have colours, in the pixels of `size`."""
+    small = reduced(image, SHOWN_SIDE)
+    grey = small if small.ndim == 2 else small.mean(axis=2)
+    pale = 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
+    extent = (left - 0.5, left + size[0] - 0.5, size[1] - 0.5, -0.5)
+    axes.imshow(pale, extent=extent, cmap="gray", vmin=0, vmax=255)
+
+
+def _frame(axes: Any, size: Size) -> None:
+    axes.set(xlim=(-0.5, size[0] - 0.5), ylim=(size[1] - 0.5, -0.5))
     axes.axis("off")
 
 
-def _norm(scale: ErrorRange) -> LogNorm:
+def _norm(sizes: Iterable[Size]) -> LogNorm:
+    scale = ErrorRange.of_sizes(sizes)
     return LogNorm(scale.least, scale.most, clip=True)
 
 
-def _add_bar(
-    figure: Figure, axes: Any, scale: ErrorRange, palette: Palette = "semisure"
-) -> None:
-    from matplotlib.cm import ScalarMappable
-
-    mapped = ScalarMappable(_norm(scale), _COLORS[palette])
-    bar = figure.colorbar(mapped, ax=axes, shrink=0.75, pad=0.01, extend="both")
+def add_bar(axes: Any, sizes: Sequence[Size], palette: Palette = "semisure") -> None:
+    """A legend of the colours of matches between images of these sizes."""
+    mapped = ScalarMappable(_norm(sizes), _COLORS[palette])
+    bar = axes.figure.colorbar(mapped, ax=axes, shrink=0.75, pad=0.01, extend="both")
     bar.set_label("expected error, px")
-    ticks = scale.ticks()
+    ticks = ErrorRange.of_sizes(sizes).ticks()
     bar.set_ticks([float(tick) for tick in ticks], labels=ticks)
     bar.minorticks_off()
 
 
-def _draw_photo(axes: Any, image: Image, extent: tuple[float, ...]) -> None:
-    """Grey and pale, so that only matches have colours."""
-    small = reduced(image, SHOWN_SIDE)
-    grey = small if small.ndim == 2 else small.mean(axis=2)
-    pale = 60.0 + 0.7 * np.asarray(grey, dtype=np.float64)
-    axes.imshow(pale, extent=extent, cmap="gray", vmin=0, vmax=255)
-
-
 def _draw_lines(
-    axes: Any, matches: Matches, left: float, colors: FloatArray, order: Labels
+    axes: Any, matches: Matches, left: int, colors: FloatArray, order: Labels
 ) -> None:
     """Dots for all, lines for an even sample; the last of the order on top."""
     target = matches.target + np.array([left, 0.0])
@@ -216,21 +219,22 @@ def _draw_lines(
         axes.scatter(*points[order].T, s=5, c=dots[order], linewidths=0)
 
 
+# ---- uncertainty ---------------------------------------------------------------------
+
+
 def draw_ellipses(
-    figure: Figure,
     axes: Any,
     image: Image,
+    size: Size,
     points: Points,
     half_axes: PerAxis,
     expected_px: PerMatch,
     magnified: float,
 ) -> None:
-    """Ellipses about points of one image, magnified, and a legend."""
-    height, width = image.shape[:2]
-    _draw_photo(axes, image, (-0.5, width - 0.5, height - 0.5, -0.5))
-    _frame(axes, width, height)
-    scale = ErrorRange.of_sizes([(width, height)])
-    colors = _COLORS["semisure"](_norm(scale)(expected_px))
+    """Ellipses about points of one image of `size`, which may be reduced."""
+    _draw_photo(axes, image, size)
+    _frame(axes, size)
+    colors = _COLORS["semisure"](_norm([size])(expected_px))
     width_px, height_px = 2 * magnified * half_axes.T
     for edge, breadth in (("0.1", 2.2), (colors, 1.2)):
         ellipses = EllipseCollection(
@@ -239,7 +243,65 @@ def draw_ellipses(
             linewidths=breadth,
         )  # fmt: skip
         axes.add_collection(ellipses)
-    _add_bar(figure, axes, scale)
+
+
+def plot_lines(
+    images: tuple[Image, Image],
+    matches: Matches,
+    bands: LineBands,
+    sample: Labels,
+    magnified: float,
+) -> Figure:
+    """Some matches in both images, each with its epipolar line and band in one."""
+    figure, axes = _full_figure(*_canvas_size(matches))
+    lefts = np.array([[0.0, 0.0], [_draw_images(axes, *images, matches), 0.0]])
+    sizes = matches.source_size, matches.target_size
+    for k, index in enumerate(sample):
+        color = _LINE_COLORS[k % len(_LINE_COLORS)]
+        side = matches.side[index]
+        width, height = sizes[side]
+        normal, offset = bands.line[index, :2], bands.line[index, 2]
+        middle = lefts[side] - offset * normal  # where the line is nearest to (0, 0)
+        along = 2.0 * (width + height) * np.array([-normal[1], normal[0]])
+        start, end = middle - along, middle + along
+        half = magnified * bands.half_width[index] * normal
+        corners = [start - half, start + half, end + half, end - half]
+        shapes = (
+            Polygon(corners, facecolor=color, alpha=0.4),
+            Polygon([start, end], edgecolor=color, linewidth=1.4),
+        )
+        frame = Rectangle(lefts[side] - 0.5, width, height, transform=axes.transData)
+        for shape in shapes:
+            axes.add_patch(shape)
+            shape.set_clip_path(frame)
+        ends = np.stack([matches.source[index], matches.target[index]]) + lefts
+        axes.scatter(*ends.T, s=50, c=color, edgecolors="#111", zorder=3)
+    return figure
+
+
+def plot_corners(image: Image, size: Size, regions: CornerRegions) -> Figure:
+    """The outline of image 0 on image 1, with an ellipse about each corner."""
+    half_axes = regions.magnified * regions.half_axes
+    reach = half_axes.max()
+    low = np.minimum(regions.points.min(axis=0) - reach, -0.5)
+    high = np.maximum(regions.points.max(axis=0) + reach, np.array(size) - 0.5)
+    figure, axes = _full_figure(*(high - low))
+    _draw_photo(axes, image, size)
+    axes.add_patch(Polygon(regions.points, fill=False, edgecolor=ORANGE, linewidth=2))
+    for corner, radii, degrees in zip(
+        regions.points, half_axes, regions.degrees, strict=True
+    ):
+        region = Ellipse(
+            corner, *(2 * radii), angle=degrees, facecolor=ORANGE + "55",
+            edgecolor=ORANGE, linewidth=1.6,
+        )  # fmt: skip
+        axes.add_patch(region)
+    axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]))
+    axes.axis("off")
+    return figure
+
+
+# ---- charts --------------------------------------------------------------------------
 
 
 def plot_reliability(
@@ -255,33 +317,11 @@ def plot_reliability(
         ends, np.array(ends) / 1.25, np.array(ends) * 1.25, color="0.5", alpha=0.15,
         linewidth=0, label="within 25 %",
     )  # fmt: skip
-    axes.plot(x, y, marker="o", color="#2c6fbb", label="observed")
+    axes.plot(x, y, marker="o", color=BLUE, label="observed")
     axes.set(
         xscale="log", yscale="log", xlim=ends, ylim=ends, title=plain_text(title),
         xlabel="expected error, px", ylabel="observed error, px",
     )  # fmt: skip
     axes.legend(frameon=False)
     axes.grid(alpha=0.25, which="both", linewidth=0.5)
-    return figure
-
-
-def plot_bars(
-    groups: dict[str, dict[str, float]], ylabel: str, title: str = ""
-) -> Figure:
-    """Grouped bars: one group per key, one bar per inner key."""
-    names = list(next(iter(groups.values())))
-    figure = _figure(1.2 + 1.6 * len(groups), 3.8)
-    axes = figure.add_subplot()
-    width = 0.8 / len(names)
-    shades = ["0.72", "#7fb2e5", "#1b5fa8", "#0b2f57"]
-    for k, name in enumerate(names):
-        places = np.arange(len(groups)) + (k - (len(names) - 1) / 2) * width
-        heights = [row[name] for row in groups.values()]
-        bars = axes.bar(places, heights, width, label=name, color=shades[k % 4])
-        axes.bar_label(bars, fmt="%.2f", fontsize=7, padding=1)
-    axes.set_xticks(np.arange(len(groups)), labels=list(groups))
-    axes.set(ylabel=ylabel, title=title)
-    axes.margins(y=0.18)  # room for the legend
-    axes.legend(frameon=False, ncols=len(names), loc="upper center")
-    axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -94,4 +94,4 @@ def from_report(name: str) -> Any:
     The one place that reaches upwards: `result.plot()` is where people look for it,
     and matplotlib must not be loaded, nor needed, before.
     """
-    return getattr(import_module("semisure.report.shown"), name)
+    return getattr(import_module("semisure.report.pair"), name)

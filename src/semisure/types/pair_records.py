@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from semisure.errors import InputError
 from semisure.types.arrays import FloatArray, Matrix3, PerAxis, PerMatch
 from semisure.types.matches import Matches
 
@@ -15,6 +16,9 @@ MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
 PAIR_STATES: tuple[PairState, ...] = get_args(PairState)
 
 DIGITS = 16  # of a SHA-256, to tell images apart
+
+# Where a name goes, a control character would begin a line or end a string.
+_CONTROLS = frozenset(map(chr, (*range(32), 127)))
 
 Names = tuple[str, str]
 Size = tuple[int, int]  # width, height
@@ -90,3 +94,26 @@ class ImageRecord:
     def digest(self) -> str:
         """The first digits of `sha256`, as pairs have them."""
         return self.sha256[:DIGITS]
+
+
+def check_name(name: str) -> None:
+    """Raise unless an image's name is one that tables, lists and databases can hold.
+
+    >>> check_name("query/night 1.jpg")
+    >>> check_name("")
+    Traceback (most recent call last):
+    semisure.errors.InputError: An image must have a name, but has ''.
+    """
+    if not name:
+        raise InputError(f"An image must have a name, but has {name!r}.")
+    if _CONTROLS.intersection(name):
+        raise InputError(
+            "An image's name must be text without line breaks and other control "
+            f"characters, but is {name[:80]!r}. Rename the image."
+        )
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"An image's name must be UTF-8, but is {name[:80]!r}. Rename the image."
+        ) from None

@@ -25,10 +25,9 @@ from semisure.bench.true_errors import with_truth
 from semisure.io.images import Image, read_image, resized, write_png
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.refit.error_quantiles import abs_quantile
+from semisure.law.mixture import abs_quantile
 from semisure.report.documents import ONE_SIGMA
-from semisure.report.drawings import spread_out
-from semisure.types import Calibration, Pair, PerAxis, PerMatch, Points
+from semisure.types import Calibration, Labels, Pair, PerAxis, PerMatch, Points
 
 SIGMA_PX = 6.0
 AXES: dict[str, tuple[float, float]] = {  # sigma along x and y
@@ -201,7 +200,7 @@ def _drawn(task: Task) -> tuple[Image, Points, PerAxis, PerMatch]:
     points = matches.target if side else matches.source
     image = read_image(task.exported.images[side])
     surest = np.argsort(-matches.confidence, kind="stable")
-    some = spread_out(points, surest, ELLIPSES)
+    some = _spread_out(points, surest, ELLIPSES)
     law = error_law(matches.take(some), task.calibration)
     return (
         image,
@@ -209,3 +208,13 @@ def _drawn(task: Task) -> tuple[Image, Points, PerAxis, PerMatch]:
         abs_quantile(law, ONE_SIGMA),
         mixture.expected_abs_error(law),
     )
+
+
+def _spread_out(points: Points, candidates: Labels, count: int) -> Labels:
+    """About `count` of the candidates, the first in each cell of a grid."""
+    positions = points[candidates]
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / count)
+    column, row = ((positions - low) // cell).astype(np.int64).T
+    _, first = np.unique(row * 10_000 + column, return_index=True)
+    return candidates[first]

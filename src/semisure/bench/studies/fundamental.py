@@ -23,7 +23,7 @@ from semisure.estimators.fundamental import (
 
 THRESHOLDS = (1, 2, 5, 10, 20)  # degrees
 DRAWS = 500
-_PACKAGES = {"poselib": "poselib", "superansac": "pysuperansac"}
+_PACKAGES = {"poselib": "poselib"}
 _TITLE = "Fundamental matrices: pose AUC (%), median distance of true correspondences"
 
 
@@ -45,7 +45,7 @@ def fundamental(study: Study) -> Outcome:
                 gained += gains(label, mine, options.seed)
     notes.append(
         f"Inliers within {settings.threshold_px:g} px of their line; images "
-        f"{matched_at(options.size)}. {PAIRS_TAKEN} SupeRANSAC takes no seed."
+        f"{matched_at(options.size)}. {PAIRS_TAKEN}"
     )
     notes += [f"Left out, not installed: {', '.join(missing)}."] if missing else []
     heads = [f"@{t}°" for t in THRESHOLDS]

@@ -10,14 +10,13 @@ initial homography grey.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semisure.bench.arms import CORE_ARMS
-from semisure.bench.exported import Exported, Size, moved
+from semisure.bench.exported import Exported, Size
 from semisure.bench.outcome import Cell, MatchPanel, Outcome, Table, where
 from semisure.bench.pair_rows import rows_of
 from semisure.bench.study import Study
@@ -114,7 +113,7 @@ def _panel(
         title=f"{exported.name}, {matcher}: {len(matches)} matches\n{errors} px",
         image0=images[0],
         image1=images[1],
-        matches=_smaller(matches, images[0], images[1]),
+        matches=matches,
         expected=mixture.expected_abs_error(error_law(matches, calibration)),
         palette=study.options.palette,
         grey=_outliers(study, matches) if study.options.palette == "paper" else None,
@@ -140,14 +139,3 @@ def _px(error: float) -> str:
 def _shown(path: Path, size: Size | None) -> Image:
     image = read_image(path)
     return reduced(image if size is None else resized(image, size), SHOWN_SIDE)
-
-
-def _smaller(matches: Matches, image0: Image, image1: Image) -> Matches:
-    """The matches in the pixels of the images as they are shown."""
-    sizes = [(image.shape[1], image.shape[0]) for image in (image0, image1)]
-    return replace(
-        matches,
-        source=moved(matches.source, matches.source_size, sizes[0]),
-        target=moved(matches.target, matches.target_size, sizes[1]),
-        cell=None,  # not shown
-    )

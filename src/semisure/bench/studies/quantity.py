@@ -113,7 +113,6 @@ def _held_out_tasks(study: Study, matcher: str) -> Iterator[Task]:
     """The paper's: subsets of held-out pairs, judged on all of the data."""
     pool = _with_matches(study.held_out(matcher, count=max(paper.QUANTITIES)))
     exported = _judged(study, matcher)
-    study.need_all()
     judges = _judges(exported)
     if study.options.calibration is not None:
         yield _task(study, matcher, judges)
@@ -124,7 +123,6 @@ def _held_out_tasks(study: Study, matcher: str) -> Iterator[Task]:
 def _halved_tasks(study: Study, matcher: str) -> Iterator[Task]:
     """Subsets of each half of the data, judged on the other."""
     exported = _with_matches(_judged(study, matcher))
-    study.need_all()
     if study.options.calibration is not None:
         yield _task(study, matcher, _judges(exported))
     half = halves([e.group for e in exported])

@@ -1,0 +1,140 @@
+"""Robust homographies behind one call.
+
+===============  ==========  ====================================================
+name             library     what runs
+===============  ==========  ====================================================
+``ransac``       OpenCV      4-point RANSAC, then DLT + LM on the inliers
+``lo-ransac``    OpenCV      MSAC with inner and iterative local optimisation
+``prosac``       OpenCV      PROSAC sampling on matches sorted by confidence
+``gc-ransac``    OpenCV      MSAC with graph-cut local optimisation
+``magsac++``     OpenCV      MAGSAC score with σ-consensus
+``poselib``      PoseLib     LO-RANSAC with bundle adjustment (extra ``ransac``)
+===============  ==========  ====================================================
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import cv2
+import numpy as np
+
+from semisure.estimators.settings import (
+    RansacSettings,
+    load_poselib,
+    poselib_options,
+    robust_estimate,
+    sample_order,
+    sound,
+    usac_params,
+)
+from semisure.geometry.homography import normalised, project
+from semisure.types import (
+    Estimate,
+    FloatArray,
+    Mask,
+    Matches,
+    PerMatch,
+    Points,
+    RobustEstimator,
+    as_choice,
+)
+from semisure.types.matches import require_matches
+
+PAPER_ESTIMATORS = ("ransac", "lo-ransac", "prosac", "gc-ransac", "magsac++")
+ESTIMATOR_NAMES: tuple[str, ...] = (*PAPER_ESTIMATORS, "poselib")
+MINIMAL_SAMPLE = 4
+
+
+def estimate_homography(
+    matches: Matches,
+    estimator: str | RobustEstimator = "magsac++",
+    settings: RansacSettings | None = None,
+) -> Estimate:
+    """θ₀ of the matches: a homography with its inliers, or the reason for none.
+
+    Estimators know no location: give them matches `without_bias`.
+
+    >>> import numpy as np
+    >>> from semisure.synthetic import SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=1000)
+    >>> estimate = estimate_homography(matches, "magsac++")
+    >>> bool(np.abs(estimate.model - np.eye(3)).max() < 1)
+    True
+    >>> estimate_homography(matches.take(slice(3)), "magsac++").reason
+    'only 3 matches, a homography needs 4'
+    """
+    require_matches(matches)
+    run = (
+        load_estimator(estimator, settings) if isinstance(estimator, str) else estimator
+    )
+    return run(matches.source, matches.target, matches.confidence)
+
+
+def load_estimator(
+    name: str, settings: RansacSettings | None = None
+) -> RobustEstimator:
+    """The robust homography estimator called `name`.
+
+    >>> import numpy as np
+    >>> estimator = load_estimator("ransac")
+    >>> square = np.array([[0.0, 0], [9, 0], [9, 9], [0, 9], [4, 5]])
+    >>> estimate = estimator(square, square + 3, np.ones(5))
+    >>> estimate.model[:2, 2].round(6).tolist(), int(estimate.inliers.sum())
+    ([3.0, 3.0], 5)
+    """
+    as_choice("estimator", name, ESTIMATOR_NAMES)
+    return partial(_estimate, name=name, settings=settings or RansacSettings())
+
+
+def _estimate(
+    source: Points,
+    target: Points,
+    confidence: PerMatch,
+    *,
+    name: str,
+    settings: RansacSettings,
+) -> Estimate:
+    def find() -> FloatArray | None:
+        if name == "poselib":
+            H = _poselib(source, target, settings)
+        else:
+            order = sample_order(name, confidence, settings)
+            H = _opencv(source[order], target[order], name, settings)
+        return None if H is None else normalised(H)
+
+    def inliers_of(H: FloatArray) -> Mask:
+        distance = np.linalg.norm(target - project(H, source), axis=1)
+        return np.asarray(distance <= settings.threshold_px)
+
+    least = MINIMAL_SAMPLE
+    return robust_estimate(name, "homography", len(source), least, find, inliers_of)
+
+
+def _opencv(
+    source: Points, target: Points, name: str, settings: RansacSettings
+) -> FloatArray | None:
+    try:
+        if name == "ransac":
+            H, _ = cv2.findHomography(
+                source,
+                target,
+                cv2.RANSAC,
+                settings.threshold_px,
+                maxIters=settings.max_iterations,
+                confidence=settings.confidence,
+            )
+        else:
+            H, _ = cv2.findHomography(source, target, usac_params(name, settings))
+    except cv2.error:
+        return None  # degenerate point sets trip assertions inside OpenCV's solvers
+    return sound(H)
+
+
+def _poselib(
+    source: Points, target: Points, settings: RansacSettings
+) -> FloatArray | None:
+    poselib = load_poselib()
+    options = poselib_options(poselib.RansacOptions(), settings, "max_reproj_error")
+    H, info = poselib.estimate_homography(source, target, options)
+    return sound(H) if info["num_inliers"] else None

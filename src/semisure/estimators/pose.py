@@ -1,0 +1,154 @@
+"""Robust absolute pose from 2D–3D matches, behind one call.
+
+=============  ========  ======================================================
+name           library   what runs
+=============  ========  ======================================================
+``ransac``     OpenCV    P3P RANSAC, then EPnP on the inliers
+``lo-ransac``  OpenCV    MSAC with inner and iterative local optimisation
+``magsac++``   OpenCV    MAGSAC score with σ-consensus
+``poselib``    PoseLib   LO-RANSAC with bundle adjustment (extra ``pose``)
+``pycolmap``   COLMAP    LO-RANSAC with bundle adjustment (extra ``pose``)
+=============  ========  ======================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+
+from semisure.errors import MissingExtraError
+from semisure.estimators.settings import (
+    RansacSettings,
+    load_poselib,
+    poselib_options,
+    robust_estimate,
+    sample_order,
+    sound,
+    usac_params,
+)
+from semisure.geometry import pose as se3
+from semisure.geometry.camera import CORNER_TO_CENTRE_PX, Camera, unproject
+from semisure.geometry.rotations import rotation
+from semisure.types import Estimate, FloatArray, Mask, Pose, WorldMatches, as_choice
+
+POSE_ESTIMATOR_NAMES: tuple[str, ...] = (
+    "ransac",
+    "lo-ransac",
+    "magsac++",
+    "poselib",
+    "pycolmap",
+)
+MINIMAL_SAMPLE = 4  # three, and a fourth to tell P3P's solutions apart
+
+
+def estimate_pose(
+    matches: WorldMatches,
+    camera: Camera,
+    estimator: str = "lo-ransac",
+    settings: RansacSettings | None = None,
+) -> Estimate:
+    """θ₀ of the matches: [R | t] with its inliers, or the reason for none.
+
+    >>> from semisure.synthetic import EXAMPLE_CAMERA, SyntheticMatcher
+    >>> matches, _ = SyntheticMatcher().match_world(np.eye(3, 4), count=500)
+    >>> estimate = estimate_pose(matches, EXAMPLE_CAMERA, "ransac")
+    >>> bool(np.abs(estimate.model - np.eye(3, 4)).max() < 0.1)
+    True
+    """
+    as_choice("estimator", estimator, POSE_ESTIMATOR_NAMES)
+    settings = settings or RansacSettings()
+
+    def find() -> FloatArray | None:
+        if estimator == "poselib":
+            return _poselib(matches, camera, settings)
+        if estimator == "pycolmap":
+            return _pycolmap(matches, camera, settings)
+        return _opencv(matches, camera, estimator, settings)
+
+    def inliers_of(pose: FloatArray) -> Mask:
+        pixels = se3.project(pose, camera, matches.world)
+        distance = np.linalg.norm(matches.points - pixels, axis=1)
+        # False for NaN: behind the camera.
+        return np.asarray(distance <= settings.threshold_px)
+
+    n = len(matches)
+    return robust_estimate(estimator, "pose", n, MINIMAL_SAMPLE, find, inliers_of)
+
+
+def _opencv(
+    matches: WorldMatches, camera: Camera, name: str, settings: RansacSettings
+) -> Pose | None:
+    # Undistorted by us and put back on a pinhole's pixels, where thresholds are px.
+    K = camera.matrix
+    flat = unproject(camera, matches.points)
+    seen = np.isfinite(flat).all(axis=1)
+    if seen.sum() < MINIMAL_SAMPLE:
+        return None
+    pixels = flat[seen] @ K[:2, :2] + K[:2, 2]
+    order = sample_order(name, matches.confidence[seen], settings)
+    given = np.ascontiguousarray(matches.world[seen][order]), pixels[order], K, None
+    try:
+        if name == "ransac":
+            done, turn, t, _ = cv2.solvePnPRansac(
+                *given,
+                iterationsCount=settings.max_iterations,
+                reprojectionError=settings.threshold_px,
+                confidence=settings.confidence,
+                flags=cv2.SOLVEPNP_AP3P,
+            )
+        else:
+            params = usac_params(name, settings)
+            done, _, turn, t, _ = cv2.solvePnPRansac(*given, params=params)
+    except cv2.error:
+        return None  # degenerate point sets trip assertions inside OpenCV's solvers
+    if not done:
+        return None
+    return sound(np.column_stack([rotation(np.ravel(turn)), np.ravel(t)]))
+
+
+def _described(camera: Camera) -> dict[str, Any]:
+    """The camera as PoseLib and COLMAP have it."""
+    return {
+        "model": camera.model,
+        "width": camera.width,
+        "height": camera.height,
+        "params": list(camera.params),
+    }
+
+
+def _poselib(
+    matches: WorldMatches, camera: Camera, settings: RansacSettings
+) -> Pose | None:
+    poselib = load_poselib()
+    options = poselib_options(poselib.RansacOptions(), settings, "max_reproj_error")
+    corner = matches.points + CORNER_TO_CENTRE_PX
+    pose, info = poselib.estimate_absolute_pose(
+        corner, matches.world, _described(camera), options
+    )
+    return sound(pose.Rt) if info["num_inliers"] else None
+
+
+def _pycolmap(
+    matches: WorldMatches, camera: Camera, settings: RansacSettings
+) -> Pose | None:
+    try:
+        import pycolmap
+    except ImportError:
+        raise MissingExtraError("pycolmap", "pose", "COLMAP's RANSAC") from None
+    ransac = pycolmap.RANSACOptions(
+        max_error=settings.threshold_px,
+        confidence=settings.confidence,
+        max_num_trials=settings.max_iterations,
+        min_num_trials=min(1000, settings.max_iterations),
+        min_inlier_ratio=0.01,
+        random_seed=settings.seed,
+    )
+    answer: dict[str, Any] | None = pycolmap.estimate_and_refine_absolute_pose(
+        matches.points + CORNER_TO_CENTRE_PX,
+        matches.world,
+        pycolmap.Camera(**_described(camera)),
+        pycolmap.AbsolutePoseEstimationOptions(ransac=ransac),
+    )
+    return None if answer is None else sound(answer["cam_from_world"].matrix())

@@ -1,0 +1,81 @@
+"""The paper's fit: bounded Powell over its nine parameters, without derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semisure.errors import FitError
+from semisure.law.likelihood import (
+    DOUBT_SLOPE,
+    NAMES,
+    SIZE,
+    Likelihood,
+    Observations,
+    pack,
+    unpack,
+)
+from semisure.law.newton import Outcome
+from semisure.types import Calibration, LawName, Vector
+
+# The paper's settings (supplement, "Calibration optimization").
+ITERATIONS = 120
+FTOL = 1e-7
+# The paper says "bounded" without its bounds. SciPy's Powell searches each line from
+# bound to bound, so that its box is kept as small as sense allows.
+GAIN_BOUNDS = (1e-4, 1e4)
+SLOPE_BOUNDS = (0.0, 10.0)
+KNEE_BOUNDS = (0.0, 30.0)
+NINE = (*NAMES[:6], "t_x", "t_y", "t_m")
+# Raw scales, and a gate that opens at 5 % and 2 nats; gains are logarithms.
+START = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 5.0, 5.0, 2.0)
+
+
+def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Outcome:
+    """The law where Powell stops."""
+    from scipy.optimize import minimize
+
+    likelihood = Likelihood(obs, power=2 if law == "gaussian" else 1)
+    doubt = (0.0, 0.0) if law == "no_confidence_gate" else SLOPE_BOUNDS
+    gains = 4 * [np.log(GAIN_BOUNDS)]
+    lower, upper = np.array([*gains, SLOPE_BOUNDS, doubt, *3 * [KNEE_BOUNDS]]).T
+    free = np.flatnonzero(lower < upper)
+    nine = np.array(START) if start is None else _nine_of(start)
+    nine = np.clip(nine, lower, upper)
+
+    def objective(chosen: Vector) -> float:
+        nine[free] = chosen
+        return likelihood.value(_eight_of(nine))
+
+    minimum = minimize(
+        objective,
+        nine[free],
+        method="Powell",
+        bounds=np.stack([lower, upper], axis=1)[free],
+        options={"maxiter": ITERATIONS, "ftol": FTOL},
+    )
+    if not np.isfinite(minimum.fun):
+        raise FitError("Powell ended at a likelihood that is not finite.")
+    nine[free] = minimum.x
+    touching = (nine == lower) | (nine == upper)
+    return Outcome(
+        calibration=unpack(_eight_of(nine)),
+        iterations=int(minimum.nit),
+        evaluations=int(minimum.nfev),
+        converged=bool(minimum.success),
+        message=str(minimum.message),
+        at_bounds=tuple(NINE[i] for i in free if touching[i]),
+        free=tuple(i for i in range(SIZE) if i != DOUBT_SLOPE or i in free),
+    )
+
+
+def _eight_of(nine: Vector) -> Vector:
+    """The eight of the paper's nine, whatever their gauge."""
+    k_s, k_m, t_x, t_y, t_m = nine[4:]
+    return np.array([*nine[:6], -(k_s * t_x + k_m * t_m), -(k_s * t_y + k_m * t_m)])
+
+
+def _nine_of(calibration: Calibration) -> Vector:
+    """The paper's nine of a calibration with t_m = 0, knees of no slope 0."""
+    symbols = calibration.paper_symbols()
+    knees = [symbols[name] or 0.0 for name in ("t_x", "t_y", "t_m")]
+    return np.array([*pack(calibration)[:6], *knees])

@@ -1,0 +1,185 @@
+"""`semisure calibrate` on maps: a made-up room as a COLMAP model and with depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from semisure.calibrate.map_truth import MapView, covisible, residual_beside, visible
+from semisure.calibrate.maps import calibrate_maps, open_map
+from semisure.calibrate.photos import SelfCalSettings
+from semisure.cli import app
+from semisure.errors import FileError, InputError
+from semisure.geometry import pose as se3
+from semisure.io.colmap import read_model
+from semisure.io.files import load_calibration
+from semisure.io.images import read_image, write_png
+from semisure.matchers import load_matcher
+from semisure.synthetic import SyntheticMatcher
+from semisure.types import FloatArray
+from settings_file import config
+from test_bench_relative import PAIRS, write_list
+from two_planes import BOARD, BOARD_M, CAMERA, SIZE, WALL_M, K, posed, render
+
+# A camera that moves along an arc before a board and a wall.
+ARC = [
+    posed(0.01 * k, 0.03 * k, 0.01 * k, -0.35 * k, 0.1 * k, 0.05 * k) for k in range(5)
+]
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five photos of the room."""
+    folder = tmp_path_factory.mktemp("room")
+    for k, pose in enumerate(ARC):
+        write_png(folder / f"{k}.png", render(pose)[0])
+    return folder
+
+
+def points_of_the_room() -> FloatArray:
+    """A grid on the wall, and one on the board."""
+    grids = []
+    for depth, (low, high) in ((WALL_M, ((-5, -4), (7, 4))), (BOARD_M, BOARD)):
+        x, y = np.meshgrid(
+            np.linspace(low[0], high[0], 60), np.linspace(low[1], high[1], 50)
+        )
+        grids.append(np.column_stack([x.ravel(), y.ravel(), np.full(x.size, depth)]))
+    return np.concatenate(grids)
+
+
+def write_model(folder: Path, poses: Sequence[FloatArray]) -> None:
+    """The room as COLMAP's text files; each image observes what is not hidden in it."""
+    folder.mkdir()
+    width, height = SIZE
+    fx, fy, cx, cy = K[0, 0], K[1, 1], K[0, 2] + 0.5, K[1, 2] + 0.5
+    (folder / "cameras.txt").write_text(
+        f"1 PINHOLE {width} {height} {fx} {fy} {cx} {cy}\n"
+    )
+    world, lines = points_of_the_room(), []
+    for k, pose in enumerate(poses):
+        pixels = se3.project(pose, CAMERA, world)
+        near = np.rint(pixels).astype(int)
+        inside = ((near >= 0) & (near < SIZE)).all(axis=1)
+        depth = render(pose)[1][near[:, 1].clip(0, 239), near[:, 0].clip(0, 319)]
+        seen = inside & (np.abs(depth - se3.to_camera(pose, world)[:, 2]) < 0.5)
+        numbers = " ".join(str(v) for v in se3.seven_numbers(pose))
+        lines.append(f"{k + 1} {numbers} 1 {k}.png")
+        places = [
+            f"{x + 0.5} {y + 0.5} {i}"
+            for i, (x, y) in zip(np.flatnonzero(seen), pixels[seen], strict=True)
+        ]
+        lines.append(" ".join(places))
+    (folder / "images.txt").write_text("\n".join(lines) + "\n")
+    rows = [f"{i} {x} {y} {z} 0 0 0 0.1 1 0" for i, (x, y, z) in enumerate(world)]
+    (folder / "points3D.txt").write_text("\n".join(rows) + "\n")
+
+
+def test_residuals_beside_points_are_the_planted_ones() -> None:
+    """A known shift, anchors off the points by up to a px: r is what was planted."""
+    matches, planted = SyntheticMatcher().match(np.eye(3), count=500)
+    turned = matches.swapped()  # refined in image 0
+    rng = np.random.default_rng(0)
+    anchors = turned.target + rng.uniform(-1, 1, turned.target.shape)
+    residual = residual_beside(turned, anchors, anchors)
+    # Image 0 sees what image 1 sees: a local map other than the identity costs little.
+    assert np.median(np.abs(residual - planted)) < 0.35
+    far = residual_beside(turned, anchors + 50.0, anchors + 50.0)
+    assert np.isnan(far).mean() > 0.5
+    none = residual_beside(turned, anchors[:0], anchors[:0])
+    assert np.isnan(none).all()
+
+
+def test_points_behind_the_board_are_not_visible(tmp_path: Path) -> None:
+    write_model(tmp_path / "sparse", ARC[:2])
+    model = read_model(tmp_path / "sparse")
+    view = MapView.of(model, "0.png", SIZE)
+    # The camera is at the origin: the wall at twice the board's depth is behind it.
+    behind = np.array([[0.0, 0.0, WALL_M], [-0.9, 0.5, WALL_M]])
+    beside = np.array([[2.0, 0.5, WALL_M], [0.0, 0.0, BOARD_M]])
+    assert visible(np.concatenate([behind, beside]), view).tolist() == beside.tolist()
+    assert covisible(model) == [("0.png", "1.png")]
+
+
+@pytest.mark.slow
+def test_a_colmap_model_tells_the_truth(room: Path, tmp_path: Path) -> None:
+    write_model(tmp_path / "sparse", ARC)
+    source = open_map(tmp_path / "sparse", room, 4)
+    assert source.method.startswith("matches beside points of a COLMAP model")
+    images = [[read_image(file) for file in files] for files in source.files]
+    pairs = [source.truth(k, load_matcher()(*two)) for k, two in enumerate(images)]
+    errors = np.concatenate([np.abs(pair.known()[1]).ravel() for pair in pairs])
+    assert len(pairs) == 4
+    assert np.median(errors) < 0.6  # the images are exact, daisy nearly so
+
+
+@pytest.mark.slow
+def test_maps_of_both_kinds_and_photos_make_one_law(room: Path, tmp_path: Path) -> None:
+    write_model(tmp_path / "sparse", ARC)
+    boards = write_list(tmp_path / "boards", PAIRS)
+    output = tmp_path / "theta.json"
+    flags = ["--map", boards, "--map", boards, "--map", tmp_path / "sparse"]
+    flags += [
+        "--images",
+        room,
+        "--photos",
+        room,
+        *config(tmp_path, "pairs = 10\nmax_side = 240"),
+    ]
+    done = CliRunner().invoke(app, ["calibrate", *map(str, flags), "-o", str(output)])
+    assert done.exit_code == 0, done.output
+    assert "held-out matches" in done.stdout
+    law = load_calibration(output)
+    made = law.provenance
+    assert made["method"] == "maps with truth"
+    # Two of the same name are two.
+    assert {*made["maps"]} == {"boards", "boards (2)", "sparse"}
+    assert made["maps"]["boards"] == "posed images with depth"
+    assert made["photos"] == 5
+    assert law.resolution == (240, 180)
+    assert law.pairs is not None
+    assert not (tmp_path / "theta.json.parts").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_matches_nothing_twice(tmp_path: Path) -> None:
+    calls: list[int] = []
+    daisy = load_matcher("daisy")
+
+    def failing(image0, image1):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return daisy(image0, image1)
+
+    failing.fingerprint = "daisy"
+    boards = write_list(tmp_path / "boards", PAIRS)
+    count = len(open_map(boards, None, 40).files)
+
+    def run(max_side: int) -> None:
+        settings = SelfCalSettings(max_side=max_side)
+        cache = tmp_path / "cache"
+        calibrate_maps(failing, [boards], settings=settings, cache=cache)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(320)
+    run(320)
+    assert len(calls) == count + 1
+    run(240)
+    assert len(calls) == 2 * count + 1
+
+
+def test_maps_that_tell_nothing_are_told(room: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="is no map: expected a COLMAP model"):
+        open_map(room, None, 4)
+    write_model(tmp_path / "sparse", ARC[:2])
+    with pytest.raises(InputError, match="give the folder of its images by --images"):
+        open_map(tmp_path / "sparse", None, 4)
+    with pytest.raises(FileError, match=r"holds none of the image pairs .* 0\.png"):
+        open_map(tmp_path / "sparse", tmp_path, 4)
+    flat = write_list(tmp_path / "flat", PAIRS, depth=False)
+    with pytest.raises(FileError, match="without depth, give its images by --photos"):
+        open_map(flat, None, 4)
