@@ -30,7 +30,7 @@ from semisure.law.likelihood import observe
 from semisure.matchers import identity, load_matcher, name_of
 from semisure.matchers.named import NamedMatcher
 from semisure.types import Calibration, Matcher, Matches, PerAxis, Tick
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, quietly
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64

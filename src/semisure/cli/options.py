@@ -14,7 +14,7 @@ from semisure.cli import choices
 
 if TYPE_CHECKING:
     from semisure.types import Calibration, Matcher
-    from semisure.types.progress import Begin
+    from semisure.types.display import Begin
 
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,

@@ -71,10 +71,8 @@ def print_result(
 
 def _described(result: PairResult) -> str:
     """The model's numbers: a matrix, or a motion with its standard errors."""
-    from semisure.types.display import matrix_text
-
     if result.motion is not None:
         return result.motion.describe()
     model = result.refit.model
     assert model is not None  # or the images were not related
-    return matrix_text(model)
+    return str(model)

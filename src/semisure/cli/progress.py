@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from semisure.types import Tick
-    from semisure.types.progress import Begin
+    from semisure.types.display import Begin
 
 LINE_S = 60.0  # between two lines where there is no terminal
 
@@ -24,7 +24,7 @@ def stages(quiet: bool = False, *, lines: bool = False) -> Iterator[Begin]:
     with (done, total). A stage that never ticks shows a clock until the next begins.
     With `lines`, a JSON line a minute takes the bar's place where there is no terminal.
     """
-    from semisure.types.progress import quietly
+    from semisure.types.display import quietly
 
     terminal = sys.stderr.isatty()
     if quiet or not terminal:

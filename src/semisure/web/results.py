@@ -24,7 +24,7 @@ from semisure.refit import REFIT_METHODS
 from semisure.report import documents
 from semisure.report.pair import digest, pair_page
 from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
-from semisure.types.progress import Begin
+from semisure.types.display import Begin
 from semisure.web import arms
 from semisure.web.limits import Limits
 from semisure.web.orders import EMBEDDED, FIRST_USE, REPORT, STAGES, Kept, Order
