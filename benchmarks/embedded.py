@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 
 from clock import wanted
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
 from semisure.errors import SemisureError
 from semisure.estimators import PAPER_ESTIMATORS, estimate_homography
 from semisure.io.files import load_calibration

@@ -21,7 +21,7 @@ import numpy as np
 
 from embedded import load_pair
 from semisure.calibrate.held_out import trial
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
 from semisure.geometry.homography import residual
 from semisure.io.files import load_calibration
 from semisure.law.fit_law import fit

@@ -88,8 +88,7 @@ MISTAKES = (
     Mistake("Convert it", command="match c.heic b.png"),
     Mistake(
         "has no calibration yet",
-        command="match a.png b.png --matcher xfeat-star "
-        "--weights other.pt --no-calibrate",
+        command="match a.png b.png --matcher xfeat-star --config other.toml",
     ),
 )
 
@@ -106,6 +105,8 @@ def prepare(folder: Path) -> None:
     brands = b"ftypheic\0\0\0\0mif1heic"
     (folder / "c.heic").write_bytes(b"\0\0\0\x18" + brands + bytes(64))
     _other_weights(folder / "other.pt")
+    settings = 'weights = "other.pt"\ncalibrate = false\n'
+    (folder / "other.toml").write_text(settings)
 
 
 def _other_weights(file: Path) -> None:

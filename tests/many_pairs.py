@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from semisure.io.images import write_png
+from settings_file import config
 
 COUNT = 7
 PAIRS = COUNT * (COUNT - 1) // 2  # 21, in 11 shards
@@ -26,9 +27,12 @@ def write_photos(folder: Path) -> Path:
     return folder
 
 
-def start(photos: Path, store: Path, *flags: object) -> subprocess.Popen[str]:
+def start(
+    photos: Path, store: Path, *flags: object, settings: str = ""
+) -> subprocess.Popen[str]:
     """`semisure match-pairs` on all pairs, in a process of its own."""
-    arguments = [photos, "--exhaustive", "-o", store, "--pairs-per-shard", A_SHARD]
+    few = config(store.parent, f"pairs_a_shard = {A_SHARD}\n{settings}")
+    arguments = [photos, "--exhaustive", "-o", store, *few]
     return subprocess.Popen(
         [sys.executable, "-c", MAIN, "match-pairs"]
         + [str(word) for word in (*arguments, "--json", *flags)],

@@ -113,8 +113,6 @@ IMAGES = {
     "a.pgm": b"P5\n" + b"9" * 4000 + b" 1 255\n",
     "a.jp2": jp2(50_000, 50_000),
     "a.gif": b"GIF89a\xff\xff\xff\xff" + bytes(99),
-    "padded.jpg": b"\xff\xd8" + b"\xff" * 20_000_000 + b"\xff\xd9",
-    "marked.jpg": b"\xff\xd8" + b"\xff\xd0" * 10_000_000 + b"\xff\xd9",
     "scans.jpg": jpeg(8_000, 8_000)[:-2] + b"\xff\xda" * 100_000 + b"\xff\xd9",
 }
 
@@ -213,10 +211,7 @@ def test_a_shape_without_its_numbers_allocates_nothing(tmp_path: Path) -> None:
     [
         "io.images.read_image",
         "io.files.load_calibration",
-        "datasets.sequences.read_homography",
-        "datasets.megadepth.read_index",
-        "maps.hloc.read_queries",
-        "io.exif.focal_px",
+        "io.images.focal_px",
     ],
 )
 def test_a_pipe_does_not_block(tmp_path: Path, reader: str) -> None:

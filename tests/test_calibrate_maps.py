@@ -21,6 +21,7 @@ from semisure.io.images import read_image, write_png
 from semisure.matchers import load_matcher
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import FloatArray
+from settings_file import config
 from test_bench_relative import PAIRS, write_list
 from two_planes import BOARD, BOARD_M, CAMERA, SIZE, WALL_M, K, posed, render
 
@@ -121,7 +122,13 @@ def test_maps_of_both_kinds_and_photos_make_one_law(room: Path, tmp_path: Path) 
     boards = write_list(tmp_path / "boards", PAIRS)
     output = tmp_path / "theta.json"
     flags = ["--map", boards, "--map", boards, "--map", tmp_path / "sparse"]
-    flags += ["--images", room, "--photos", room, "--pairs", 10, "--max-side", 240]
+    flags += [
+        "--images",
+        room,
+        "--photos",
+        room,
+        *config(tmp_path, "pairs = 10\nmax_side = 240"),
+    ]
     done = CliRunner().invoke(app, ["calibrate", *map(str, flags), "-o", str(output)])
     assert done.exit_code == 0, done.output
     assert "held-out matches" in done.stdout

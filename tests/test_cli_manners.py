@@ -17,11 +17,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from semisure.cli import app, choices
+from semisure.cli import app, options
 from semisure.io.files import save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types.matches import COLUMN_NAMES
+from settings_file import config
 
 GROUP = typer.main.get_command(app)
 NAMES = sorted(GROUP.commands)
@@ -87,14 +88,6 @@ def test_help_names_every_column_of_a_file_of_matches() -> None:
         assert name in text or name.startswith("residual")  # of `fit` alone
 
 
-def test_only_commands_with_epipolar_lines_speak_of_them() -> None:
-    speak = {
-        name: "epipolar" in CliRunner().invoke(app, [name, "--help"]).stdout
-        for name in ("match", "refit", "localize")
-    }
-    assert speak == {"match": True, "refit": True, "localize": False}
-
-
 def test_a_flag_means_the_same_everywhere() -> None:
     """One short form, one metavar and one type for each long name."""
     seen: dict[str, set[tuple[str, ...]]] = {}
@@ -117,34 +110,36 @@ def test_a_flag_means_the_same_everywhere() -> None:
 
 
 def test_the_names_that_help_lists_are_those_of_the_code() -> None:
-    from semisure.engine import ENGINES
     from semisure.estimators import ESTIMATOR_NAMES
-    from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
     from semisure.law.fit_law import OPTIMISERS
-    from semisure.mapping.aggregation import PLACEMENTS
     from semisure.mapping.export import FORMATS
-    from semisure.mapping.mapper import MAPPERS
-    from semisure.matchers import MATCHER_NAMES, REFINEMENTS
-    from semisure.matchers.peers import PEER_NAMES
+    from semisure.mapping.reconstruct import MAPPERS
+    from semisure.matchers import MATCHER_NAMES
     from semisure.pairs.models import MODELS
     from semisure.pairs.settings import GEOMETRIES
     from semisure.refit import REFIT_METHODS
     from semisure.types import LAW_NAMES
 
-    assert choices.MATCHERS == MATCHER_NAMES
-    assert choices.REFINEMENTS == REFINEMENTS
-    assert choices.PEERS == PEER_NAMES
-    assert choices.ESTIMATORS == ESTIMATOR_NAMES
-    assert choices.POSE_ESTIMATORS == POSE_ESTIMATOR_NAMES
-    assert choices.METHODS == REFIT_METHODS
-    assert choices.MODELS == MODELS
-    assert choices.GEOMETRIES == GEOMETRIES
-    assert choices.ENGINES == ENGINES
-    assert choices.FORMATS == FORMATS
-    assert choices.MAPPERS == MAPPERS
-    assert choices.PLACEMENTS == PLACEMENTS
-    assert choices.LAWS == LAW_NAMES
-    assert choices.OPTIMISERS == OPTIMISERS
+    assert options.MATCHERS == MATCHER_NAMES
+    assert options.ESTIMATORS == ESTIMATOR_NAMES
+    assert options.METHODS == REFIT_METHODS
+    assert options.MODELS == MODELS
+    assert options.GEOMETRIES == GEOMETRIES
+    assert options.FORMATS == FORMATS
+    assert options.MAPPERS == MAPPERS
+    assert options.LAWS == LAW_NAMES
+    assert options.OPTIMISERS == OPTIMISERS
+
+
+# How many a command may have, without --help.
+MOST = {"bench": 16, "match-pairs": 16}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_are_few_and_none_is_hidden(name: str) -> None:
+    shown = [p for p in GROUP.commands[name].params if p.param_type_name == "option"]
+    assert len(shown) <= MOST.get(name, 12)
+    assert not any(option.hidden for option in shown)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -210,7 +205,6 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("semisure match --matcher xf", ["xfeat-star", "xfeat-star-raw"]),
         ("semisure calibrate --matcher loftr-", ["loftr-indoor", "loftr-indoor-new"]),
         ("semisure match a.jpg b.jpg -e m", ["magsac++"]),
-        ("semisure localize --estimator pose", ["poselib"]),
         ("semisure refit --method core", ["core", "core+", "core-guarded"]),
         ("semisure match --device c", ["cpu", "cuda"]),
         ("semisure match --model e", ["essential"]),
@@ -291,7 +285,10 @@ def long_commands(folder: Path) -> dict[str, tuple[list[object], list[str]]]:
         "match": ([*pictures, "--report", folder / "page.html"], ["Matching"]),
         "fit": ([folder / "pair.npz", "-o", folder / "t.json"], ["Reading", "Fitting"]),
         "calibrate": (
-            ["--photos", folder / "photos", "-o", folder / "c.json", "--pairs", "8"],
+            [
+                *("--photos", folder / "photos", "-o", folder / "c.json"),
+                *config(folder, "pairs = 8"),
+            ],
             ["Reading photos", "Matching views", "left", "Fitting"],
         ),
     }
@@ -310,22 +307,6 @@ def test_what_takes_long_shows_a_bar_that_can_be_silenced(name, tmp_path: Path) 
     assert quiet == ("", "")
     assert as_json[0]
     assert as_json[1] == ""
-
-
-def test_a_query_of_many_pairs_moves_the_bar_pair_by_pair() -> None:
-    from semisure.cli.localize import _PairCounter
-
-    ticks = []
-    counter = _PairCounter({"a": 2, "b": 3, "c": 1}, lambda *t: ticks.append(t))
-    source = counter.counted(
-        lambda query, mapped: SyntheticMatcher().match(np.eye(3))[0]
-    )
-    source("a", "x")
-    source("a", "y")
-    counter.finish(1, 3)
-    counter.finish(2, 3)  # b was done before: its pairs are skipped
-    source("c", "x")
-    assert ticks == [(1, 6), (2, 6), (2, 6), (5, 6), (6, 6)]
 
 
 def test_no_bar_is_written_into_a_file(tmp_path: Path) -> None:

@@ -416,11 +416,11 @@ def test_fetch_asks_for_consent(
     pytest.importorskip("torch")
     from typer.testing import CliRunner
 
-    from semisure.cli import app, fetch
+    from semisure.cli import app, matchers
     from semisure.matchers import gim
 
     monkeypatch.setattr(gim, "WEIGHTS", replace(ON_TERMS, url=server.url))
-    monkeypatch.setattr(fetch, "_is_person", lambda: bool(typed))
+    monkeypatch.setattr(matchers, "_is_person", lambda: bool(typed))
     done = CliRunner().invoke(app, ["fetch", "gim-loftr", *flags], input=typed)
     assert done.exit_code == code, done.output
     assert bool(server.ranges) == (code == 0)

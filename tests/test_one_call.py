@@ -128,14 +128,14 @@ def test_names_and_objects_are_the_same(photos, result) -> None:
 
 
 def test_a_matcher_in_a_loop_is_loaded_once(monkeypatch, photos) -> None:
-    from semisure import one_call
+    from semisure.matchers import named
 
     loads = []
-    real = one_call.load_matcher
+    real = named.load_matcher
     monkeypatch.setattr(
-        one_call, "load_matcher", lambda *a, **k: loads.append(a) or real(*a, **k)
+        named, "load_matcher", lambda *a, **k: loads.append(a) or real(*a, **k)
     )
-    one_call._loaded.cache_clear()
+    named._loaded.cache_clear()
     for _ in range(3):
         semisure.match(*photos)
     assert len(loads) == 1

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 pytest.importorskip("pyarrow", reason="needs the extra store")
 
 from semisure.cli import app
-from semisure.cli.progress import ProgressLines
+from semisure.cli.progress import progress_lines
 from semisure.engine import EngineSettings, Lost
 from semisure.errors import FileError, InputError, SemisureError
 from semisure.io.images import read_image, upright_size, write_png
@@ -31,6 +31,7 @@ from semisure.pairs.lists import (
 )
 from semisure.pairs.run import Part, match_pairs
 from semisure.pairs.settings import PairSettings
+from settings_file import config
 
 HERE = EngineSettings(workers=0)
 PAIRS = [("a.png", "b.png"), ("a.png", "c.png"), ("b.png", "c.png"), ("a.png", "x.png")]
@@ -396,7 +397,8 @@ def test_the_command_prints_what_failed_and_why(photos, tmp_path) -> None:
 
 def test_the_command_pairs_frames_of_a_video(tmp_path: Path) -> None:
     clip = a_clip(tmp_path / "clip.avi")
-    asked = (tmp_path / "frames", "--video", clip, "--every", 4, "-o", tmp_path / "s")
+    asked = (tmp_path / "frames", "--video", clip, "-o", tmp_path / "s")
+    asked += tuple(config(tmp_path, "every = 4"))
     code, text, _ = command(*asked, "--workers", 0)
     assert code == 0
     assert text.startswith("3 pairs: 3 sound.")
@@ -405,16 +407,18 @@ def test_the_command_pairs_frames_of_a_video(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ([], "say which pairs"),
+        ([], "give one of --pairs"),
         (["--exhaustive", "--sequential", "2"], "give one of --pairs"),
         (["--exhaustive", "--model", "essential"], "needs intrinsics"),
         (["--exhaustive", "--shard", "5/4"], "K from 1 to N"),
-        (["--exhaustive", "--engine", "slurm"], "is not local or ray"),
-        (["--exhaustive", "--address", "auto"], "for the engine ray"),
-        (["--exhaustive", "--pairs-per-shard", "0"], "at least 1 pair"),
+        (['engine = {kind = "slurm"}'], "must be one of local, ray"),
+        (['engine = {address = "auto"}'], "for the engine ray"),
+        (["pairs_a_shard = 0"], "at least 1 pair"),
     ],
 )
 def test_wrong_flags_are_one_sentence(photos, tmp_path, flags, words: str) -> None:
+    if flags and "=" in flags[0]:
+        flags = ["--exhaustive", *config(tmp_path, flags[0])]
     done = CliRunner().invoke(
         app, ["match-pairs", str(photos), "-o", str(tmp_path / "s"), *flags]
     )
@@ -428,7 +432,7 @@ def test_a_log_gets_a_line_of_json_a_minute(capsys, monkeypatch) -> None:
 
     clock = iter([0.0, 30.0, 61.0, 90.0, 130.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    tick = ProgressLines("Matching")
+    tick = progress_lines("Matching")
     for done in (10, 61, 80, 100):
         tick(done, 122)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]

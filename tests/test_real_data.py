@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
 from semisure.estimators import PAPER_ESTIMATORS, estimate_homography
 from semisure.geometry.homography import residual
 from semisure.io.files import load_calibration

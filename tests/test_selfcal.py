@@ -25,6 +25,7 @@ from semisure.matchers.named import NamedMatcher
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.types import Matches
+from settings_file import config
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
 
@@ -239,7 +240,7 @@ def test_match_command_writes_all_it_promises(tmp_path: Path, capsys) -> None:
     arguments = ["match", str(tmp_path / "a.png"), str(tmp_path / "b.png")]
     for path in outputs:
         arguments += ["-o", str(path)]
-    arguments += ["--picture", str(tmp_path / "picture.png"), "--json"]
+    arguments += ["-o", str(tmp_path / "picture.png"), "--json"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
@@ -275,13 +276,18 @@ def test_calibrate_command_writes_plot_and_verdict(tmp_path: Path) -> None:
         str(folder),
         "-o",
         str(output),
-        "--pairs",
-        "8",
+        *config(tmp_path, "pairs = 8"),
     ]
     done = CliRunner().invoke(app, [*arguments, "--report", str(page)])
     assert done.exit_code == 0, done.output
     text = page.read_text()
-    for words in ("Calibration of daisy", "held-out", "k_m", "--pairs 8", "numpy"):
+    for words in (
+        "Calibration of daisy",
+        "held-out",
+        "k_m",
+        "semisure calibrate",
+        "numpy",
+    ):
         assert words in text
     assert text.count("data:image/png;base64,") == 2  # for light and dark pages
     assert "://" not in text

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 from numpy.typing import ArrayLike
 
 from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import InputError
 from semisure.estimators import RansacSettings
-from semisure.io.images import Image
 from semisure.io.intrinsics import intrinsics_of
 from semisure.io.pixels import ImageLike, as_image
-from semisure.matchers import MATCHER_NAMES, checked_side, load_matcher
+from semisure.matchers import MATCHER_NAMES, Refine, checked_side, refined_name
+from semisure.matchers.named import NamedMatcher
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.models import MODELS, Model
 from semisure.pairs.result import PairResult
 from semisure.refit import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
 from semisure.types.checks import did_you_mean
+from semisure.types.display import Begin, quietly
 
 if TYPE_CHECKING:
     from semisure.calibrate.photos import Photos, SelfCalibration
 
 Intrinsics: TypeAlias = ArrayLike | str | PathLike[str]
-LOADED = 2  # matchers that stay in memory
+Law: TypeAlias = Union[Calibration, "SelfCalibration", str, PathLike[str]]
 
 
 def match(
@@ -35,7 +36,7 @@ def match(
     image1: ImageLike,
     matcher: str | Matcher = "daisy",
     *,
-    calibration: Calibration | SelfCalibration | str | PathLike[str] | None = None,
+    calibration: Law | None = None,
     model: Model = "auto",
     estimator: str | RobustEstimator = "magsac++",
     method: RefitMethod = "core+",
@@ -46,11 +47,14 @@ def match(
     fov: float | None = None,
     focal_from_exif: bool = False,
     max_side: int | None = None,
+    refine: Refine | None = None,
     device: str | None = None,
     weights: str | PathLike[str] | None = None,
     calibrate: bool = True,
     photos: Photos | None = None,
     force: bool = False,
+    model_error: float | None = None,
+    begin: Begin = quietly,
 ) -> PairResult:
     """Match two images: an expected error for each match, and the model they obey.
 
@@ -73,14 +77,22 @@ def match(
     estimator
         A name, or a callable of (source, target, confidence) that returns the model,
         or a tuple of the model and a mask; `model` must then say of what kind it is.
+    threshold_px
+        Inlier threshold of the estimator; a third of it for epipolar lines.
     K0, K1, fov, focal_from_exif
         Intrinsics in px, pixel centres at integers: a 3 × 3 array or a text file of
         one, or "fx,fy,cx,cy"; without `K1`, `K0` is for both. Or the field of view in
         degrees along the longer side. Or, of files, the focal length that their EXIF
         tags state.
-    max_side, device, weights
-        Of a matcher given by name: larger images are reduced to this many px; a torch
-        device; a file instead of the official weights.
+    max_side, refine, device, weights
+        Of a matcher given by name, as :func:`semisure.load_matcher` takes them.
+    model_error
+        Smallest error to assume of the model itself, because of lens or relief, as a
+        share of the image's diagonal; 0 for rendered images. Default: the
+        calibration's, a value for photographs.
+    begin
+        Called with the name of each stage; returns what is called with the number of
+        steps done and of all.
 
     Examples
     --------
@@ -95,15 +107,23 @@ def match(
     as_choice("method", method, REFIT_METHODS)
     settings = RansacSettings(threshold_px=threshold_px, seed=seed)
     images = as_image(image0, "image0"), as_image(image1, "image1")
+    sizes = [(image.shape[1], image.shape[0]) for image in images]
     files = (image0, image1) if focal_from_exif else (None, None)
-    cameras = _cameras(images, K0, K1, fov, files)
-    run = matcher_of(matcher, max_side=max_side, device=device, weights=weights)
-    law = calibration_for(
+    K0 = intrinsics_of(sizes[0], K0, fov=fov, exif_of=files[0], name="K0")
+    K1 = intrinsics_of(sizes[1], K1, fov=fov, exif_of=files[1], name="K1")
+    run = matcher_of(
+        matcher, max_side=max_side, refine=refine, device=device, weights=weights
+    )
+    law = law_for(
         run,
         calibration,
         force=force,
-        first_use=FirstUse(allowed=calibrate, photos=photos),
+        calibrate=calibrate,
+        photos=photos,
+        model_error=model_error,
+        begin=begin,
     )
+    begin("Matching")
     return match_pair(
         *images,
         run,
@@ -112,28 +132,55 @@ def match(
         estimator=estimator,
         method=method,
         settings=settings,
-        K0=cameras[0],
-        K1=cameras[1],
+        K0=K0,
+        K1=K1,
     )
+
+
+def law_for(
+    matcher: Matcher,
+    calibration: Law | None = None,
+    *,
+    force: bool = False,
+    calibrate: bool = True,
+    photos: Photos | None = None,
+    model_error: float | None = None,
+    begin: Begin = quietly,
+) -> Calibration:
+    """The calibration of a matcher by the arguments of :func:`match`.
+
+    One that is given is looked at before the matcher is loaded.
+    """
+    if calibration is None and isinstance(matcher, NamedMatcher):
+        matcher = matcher.loaded()
+    first_use = FirstUse(allowed=calibrate, photos=photos, begin=begin)
+    law = calibration_for(matcher, calibration, force=force, first_use=first_use)
+    return law if model_error is None else replace(law, model_error=model_error)
 
 
 def matcher_of(
     matcher: str | Matcher,
     *,
     max_side: int | None = None,
+    refine: Refine | None = None,
     device: str | None = None,
     weights: str | PathLike[str] | None = None,
 ) -> Matcher:
-    """The matcher of that name, or the callable that was given.
-
-    The last ones loaded stay in memory, so that calls in a loop load nothing.
-    """
+    """The matcher of that name, loaded when it is first called; or the callable."""
+    options = {
+        "max_side": max_side,
+        "refine": refine,
+        "device": device,
+        "weights": weights,
+    }
     if isinstance(matcher, str):
-        as_choice("matcher", matcher, MATCHER_NAMES)
-        file = None if weights is None else str(weights)
-        side = None if max_side is None else checked_side(max_side)
-        return _loaded(matcher, side, device, file, _state(file))
-    options = {"max_side": max_side, "device": device, "weights": weights}
+        return NamedMatcher(
+            refined_name(matcher, refine),
+            max_side=None if max_side is None else checked_side(max_side),
+            device=device,
+            weights=None if weights is None else Path(weights),
+            refine=refine,
+        )
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise InputError(
@@ -146,36 +193,3 @@ def matcher_of(
             f"images, but is {matcher!r}.{did_you_mean(matcher, MATCHER_NAMES)}"
         )
     return matcher
-
-
-@lru_cache(maxsize=LOADED)
-def _loaded(
-    name: str,
-    max_side: int | None,
-    device: str | None,
-    weights: str | None,
-    state: tuple[int, int] | None,
-) -> Matcher:
-    """A loaded matcher; `state` tells a weights file from what it was before."""
-    return load_matcher(name, max_side=max_side, device=device, weights=weights)
-
-
-def _state(file: str | None) -> tuple[int, int] | None:
-    if file is None or not Path(file).is_file():  # the matcher says what is wrong
-        return None
-    status = Path(file).stat()
-    return status.st_mtime_ns, status.st_size
-
-
-def _cameras(
-    images: tuple[Image, Image],
-    K0: Intrinsics | None,
-    K1: Intrinsics | None,
-    fov: float | None,
-    files: tuple[ImageLike | None, ImageLike | None],
-) -> tuple[ArrayLike | None, ArrayLike | None]:
-    """Intrinsics of both images, where they were given."""
-    (h0, w0), (h1, w1) = images[0].shape[:2], images[1].shape[:2]
-    first = intrinsics_of((w0, h0), K0, fov=fov, exif_of=files[0], name="K0")
-    second = intrinsics_of((w1, h1), K1, fov=fov, exif_of=files[1], name="K1")
-    return first, first if K1 is None and K0 is not None else second

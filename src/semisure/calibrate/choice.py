@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 
 from semisure.datasets.samples import calibration_photos
 from semisure.errors import FileError, InputError
-from semisure.io.cache import key_of
+from semisure.io.cache import cache_folder, key_of
 from semisure.io.files import is_shipped, load_calibration, save_calibration
 from semisure.io.sources import digest
-from semisure.io.user_cache import cache_folder
 from semisure.matchers import has_official_weights, identity, name_of
 from semisure.types import Calibration, Matcher, Tick
 from semisure.types.checks import require_kind

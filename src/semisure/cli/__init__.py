@@ -20,17 +20,18 @@ _HOME = {
     "bench": "bench",
     "calibrate": "calibrate",
     "demo": "demo",
-    "export": "export",
-    "fetch": "fetch",
-    "fit": "fit_law",
+    "export": "sfm",
+    "fetch": "matchers",
+    "fit": "fit",
     "localize": "localize",
-    "match": "match",
+    "match": "pair",
     "match-pairs": "match_pairs",
     "matchers": "matchers",
-    "reconstruct": "reconstruct",
-    "refit": "refit",
+    "reconstruct": "sfm",
+    "refit": "pair",
     "serve": "serve",
 }
+INTERRUPTED = 130  # exit code, the shells' own for Ctrl-C
 
 __all__ = ["app", "main"]
 
@@ -46,9 +47,6 @@ def _app_with(commands: Iterable[str]) -> App:
     for command in commands:
         import_module(f"{__name__}.{_HOME[command]}")
     return import_module(f"{__name__}.root").app
-
-
-INTERRUPTED = 130  # exit code, the shells' own for Ctrl-C
 
 
 def main() -> None:

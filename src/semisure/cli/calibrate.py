@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semisure.cli import engine_options, options
-from semisure.cli.fit_law import print_fit
+from semisure.cli import options
+from semisure.cli.config import settings_of, taken
+from semisure.cli.fit import print_fit
 from semisure.cli.progress import stages
 from semisure.cli.root import app
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 def calibrate(
     output: options.Output,
     photos: Annotated[
-        Path | None, typer.Option(help="Folder of photos, of anything.")
+        Path | None,
+        typer.Option(help="Folder of photos, of anything.", metavar="FOLDER"),
     ] = None,
     map_folder: Annotated[
         list[Path] | None,
@@ -35,98 +37,79 @@ def calibrate(
         ),
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(help="Folder of the COLMAP model's images.")
+        Path | None,
+        typer.Option(help="Folder of the COLMAP model's images.", metavar="FOLDER"),
     ] = None,
-    matcher: options.MatcherName = "daisy",
-    pairs: Annotated[
-        int, typer.Option(help="Number of pairs of views; the paper has 200.")
-    ] = 200,
-    map_pairs: Annotated[int, typer.Option(help="Pairs of each map, at most.")] = 40,
-    max_side: Annotated[
-        int, typer.Option(help="Reduce larger images to this, px.")
-    ] = 640,
-    location: options.Location = False,
+    matcher: options.MatcherName = None,
     device: options.Device = None,
-    weights: options.WeightsFile = None,
-    seed: options.Seed = 0,
-    engine: engine_options.EngineName = "local",
-    address: engine_options.Address = None,
-    workers: engine_options.WorkersOrNone = 0,
-    gpus_per_worker: engine_options.GpusPerWorker = 0.0,
+    workers: options.Workers = None,
     report: options.Report = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
+    config: options.Config = None,
 ) -> None:
     """Calibrate a matcher on your photos or maps.
 
     Photos may show anything: random views of each are matched, whose geometry is known.
     Maps bring their own truth. Both can be combined. A quarter is held out to test the
     result, and a reliability plot is written beside it. If the command is interrupted,
-    running it again continues where it stopped.
+    running it again continues where it stopped. A file for --config may set the fields
+    of `semisure.calibrate.photos.SelfCalSettings`, such as pairs, map_pairs, and the
+    engine in its table [engine].
     """
+    import shutil
+
     from semisure.calibrate.maps import calibrate_maps
     from semisure.calibrate.photos import SelfCalSettings, self_calibrate
-    from semisure.engine import open_engine
+    from semisure.engine import EngineSettings, open_engine
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images
-    from semisure.matchers.named import NamedMatcher
+    from semisure.one_call import matcher_of
 
     if not (photos or map_folder):
         raise typer.BadParameter("give --photos or --map, or both")
-    settings = SelfCalSettings(
-        pairs=pairs, max_side=max_side, location=location, seed=seed
-    )
+    given = {"matcher": matcher or "daisy", "device": device, "images": images}
+    takers = SelfCalSettings, calibrate_maps, matcher_of
+    settings = settings_of(config, given, *takers, tables={"engine": EngineSettings})
+    chosen = SelfCalSettings(**taken(settings, SelfCalSettings))
+    network = taken(settings, matcher_of)
+    network.pop("max_side", None)  # the images are reduced before the matcher has them
+    named = matcher_of(settings["matcher"], **network)
+    files = [] if photos is None else find_images(photos)
     parts = output.with_name(output.name + ".parts")
     picture = output.with_name(output.stem + "_reliability.png")
-    files = [] if photos is None else find_images(photos)
-    inputs = files if weights is None else [*files, weights]
-    options.check_calibration_output(output, inputs, report, picture)
-    named = NamedMatcher(matcher, device=device, weights=weights)
-    named.loaded()  # what is missing is missing before the work
-    who = engine_options.engine_settings(engine, address, workers, gpus_per_worker)
-    with (
-        open_engine(who) as workforce,
-        stages(quiet or as_json, lines=not quiet) as begin,
-    ):
+    options.check_calibration(output, files, picture, *options.check_page(report))
+    engine = options.engine_of(settings, workers, otherwise=0)
+    with open_engine(engine) as workforce, stages(quiet or as_json) as begin:
         shared: dict[str, Any] = {
-            "name": matcher,
+            "settings": chosen,
+            "name": settings["matcher"],
             "cache": parts,
             "engine": workforce,
             "begin": begin,
         }
         if map_folder:
-            result = calibrate_maps(
-                named,
-                map_folder,
-                images=images,
-                photos=files,
-                settings=settings,
-                map_pairs=map_pairs,
-                **shared,
-            )
+            of_maps = taken(settings, calibrate_maps)
+            of_maps["photos"] = files
+            result = calibrate_maps(named, map_folder, **of_maps, **shared)
         else:
-            result = self_calibrate(named, files, settings, **shared)
+            result = self_calibrate(named, files, **shared)
     save_calibration(result.calibration, output, result.report)
     _draw(picture, result)
     if report is not None:
         from semisure.report.calibration import write_calibration_page
 
         flags = {
-            "--matcher": matcher,
             "--photos": photos,
             "--map": map_folder,
             "--images": images,
-            "--pairs": pairs,
-            "--map-pairs": map_pairs if map_folder else None,
-            "--max-side": max_side,
-            "--location": location,
+            "--matcher": settings["matcher"],
             "--device": device,
-            "--weights": weights,
-            "--seed": seed,
+            "--config": config,
             "-o": output,
         }
         write_calibration_page(report, result, flags=flags)
-    _remove_cache(parts)
+    shutil.rmtree(parts, ignore_errors=True)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)
     elif not quiet:
@@ -149,9 +132,3 @@ def _print(result: SelfCalibration) -> None:
         typer.echo(f"Skipped: {sentence}")
     typer.echo(result.trust.verdict())
     options.warn(result.calibration.caution)
-
-
-def _remove_cache(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from semisure.cli.options import AsJson, Quiet, Seed, check_pages
-from semisure.cli.progress import progress
+from semisure.cli import options
+from semisure.cli.progress import stages
 from semisure.cli.root import app
 
 
@@ -18,9 +18,9 @@ def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Page of pictures (HTML).")
     ] = Path("semisure-demo.html"),
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Match real photos whose truth is known, and show how much the refit improves.
 
@@ -29,10 +29,9 @@ def demo(
     """
     from semisure.demo import run
 
-    check_pages(output, None)
-
-    with progress("Matching photos", quiet or as_json) as tick:
-        result = run(output, seed, tick)
+    options.check_page(output)
+    with stages(quiet or as_json) as begin:
+        result = run(output, seed, begin("Matching photos"))
     if as_json:
         document = {
             "median_corner_error_px": result.medians(),

@@ -1,20 +1,70 @@
-"""The options that several commands share, and the completion of their values."""
+"""The options that several commands share, and the names that their values may have.
+
+The names stand here once more so that help and completion load nothing; a test holds
+them to the code.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from semisure.cli import choices
-
 if TYPE_CHECKING:
-    from semisure.types import Calibration, Matcher
-    from semisure.types.display import Begin
+    from semisure.engine import EngineSettings
+
+NOT_ALL = 3  # exit code: no model, queries without a pose, pairs that failed
+
+MATCHERS = (
+    "daisy",
+    "xfeat-star",
+    "xfeat-star-raw",
+    "loftr",
+    "loftr-indoor",
+    "loftr-indoor-new",
+    "eloftr",
+    "gim-loftr",
+    "comatch",
+    "edm",
+)
+ESTIMATORS = (
+    "ransac",
+    "lo-ransac",
+    "prosac",
+    "gc-ransac",
+    "magsac++",
+    "poselib",
+)
+METHODS = (
+    "core+",
+    "core",
+    "core-guarded",
+    "uniform",
+    "binary",
+    "huber",
+    "laplace-laplace",
+    "confidence",
+    "fine-std",
+    "fine-std-inliers",
+    "fine-std-blind",
+)
+MODELS = ("auto", "homography", "fundamental", "essential")
+GEOMETRIES = (*MODELS, "none")
+LAWS = (
+    "mixture",
+    "fine_only",
+    "gaussian",
+    "uncalibrated",
+    "no_confidence_gate",
+    "hard_gate",
+)
+OPTIMISERS = ("newton", "powell")
+FORMATS = ("hloc", "colmap", "csv")
+MAPPERS = ("incremental", "global")
+DEVICES = ("cpu", "cuda", "mps")
 
 FILES_HELP = """
 A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
@@ -27,6 +77,57 @@ cell_xx, cell_xy, cell_x, cell_yx, cell_yy, cell_y]. Matches are raw, as the mat
 gave them.
 """
 
+Value = TypeVar("Value", str, list[str], None)
+
+
+def one_of(names: Sequence[str], words: str, *flags: str) -> Any:
+    """An option that takes one of `names`; `words` say of what, for the help."""
+    return typer.Option(
+        *flags,
+        help=f"{words}: {listed(names)}.",
+        metavar="NAME",
+        callback=checked(names),
+        autocompletion=completing(names),
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence.
+
+    >>> listed(("a", "b", "c"))
+    'a, b or c'
+    """
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def checked(names: Sequence[str]) -> Callable[[Value], Value]:
+    """A callback that refuses, as wrong usage, what is none of `names`.
+
+    A matcher's name may end in ``+full``.
+    """
+
+    def check(value: Value) -> Value:
+        given: list[str] = [value] if isinstance(value, str) else value or []
+        for name in given:
+            if name.removesuffix("+full") not in names:
+                from semisure.types.checks import did_you_mean
+
+                raise typer.BadParameter(
+                    f"{name!r} is not {listed(names)}.{did_you_mean(name, names)}"
+                )
+        return value
+
+    return check
+
+
+def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """What a shell asks for the names that begin with what was typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
 
 def complete_calibrations(incomplete: str) -> list[str]:
     """Shipped calibrations, then files and folders as the shell would offer them."""
@@ -38,16 +139,29 @@ def complete_calibrations(incomplete: str) -> list[str]:
     paths = sorted(glob(f"{escape(incomplete)}*"))  # noqa: PTH207
     folders = [f"{path}/" for path in paths if Path(path).is_dir()]
     files = [path for path in paths if path.endswith(".json")]
-    return [*choices.completing(shipped)(incomplete), *folders, *files]
+    return [*completing(shipped)(incomplete), *folders, *files]
 
 
-Size = Annotated[
-    str | None,
-    typer.Option(help="Image size, for files that do not hold it.", metavar="WxH"),
+def _no_bars(wanted: bool) -> bool:
+    if wanted:  # worker processes inherit it
+        os.environ["SEMISURE_QUIET"] = "1"
+    return wanted
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="TOML file of all other settings, by the names that they have in Python.",
+        metavar="FILE",
+    ),
 ]
 MatcherName = Annotated[
-    str,
-    choices.one_of(choices.MATCHERS, "Matcher", "--matcher", also=choices.REFINED),
+    str | None, one_of(MATCHERS, "Matcher, by default daisy", "--matcher")
+]
+MatcherNames = Annotated[
+    list[str] | None,
+    one_of(MATCHERS, "Matcher, by default daisy; repeatable", "--matcher"),
 ]
 CalibrationName = Annotated[
     str | None,
@@ -61,209 +175,66 @@ CalibrationName = Annotated[
     ),
 ]
 EstimatorName = Annotated[
-    str,
-    choices.one_of(
-        choices.ESTIMATORS, "Robust estimator of the initial model", "-e", "--estimator"
-    ),
-]
-PoseEstimatorName = Annotated[
-    str,
-    choices.one_of(
-        choices.POSE_ESTIMATORS,
-        "Robust estimator of the initial pose",
-        "-e",
-        "--estimator",
-    ),
-]
-MethodName = Annotated[
-    str,
-    choices.one_of(
-        choices.METHODS,
-        "Refit method, core+ (ours), core (the paper's) or one it is compared with",
-        "-m",
-        "--method",
-    ),
+    str | None,
+    one_of(ESTIMATORS, "Robust estimator of the initial model", "-e", "--estimator"),
 ]
 ModelName = Annotated[
-    str,
-    choices.one_of(
-        choices.MODELS, "Model of the pair; with auto the matches decide", "--model"
-    ),
-]
-OptimiserName = Annotated[
-    str,
-    choices.one_of(choices.OPTIMISERS, "Optimiser, ours or the paper's", "--optimiser"),
-]
-Threshold = Annotated[
-    float,
-    typer.Option(
-        "--threshold",
-        help="Inlier threshold, px.",
-        metavar="PX",
-        callback=choices.positive,
-    ),
-]
-PairThreshold = Annotated[
-    float,
-    typer.Option(
-        "--threshold",
-        help="Inlier threshold, px; a third of it for epipolar lines.",
-        metavar="PX",
-        callback=choices.positive,
-    ),
-]
-MaxSide = Annotated[
-    int | None,
-    typer.Option(
-        help="Reduce larger images to this, px.",
-        metavar="PX",
-        callback=choices.positive,
-    ),
-]
-Refinement = Annotated[
     str | None,
-    choices.one_of(
-        choices.REFINEMENTS,
-        "Refine matches on the full-size photos (default: daisy does, where they are "
-        "larger than --max-side; networks do not)",
-        "--refine",
+    one_of(MODELS, "Model of the pair; by default, auto, the matches decide"),
+]
+Intrinsics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--intrinsics",
+        help="fx,fy,cx,cy in px, or a 3 × 3 text file; twice if the cameras differ.",
+        metavar="VALUES|FILE",
     ),
 ]
-Seed = Annotated[
-    int,
-    typer.Option(help="Random seed.", metavar="NUMBER", callback=choices.not_negative),
+FieldOfView = Annotated[
+    float | None,
+    typer.Option(
+        "--fov",
+        help="Field of view along the longer side, in place of --intrinsics.",
+        metavar="DEG",
+    ),
+]
+Images = Annotated[
+    Path | None, typer.Option(help="Folder of the images.", metavar="FOLDER")
+]
+Output = Annotated[
+    Path, typer.Option("-o", "--output", help="Calibration (JSON).", metavar="FILE")
+]
+OutputFolder = Annotated[
+    Path, typer.Option("-o", "--output", help="Folder of results.", metavar="FOLDER")
 ]
 Device = Annotated[
     str | None,
     typer.Option(
         help="Device for networks: cpu, cuda or mps.",
         metavar="DEVICE",
-        autocompletion=choices.completing(choices.DEVICES),
+        autocompletion=completing(DEVICES),
     ),
 ]
-WeightsFile = Annotated[
-    Path | None,
+Workers = Annotated[
+    int | None,
     typer.Option(
-        help="Weights file for networks; default: the official.",
-        metavar="FILE",
-        resolve_path=True,  # workers of a cluster have other folders
+        "--workers",
+        help="Number of processes; 0: this process alone.",
+        metavar="N",
     ),
 ]
 Report = Annotated[
     Path | None, typer.Option(help="Write an HTML report, one file.", metavar="FILE")
 ]
-
-
-Output = Annotated[
-    Path,
-    typer.Option("-o", "--output", help="Calibration (JSON).", metavar="FILE"),
+Size = Annotated[
+    str | None,
+    typer.Option(help="Image size, for files that do not hold it.", metavar="WxH"),
 ]
-Location = Annotated[
-    bool, typer.Option("--location", help="Fit a systematic shift too (ours).")
-]
-
-
-def _silence_downloads(wanted: bool) -> bool:
-    # Downloads of weights draw a bar of their own, in worker processes too.
-    if wanted:
-        os.environ["SEMISURE_QUIET"] = "1"
-    return wanted
-
-
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_no_bars)]
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "-q", "--quiet", help="Print nothing but errors.", callback=_silence_downloads
-    ),
+    typer.Option("-q", "--quiet", help="Print only errors.", callback=_no_bars),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON.", callback=_silence_downloads)
-]
-
-
-ModelError = Annotated[
-    float | None,
-    typer.Option(
-        help="Smallest error to assume of the model itself, because of lens or relief, "
-        "as a share of the image's diagonal; 0 for rendered images. Default: a value "
-        "for photographs.",
-        metavar="SHARE",
-    ),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Accept the calibration of another matcher.")
-]
-
-
-Photos = Annotated[
-    Path | None,
-    typer.Option(
-        help="Photos to calibrate a matcher on that has no calibration yet; default: "
-        "those of scikit-image.",
-        metavar="FOLDER",
-    ),
-]
-NoCalibrate = Annotated[
-    bool,
-    typer.Option(
-        "--no-calibrate", help="Do not calibrate a matcher that has no calibration."
-    ),
-]
-
-
-def calibration_of(
-    name: str,
-    matcher: str | None = None,
-    *,
-    force: bool = False,
-    quiet: bool = False,
-) -> Calibration:
-    """The calibration called `name`; refused where it is of another matcher.
-
-    Without a `matcher`, nobody knows where the matches came from.
-    """
-    from semisure.calibrate.choice import foreign_sentence
-    from semisure.errors import InputError
-    from semisure.io.files import load_calibration
-
-    calibration = load_calibration(name)
-    foreign = None if matcher is None else foreign_sentence(name, calibration, matcher)
-    if foreign is not None and not force:
-        raise InputError(
-            f"{foreign} Leave out -c, calibrate {matcher}, or give --force."
-        )
-    if not quiet:
-        warn(foreign or calibration.caution)
-    return calibration
-
-
-def own_calibration(
-    matcher: Matcher, photos: Path | None, allowed: bool, quiet: bool, begin: Begin
-) -> Calibration:
-    """The matcher's own calibration: shipped, kept from before, or made now."""
-    from semisure.calibrate.choice import FirstUse, calibration_for, shipped_for
-
-    def tell(sentence: str) -> None:
-        if not quiet:
-            typer.echo(sentence, err=True)
-
-    calibration = shipped_for(matcher)
-    if calibration is None:
-        first_use = FirstUse(allowed=allowed, photos=photos, tell=tell, begin=begin)
-        calibration = calibration_for(matcher, first_use=first_use)
-    if not quiet:
-        warn(calibration.caution)
-        if photos is not None and not calibration.on_first_use:
-            warn(
-                f"--photos was not used: {calibration.matcher} has a shipped "
-                "calibration; `semisure calibrate` makes another."
-            )
-    return calibration
-
-
-def with_model_error(calibration: Calibration, share: float | None) -> Calibration:
-    """The calibration with the least error of models that was asked for."""
-    return calibration if share is None else replace(calibration, model_error=share)
 
 
 def warn(sentence: str | None) -> None:
@@ -272,28 +243,22 @@ def warn(sentence: str | None) -> None:
         typer.echo(f"Warning: {sentence}", err=True)
 
 
-def check_pages(report: Path | None, picture: Path | None) -> list[Path]:
-    """The page and the picture that were asked for, if they can be written."""
+def check_page(page: Path | None) -> list[Path]:
+    """The page that was asked for, if it can be written."""
     from semisure.io.atomic import check_output
 
-    if report is not None:
-        check_output(report, (".html", ".htm"))
-    if picture is not None:
-        check_output(picture, (".png",))
-    return [path for path in (report, picture) if path is not None]
+    if page is None:
+        return []
+    check_output(page, (".html", ".htm"))
+    return [page]
 
 
-def check_calibration_output(
-    output: Path, inputs: Sequence[Path], report: Path | None = None, *beside: Path
-) -> None:
+def check_calibration(output: Path, inputs: Sequence[Path], *pages: Path) -> None:
     """Raise before the work starts if a calibration could not be written."""
     from semisure.io.atomic import check_not_inputs, check_output
 
     check_output(output, (".json",))
-    for path in beside:
-        check_output(path)
-    pages = check_pages(report, None)
-    check_not_inputs([output, *pages, *beside], inputs)
+    check_not_inputs([output, *pages], inputs)
 
 
 def parse_size(text: str | None) -> tuple[int, int] | None:
@@ -304,3 +269,21 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
     if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
         raise typer.BadParameter(f"{text!r} is not WIDTHxHEIGHT, such as 640x480")
     return int(parts[0]), int(parts[1])
+
+
+def engine_of(
+    settings: Mapping[str, Any], workers: int | None, *, otherwise: int | None = None
+) -> EngineSettings:
+    """The engine of the config's table and of --workers.
+
+    Where neither says how many processes, there are as many as `otherwise`, or as the
+    engine likes.
+    """
+    from semisure.engine import EngineSettings
+
+    table = dict(settings.get("engine", {}))
+    if workers is not None:
+        table["workers"] = workers
+    if "workers" not in table and table.get("kind", "local") == "local":
+        table["workers"] = otherwise
+    return EngineSettings(**table)

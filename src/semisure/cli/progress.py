@@ -1,8 +1,9 @@
-"""Progress bars on standard error."""
+"""Progress bars on standard error, or a line of JSON a minute where that is a file."""
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -13,22 +14,29 @@ if TYPE_CHECKING:
     from semisure.types import Tick
     from semisure.types.display import Begin
 
-LINE_S = 60.0  # between two lines where there is no terminal
+LINE_S = 60.0  # between two lines
 
 
 @contextmanager
-def stages(quiet: bool = False, *, lines: bool = False) -> Iterator[Begin]:
+def stages(quiet: bool = False) -> Iterator[Begin]:
     """A bar for each stage of a long command, with the time that is left.
 
     Calling the result with a stage's name begins it and returns its tick, to be called
     with (done, total). A stage that never ticks shows a clock until the next begins.
-    With `lines`, a JSON line a minute takes the bar's place where there is no terminal.
     """
     from semisure.types.display import quietly
 
-    terminal = sys.stderr.isatty()
-    if quiet or not terminal:
-        yield ProgressLines if lines and not terminal else quietly
+    if quiet:
+        logger = logging.getLogger("semisure")
+        before = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
+            yield quietly
+        finally:
+            logger.setLevel(before)
+        return
+    if not sys.stderr.isatty():
+        yield progress_lines
         return
     from rich.console import Console
     from rich.progress import (
@@ -44,7 +52,6 @@ def stages(quiet: bool = False, *, lines: bool = False) -> Iterator[Begin]:
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("left,"),
         TimeElapsedColumn(),
@@ -56,34 +63,25 @@ def stages(quiet: bool = False, *, lines: bool = False) -> Iterator[Begin]:
         def begin(name: str) -> Tick:
             for earlier in bar.tasks:
                 earlier.visible = earlier.total is not None
-            task = bar.add_task(name, total=None, rate="")
-            started = time.monotonic()
-
-            def tick(done: int, total: int) -> None:
-                rate = done / max(time.monotonic() - started, 1e-9) if lines else 0.0
-                words = f"{rate:,.1f} a second," if rate else ""
-                bar.update(task, completed=done, total=total, rate=words)
-
-            return tick
+            task = bar.add_task(name, total=None)
+            return lambda done, total: bar.update(task, completed=done, total=total)
 
         yield begin
 
 
-class ProgressLines:
-    """Progress as a line of JSON a minute, for logs of jobs."""
+def progress_lines(name: str) -> Tick:
+    """Progress for the logs of jobs."""
+    started = last = time.monotonic()
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._started = self._told = time.monotonic()
-
-    def __call__(self, done: int, total: int) -> None:
+    def tick(done: int, total: int) -> None:
+        nonlocal last
         now = time.monotonic()
-        if now - self._told < LINE_S:
+        if now - last < LINE_S:
             return
-        self._told = now
-        rate = done / (now - self._started)
+        last = now
+        rate = done / (now - started)
         line = {
-            "stage": self._name,
+            "stage": name,
             "done": done,
             "total": total,
             "per_second": round(rate, 3),
@@ -91,9 +89,4 @@ class ProgressLines:
         }
         print(json.dumps(line), file=sys.stderr, flush=True)  # noqa: T201
 
-
-@contextmanager
-def progress(name: str, quiet: bool = False) -> Iterator[Tick]:
-    """The bar of a single stage."""
-    with stages(quiet) as begin:
-        yield begin(name)
+    return tick

@@ -8,6 +8,7 @@ rules as on one machine, by whoever is left.
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import platform
@@ -48,13 +49,13 @@ def ray_engine(settings: EngineSettings) -> Iterator[RayEngine]:
     except ImportError:
         raise MissingExtraError("ray", "cluster", "The engine ray") from None
     address = settings.address
-    own = {"num_cpus": settings.count(), "include_dashboard": False}
+    own: dict[str, Any] = {"num_cpus": settings.count(), "include_dashboard": False}
     try:
         ray.init(
             address=address or "local",
             **({} if address else own),
             runtime_env={"env_vars": dict(ONE_THREAD)},
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
             log_to_driver=False,
         )
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:

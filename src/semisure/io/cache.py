@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -22,8 +23,20 @@ from semisure.io.atomic import write_atomically
 from semisure.io.files import load_arrays
 from semisure.types import Array
 
+CACHE_VARIABLE = "SEMISURE_CACHE"
 Row = dict[str, Any]  # what JSON can hold
 _DIGEST = "digest"
+
+
+def cache_folder() -> Path:
+    """$SEMISURE_CACHE, or a folder in the user's cache."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    return Path(chosen) if chosen else user_cache() / "semisure"
+
+
+def user_cache() -> Path:
+    """$XDG_CACHE_HOME, or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def key_of(*rests_on: Any) -> str:

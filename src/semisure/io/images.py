@@ -1,31 +1,45 @@
-"""The one image reader: any file OpenCV knows, as upright 8-bit RGB."""
+"""The one image reader: JPEG, PNG, TIFF and others, as upright 8-bit RGB.
+
+OpenCV decodes. Before that, Pillow reads the header: an image of a few bytes may ask
+for gigabytes.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import count
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.GifImagePlugin import GifImageFile
+from PIL.Image import Exif
+from PIL.ImageFile import ImageFile
+from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.PpmImagePlugin import PpmImageFile
+from PIL.TiffImagePlugin import TiffImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 
 from semisure.errors import FileError, InputError
-from semisure.io.exif import lies_on_its_side
-from semisure.io.image_headers import (
-    MAX_SCANS,
-    has_16_bits,
-    image_size,
-    may_state_size_later,
-    too_many_scans,
-)
+from semisure.io.atomic import write_atomically
 from semisure.types.checks import as_path, require_file
 
 Image = NDArray[np.uint8]
+Size = tuple[int, int]  # width, height
 
 IMAGE_SUFFIXES = frozenset(
     (".bmp", ".jpeg", ".jpg", ".jp2", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 )
+VIDEO_SUFFIXES = frozenset((".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".webm"))
 # What the first box of an iPhone's photo says of itself.
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
 _HEIC_REMEDY = (
@@ -35,9 +49,30 @@ _HEIC_REMEDY = (
 )
 MAX_PIXELS = 200_000_000  # 0.6 GB as RGB; with 16 bits a quarter of it
 MAX_BYTES = 400_000_000  # of a file
-_HEADER = 1 << 20  # bytes that nearly always hold the size
+MAX_SCANS = 100  # of a JPEG; a progressive one has about ten
+_JPEG = b"\xff\xd8"
+_JPEG_HEADER = 4 << 20  # bytes that hold the size, with all thumbnails before it
+# Pillow's own `open` refuses what is larger than 179 million pixels.
+_HEADERS: dict[bytes, Callable[[io.BytesIO], ImageFile]] = {
+    b"\x89PNG\r\n\x1a\n": PngImageFile,
+    _JPEG: JpegImageFile,
+    b"RIFF": WebPImageFile,
+    b"BM": BmpImageFile,
+    b"II": TiffImageFile,
+    b"MM": TiffImageFile,
+    b"\0\0\0\x0cjP  ": Jpeg2KImageFile,
+    b"\xff\x4f\xff\x51": Jpeg2KImageFile,
+    b"GIF8": GifImageFile,
+    b"P": PpmImageFile,
+}
 # 16-bit images seldom fill their range; this share at either end is cut off.
 _CLIPPED_SHARE = 0.001
+# EXIF tags
+_FILM_DIAGONAL_MM = (36.0**2 + 24.0**2) ** 0.5
+_EXIF_IFD, _FOCAL, _FOCAL_35, _WIDTH, _HEIGHT = 0x8769, 0x920A, 0xA405, 0xA002, 0xA003
+_PLANE_RESOLUTION, _PLANE_UNIT = 0xA20E, 0xA210
+_ORIENTATION = 0x0112
+_MM_PER_UNIT = {2: 25.4, 3: 10.0, 4: 1.0}
 
 
 def read_image(path: str | Path) -> Image:
@@ -55,44 +90,23 @@ def read_image(path: str | Path) -> Image:
     return decode_image(_file_bytes(file), str(path))
 
 
+def read_channel(path: Path) -> NDArray[Any]:
+    """The numbers of a file as they are stored, such as a depth map's 16 bits."""
+    return _decoded(_file_bytes(path), str(path), cv2.IMREAD_UNCHANGED)
+
+
 def _file_bytes(path: Path) -> bytes:
-    """All of a file, but no more than its beginning if that is no image."""
     require_file(path, "image")
     try:
-        with path.open("rb") as file:
-            start = file.read(_HEADER)
-            if len(start) < _HEADER:
-                return start
-            size = path.stat().st_size
-            if size > MAX_BYTES:
-                raise FileError(
-                    f"{path} has {size / 1e6:,.0f} MB, more than the "
-                    f"{MAX_BYTES / 1e6:.0f} MB that are read. Reduce it first."
-                )
-            if image_size(start) is None and not may_state_size_later(start):
-                return start
-            return start + file.read(MAX_BYTES)
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise FileError(
+                f"{path} has {size / 1e6:,.0f} MB, more than the "
+                f"{MAX_BYTES / 1e6:.0f} MB that are read. Reduce it first."
+            )
+        return path.read_bytes()
     except OSError as error:
         raise FileError(f"The image {path} cannot be read: {error.strerror}.") from None
-
-
-def upright_size(data: bytes, name: str = "the image") -> tuple[int, int]:
-    """Width and height of a file's bytes once upright, without decoding where possible.
-
-    >>> upright_size(b"P5 64 48 255 " + bytes(64 * 48))
-    (64, 48)
-    """
-    size = image_size(data)
-    if size is None:
-        raise _unknown(name)
-    if data.startswith(b"\xff\xd8"):
-        return size[::-1] if lies_on_its_side(data) else size
-    if data.startswith((b"P", b"BM")) or (
-        data.startswith(b"\x89PNG") and b"eXIf" not in data
-    ):
-        return size
-    height, width = decode_image(data, name).shape[:2]
-    return width, height
 
 
 def decode_image(data: bytes, name: str = "the image") -> Image:
@@ -101,17 +115,10 @@ def decode_image(data: bytes, name: str = "the image") -> Image:
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image))
 
 
-def read_channel(path: Path) -> NDArray[Any]:
-    """The numbers of a file as they are stored, such as a depth map's 16 bits."""
-    return _decoded(_file_bytes(path), str(path), cv2.IMREAD_UNCHANGED)
-
-
 def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
-    if not data:
-        raise FileError(f"{name} is empty.")
+    check_header(data, name)
     if _is_truncated(data):
         raise FileError(f"{name} is truncated: its end is missing. Copy it again.")
-    _check_header(data, name)
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     except cv2.error as error:
@@ -121,35 +128,125 @@ def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
     return np.asarray(pixels)
 
 
-def _check_header(data: bytes, name: str) -> None:
+def _is_truncated(data: bytes) -> bool:
+    """Whether a JPEG or PNG lacks its end, which decoders would fill with grey."""
+    if data.startswith(_JPEG):  # a thumbnail may have an end of its own
+        return data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda")
+    return data.startswith(b"\x89PNG") and b"IEND" not in data[-4096:]
+
+
+def check_header(data: bytes, name: str, max_pixels: int = MAX_PIXELS) -> None:
     """Raise unless the header states a size that can be decoded."""
+    if not data:
+        raise FileError(f"{name} is empty.")
     if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
         raise FileError(f"{name} is a HEIC photo, {_HEIC_REMEDY}")
-    size = image_size(data)
-    if size is None:
+    image = _header(data)
+    if image is None:
         raise _unknown(name)
-    width, height = size
-    if width * height * (4 if has_16_bits(data) else 1) > MAX_PIXELS:
+    width, height = _stated_size(image)
+    has_16_bits = image.mode[0] in "IF" or "16" in str([t.args for t in image.tile])
+    if width * height * (4 if has_16_bits else 1) > max_pixels:
         raise FileError(
             f"{name} has {width} × {height} pixels, more than the "
-            f"{MAX_PIXELS:,} that are read. Reduce it first."
+            f"{max_pixels:,} that are read. Reduce it first."
         )
-    if too_many_scans(data):
+    if data.startswith(_JPEG) and data.count(b"\xff\xda") > MAX_SCANS:
         raise FileError(f"{name} has more than {MAX_SCANS} scans. Save it again.")
 
 
 def _unknown(name: str) -> FileError:
     return FileError(
-        f"{name} is not an image that OpenCV can read (JPEG, PNG, TIFF, WebP, BMP, "
-        "PPM and others)."
+        f"{name} is no image that semisure reads (JPEG, PNG, TIFF, WebP, BMP, "
+        "JPEG 2000, PPM, PGM), or is damaged."
     )
 
 
-def _is_truncated(data: bytes) -> bool:
-    """Whether a JPEG or PNG lacks its end, which decoders would fill with grey."""
-    if data.startswith(b"\xff\xd8"):  # a thumbnail may have an end of its own
-        return data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda")
-    return data.startswith(b"\x89PNG") and b"IEND" not in data[-4096:]
+def _header(data: bytes) -> ImageFile | None:
+    """An image of which nothing but the header is read."""
+    for start, read in _HEADERS.items():
+        if data.startswith(start):
+            # Pillow takes seconds for a MB of padding, which nobody needs.
+            head = data[:_JPEG_HEADER] if start == _JPEG else data
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    return read(io.BytesIO(head))
+            except Exception:  # noqa: BLE001, whatever a damaged header leads to
+                return None
+    return None
+
+
+def _stated_size(image: ImageFile) -> Size:
+    """Of a TIFF in tiles, the tile's where that is larger: a decoder makes it."""
+    width, height = image.size
+    if isinstance(image, TiffImageFile) and image.tag_v2.get(322):
+        return max(width, image.tag_v2[322]), max(height, image.tag_v2[323])
+    return width, height
+
+
+def upright_size(data: bytes, name: str = "the image") -> Size:
+    """Width and height of a file's bytes once upright, without decoding where possible.
+
+    >>> upright_size(b"P5 64 48 255 " + bytes(64 * 48))
+    (64, 48)
+    """
+    image = _header(data)
+    if image is None:
+        raise _unknown(name)
+    if isinstance(image, JpegImageFile):
+        turned = _number(_exif(image), _ORIENTATION) in (5, 6, 7, 8)
+        return image.size[::-1] if turned else image.size
+    if isinstance(image, PpmImageFile | BmpImageFile) or (
+        isinstance(image, PngImageFile) and b"eXIf" not in data
+    ):
+        return image.size
+    height, width = decode_image(data, name).shape[:2]
+    return width, height
+
+
+def focal_px(path: str | Path, size: Size) -> float:
+    """Focal length in px of an image of `size`, as the EXIF of a JPEG states it.
+
+    A focal length as of 35 mm film is one whose diagonal field of view is that of a
+    frame of 36 × 24 mm (CIPA DCG-001). Without it, the focal length in mm and the
+    resolution of the focal plane tell the same, scaled to an image that may be reduced.
+    """
+    image = _header(_file_bytes(Path(path)))
+    exif = _exif(image) if isinstance(image, JpegImageFile) else {}
+    diagonal = float(size[0] ** 2 + size[1] ** 2) ** 0.5
+    focal = _number(exif, _FOCAL_35) / _FILM_DIAGONAL_MM * diagonal
+    if not focal:
+        unit = int(_number(exif, _PLANE_UNIT)) or 2
+        per_mm = _number(exif, _PLANE_RESOLUTION) / _MM_PER_UNIT.get(unit, 25.4)
+        taken = max(_number(exif, _WIDTH), _number(exif, _HEIGHT)) or max(size)
+        focal = _number(exif, _FOCAL) * per_mm * max(size) / taken
+    if not focal:
+        raise FileError(
+            f"{path} states no focal length in its EXIF; give --intrinsics fx,fy,cx,cy "
+            "or --fov instead."
+        )
+    return focal
+
+
+def _exif(image: JpegImageFile) -> dict[int, Any]:
+    """The tags of both directories that matter here."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exif: Exif = image.getexif()
+            return {**exif, **exif.get_ifd(_EXIF_IFD)}
+    except Exception:  # noqa: BLE001, whatever damaged tags lead to
+        return {}
+
+
+def _number(exif: dict[int, Any], tag: int) -> float:
+    """A tag's number; 0 where it is missing, or none."""
+    try:
+        number = float(exif.get(tag, 0.0))
+    except (TypeError, ValueError, ZeroDivisionError):
+        return 0.0
+    return number if isfinite(number) and number > 0 else 0.0
 
 
 def to_8_bits(image: NDArray[Any]) -> Image:
@@ -211,8 +308,6 @@ def find_images(folder: str | Path) -> list[Path]:
 
 def write_png(path: str | Path, image: Image) -> None:
     """RGB or grey pixels as a PNG file."""
-    from semisure.io.atomic import write_atomically
-
     pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if image.ndim == 3 else image
     _, encoded = cv2.imencode(".png", pixels)
     write_atomically(Path(path), lambda file: file.write(encoded.tobytes()))
@@ -223,3 +318,17 @@ def jpeg(image: Image, quality: int = 88) -> bytes:
     pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
     _, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
     return encoded.tobytes()
+
+
+def frames(video: Path, wanted: Callable[[int], bool]) -> Iterator[Image | None]:
+    """The frames of a video in turn, decoded where they are wanted, else None."""
+    capture = cv2.VideoCapture(str(video))
+    try:
+        for k in count():
+            if not capture.grab():
+                return
+            _, frame = capture.retrieve() if wanted(k) else (False, None)
+            rgb = None if frame is None else frame[:, :, ::-1]
+            yield None if rgb is None else np.ascontiguousarray(rgb, np.uint8)
+    finally:
+        capture.release()

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
 from semisure.geometry.epipolar import checked_intrinsics
-from semisure.io.exif import focal_px
+from semisure.io.images import focal_px
 from semisure.types import Matrix3
 from semisure.types.checks import as_number, as_path, require_file
 

@@ -319,7 +319,7 @@ def _usable(package: str) -> bool:
 
 
 def _describe(name: str, entry: _Entry) -> MatcherStatus:
-    from semisure.io.user_cache import cache_folder
+    from semisure.io.cache import cache_folder
     from semisure.matchers._weights import has_sha256, locate
 
     weights = entry.weights()

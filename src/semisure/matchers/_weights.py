@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from semisure.errors import FileError
-from semisure.io.user_cache import cache_folder, user_cache
+from semisure.io.cache import cache_folder, user_cache
 from semisure.matchers._download import (
     QUIET_VARIABLE,
     download,

@@ -34,11 +34,19 @@ class NamedMatcher:
 
     def loaded(self) -> Matcher:
         """The matcher itself."""
-        return _loaded(self)
+        return _loaded(self, _state(self.weights))
 
 
-@lru_cache(maxsize=1)
-def _loaded(named: NamedMatcher) -> Matcher:
+def _state(file: Path | None) -> tuple[int, int] | None:
+    """What tells a weights file from what it was before."""
+    if file is None or not file.is_file():  # the matcher says what is wrong
+        return None
+    status = file.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=2)
+def _loaded(named: NamedMatcher, weights: tuple[int, int] | None) -> Matcher:
     return load_matcher(
         named.name,
         max_side=named.max_side,

@@ -10,9 +10,14 @@ from typing import Any
 
 from semisure.errors import FileError, InputError
 from semisure.io.atomic import check_output_folder, write_json
-from semisure.io.images import find_images, read_image, write_png
+from semisure.io.images import (
+    VIDEO_SUFFIXES,
+    find_images,
+    frames,
+    read_image,
+    write_png,
+)
 from semisure.io.sources import digest
-from semisure.io.video import VIDEO_SUFFIXES, frames
 from semisure.matchers.daisy_cells import Projection
 from semisure.matchers.daisy_similar import describe_image, most_alike
 from semisure.types import Tick, silent
@@ -136,7 +141,7 @@ def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
 
 
 def write_frames(
-    video: str | Path, folder: str | Path, every: int, tick: Tick = silent
+    video: str | Path, folder: str | Path, every: int = 5, tick: Tick = silent
 ) -> int:
     """Write every `every`-th frame of a video as PNG; those that are there are kept."""
     video, folder = require_file(Path(video), "video"), Path(folder)

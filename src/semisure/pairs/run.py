@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from semisure.engine import (
     Engine,
@@ -48,7 +47,8 @@ PAIRS_A_SHARD = 64
 IMAGES_A_BATCH = 32
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Part:
     """The `number`-th of `count` jobs of an array, the first being 1."""
 
     number: int

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from semisure.report.html import (
     Picture,
     Section,
     Slider,
-    command_line,
     page_text,
     versions,
 )
@@ -41,7 +40,6 @@ from semisure.types.checks import as_floats
 
 SHOWN_SIDE = 1400  # px, of a photo in a page
 BAND = 0.012  # half-width of a band as drawn, in image sides
-_RENAMED = {"threshold_px": "threshold"}  # flags that are not called as the setting
 _HEADINGS = {
     "homography": "Homography from the first image to the second",
     "fundamental": "Fundamental matrix: y F x = 0, x in the first image",
@@ -59,15 +57,10 @@ def write_pair_page(
     settings: Mapping[str, Any],
 ) -> None:
     """Write everything about one pair as one HTML file."""
-    digests = [digest(file.read_bytes()) for file in files]
+    digests = [sha256(file.read_bytes()).hexdigest() for file in files]
     names = tuple(map(str, files))
     page = pair_page(images, result, names=names, digests=digests, settings=settings)
     write_atomically(Path(path), lambda file: file.write(page.encode()))
-
-
-def digest(data: bytes) -> str:
-    """The beginning of a file's SHA-256, enough to recognise it."""
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def pair_page(
@@ -78,7 +71,7 @@ def pair_page(
     digests: Sequence[str] | None,
     settings: Mapping[str, Any],
 ) -> str:
-    """The page as text; `digests` are those of the two files, if there are files.
+    """The page as text; `digests` are SHA-256 of the two files, if there are files.
 
     The images may be reduced.
     """
@@ -89,7 +82,7 @@ def pair_page(
         *_pictures(small, result),
         Section(
             heading="Reproduce",
-            code=command_line("semisure match", names, _flags(settings)),
+            code=_call(names, settings),
             table=[
                 ["", ""],
                 *_file_rows(result.matches, names, digests),
@@ -158,8 +151,10 @@ def picture_of_matches(images: Images, result: PairResult, about: str = "") -> P
 def picture_of_lines(images: Images, result: PairResult) -> Picture | None:
     """Some epipolar lines and their bands, if the model has lines."""
     bands = line_bands(result)
-    sample = shown_sample(result, bands) if bands is not None else ()
-    if bands is None or not len(sample):
+    if bands is None:
+        return None
+    sample = shown_sample(result, bands)
+    if not len(sample):
         return None
     widths = bands.half_width[sample] / max(result.matches.source_size)
     typical = max(float(np.median(widths)), float(widths.max()) / 2, 1e-12)
@@ -238,7 +233,7 @@ def _file_rows(
     for k, (width, height) in enumerate((matches.source_size, matches.target_size)):
         about = f"{width} × {height}"
         if digests is not None:
-            about += f", SHA-256 {digests[k]}…"
+            about += f", SHA-256 {digests[k][:16]}…"
         rows.append([Path(names[k]).name, about])
     return rows
 
@@ -249,15 +244,11 @@ def _calibration_row(calibration: Calibration) -> list[str]:
     return [f"calibration of {calibration.matcher}", numbers]
 
 
-def _flags(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings under the names of their command-line flags."""
-    return {
-        "--" + _RENAMED.get(name, name).replace("_", "-"): value
-        for name, value in settings.items()
-    }
-
-
-# ---- in a notebook -------------------------------------------------------------------
+def _call(names: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """The lines of Python that repeat the result."""
+    given = (f"{k}={v!r}" for k, v in settings.items() if v is not None)
+    arguments = ",\n    ".join([*map(repr, names), *given])
+    return f"import semisure\nsemisure.match(\n    {arguments},\n)"
 
 
 def figure_of_matches(
