@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 
 from fuzz.hostile import chosen, damaged, require
+from semisure.datasets.homographies import read_homographies
 from semisure.datasets.megadepth import read_index
-from semisure.datasets.pair_lists import read_homographies
 from semisure.io import hloc, shards
 from semisure.io.colmap import read_model
 from semisure.io.files import (
