@@ -17,7 +17,8 @@ from semisure.estimators import ESTIMATOR_NAMES, FUNDAMENTAL_ESTIMATORS
 from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
 from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
-from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
+from semisure.refit.relative import RELATIVE_METHODS
+from semisure.refit.weights import REFIT_METHODS
 from semisure.types import LAW_NAMES
 
 ROOT = Path(__file__).parents[1]

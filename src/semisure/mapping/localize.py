@@ -35,7 +35,9 @@ from semisure.io.colmap import MapModel, read_model
 from semisure.io.hloc import read_queries, read_retrieval
 from semisure.mapping.sources import FromImages, FromStore, Source, stored
 from semisure.matchers import identity
-from semisure.refit import RefitMethod, refit_pose, without_bias
+from semisure.refit.core import without_bias
+from semisure.refit.poses import refit_pose
+from semisure.refit.weights import RefitMethod
 from semisure.types import (
     Calibration,
     Estimate,

@@ -18,7 +18,7 @@ from semisure.geometry.significance import (
     model_failure,
 )
 from semisure.law.mixture import ErrorLaw
-from semisure.refit.across_lines import AcrossLines
+from semisure.refit.lines import AcrossLines
 from semisure.types import FloatArray, Matches, Matrix3
 
 Model = Literal["auto", "homography", "fundamental", "essential"]

@@ -14,7 +14,7 @@ from semisure.law.mixture import abs_quantile
 from semisure.pairs.models import MODEL_NAMES
 from semisure.pairs.motion import MOTION_NAMES
 from semisure.pairs.result import PairResult
-from semisure.refit import expected_corner_error
+from semisure.refit.planes import expected_corner_error
 from semisure.report.html import Fact
 from semisure.types import FloatArray, PerAxis
 from semisure.types.display import counted
