@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from honest_cases import Half, Matched, matched, published, sift_homography, views
-from semisure.datasets.query_maps import RETRIEVAL, read_located, read_located_map
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
+from semisure.datasets.queries import RETRIEVAL, read_located, read_located_map
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
@@ -29,15 +29,12 @@ from semisure.geometry import pose as se3
 from semisure.geometry.lifting import lift
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image
-from semisure.mapping.sources import Source, from_images, stored
+from semisure.mapping.sources import FromImages, FromStore, stored
 from semisure.matchers import load_matcher
-from semisure.refit import (
-    RefitMethod,
-    expected_corner_error,
-    refit_homography,
-    refit_pose,
-    without_bias,
-)
+from semisure.refit.core import without_bias
+from semisure.refit.planes import expected_corner_error, refit_homography
+from semisure.refit.poses import refit_pose
+from semisure.refit.weights import RefitMethod
 from semisure.types import FloatArray, Matches, WorldMatches
 
 MATCHERS = ("xfeat-star", "daisy")
@@ -177,6 +174,7 @@ def poses(name: str, data: Path, cache: Path) -> None:
             for other in query.mapped:
                 matches, seen = source(query.name, other), model.observations(other)
                 parts.append(lift(matches, *seen))
+            source.keep()
             world = WorldMatches.joined(parts)
             unbiased, _ = without_bias(world, calibration)
             start = estimate_pose(unbiased, query.camera, "poselib")
@@ -192,9 +190,9 @@ def poses(name: str, data: Path, cache: Path) -> None:
             show(f"{name} {method} pose {retrieval}, floor", by_query, 3, floor)
 
 
-def matches_of(name: str, data: Path, cache: Path) -> Source:
-    source = from_images(data / "images", data / "images", load_matcher(name))
-    return stored(source, cache / f"poses-{name}.h5")
+def matches_of(name: str, data: Path, cache: Path) -> FromStore:
+    source = FromImages(data / "images", data / "images", load_matcher(name))
+    return stored(source, cache / f"poses-{name}")
 
 
 def _method(name: str) -> RefitMethod:

@@ -49,7 +49,7 @@ from honest_cases import (
     views,
 )
 from semisure.datasets.posed import PosedPair
-from semisure.datasets.query_maps import read_located, read_located_map
+from semisure.datasets.queries import read_located, read_located_map
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
@@ -59,17 +59,14 @@ from semisure.geometry.lifting import lift
 from semisure.geometry.rotations import rotation_vector
 from semisure.geometry.significance import log_alarms_of
 from semisure.io.files import load_calibration
-from semisure.mapping.sources import from_images, stored
+from semisure.mapping.sources import FromImages, stored
 from semisure.matchers import load_matcher
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.result import PairResult
 from semisure.pairs.verdict import Verdict, features
-from semisure.refit import (
-    expected_corner_error,
-    refit_homography,
-    refit_pose,
-    without_bias,
-)
+from semisure.refit.core import without_bias
+from semisure.refit.planes import expected_corner_error, refit_homography
+from semisure.refit.poses import refit_pose
 from semisure.types import Calibration, FloatArray, Pose, WorldMatches
 
 OWN_PX = {"homography": 0.7, "thermal": 1.4}  # error of the published truth
@@ -187,8 +184,8 @@ def own_deg(kind: str, P_01: Pose) -> tuple[float, float]:
 def poses(data: Path, name: str, cache: Path, law: Calibration) -> None:
     """The queries of a map: distance of the camera against its standard error."""
     root = data / "posed" / "redkitchen"
-    source = from_images(root / "images", root / "images", load_matcher(name))
-    source = stored(source, cache / f"poses-{name}.h5")
+    images = FromImages(root / "images", root / "images", load_matcher(name))
+    source = stored(images, cache / f"poses-{name}")
     model, row = read_located_map(root), []
     for query in read_located(root):
         if query.condition != "near" or query.truth is None:
@@ -197,6 +194,7 @@ def poses(data: Path, name: str, cache: Path, law: Calibration) -> None:
             lift(source(query.name, other), *model.observations(other))
             for other in query.mapped[:MAPPED]
         ]
+        source.keep()
         world = WorldMatches.joined(parts)
         start = estimate_pose(without_bias(world, law)[0], query.camera, "poselib")
         refit = refit_pose(world, query.camera, law, start)

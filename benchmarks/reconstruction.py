@@ -1,10 +1,8 @@
 """How good a model `semisure reconstruct` makes, against SIFT in the same pipeline.
 
 A store of a scene with known cameras is reconstructed by pycolmap's incremental mapper,
-intrinsics given and kept: with keypoints placed by tracks (the default), the same
-adjusted once more with their covariances, or with every keypoint alike; with keypoints
-at the mean of their cells, which are half as wide; and with pycolmap's SIFT, matched
-on the same pairs of images. Errors are medians over cameras: of positions, in the unit
+intrinsics given and kept: with our keypoints, and with pycolmap's SIFT, matched on the
+same pairs of images. Errors are medians over cameras: of positions, in the unit
 of the truth, after the similarity that fits them best; of rotations after the rotation
 that fits them best.
 
@@ -26,16 +24,13 @@ import pycolmap
 
 from semisure.datasets.posed import PosedCamera, read_posed
 from semisure.geometry.camera import Camera
+from semisure.io.colmap import quiet
 from semisure.io.store import Store
-from semisure.mapping.adjustment import adjust
-from semisure.mapping.aggregation import AggregationSettings, Aggregator
-from semisure.mapping.database import read_covariances
-from semisure.mapping.export import DATABASE, ExportSettings, aggregate_store, to_colmap
-from semisure.mapping.library import quiet
-from semisure.mapping.mapper import MappingSettings, map_database
+from semisure.mapping.export import DATABASE, ExportSettings, keypoints_of, to_colmap
+from semisure.mapping.reconstruct import ReconstructionSettings, map_database
 from semisure.types import FloatArray, Points3
 
-MAPPING = MappingSettings(refine_cameras=False, workers=1)
+MAPPING = ReconstructionSettings(refine_cameras=False, workers=1)
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("store")
     parser.add_argument("scene", type=Path, help="folder with cameras.txt, pairs.csv")
-    parser.add_argument("--arms", default="tracks,mean,sift")
     asked = parser.parse_args()
     scene = Scene.read(asked.store, asked.scene)
     matcher = scene.store.manifest.recipe["matcher"]["name"]
@@ -71,48 +65,25 @@ def main() -> None:
     print(f"{asked.scene.name}, {matcher}: {len(scene.cameras)} images, {pairs} pairs")
     print(f"{'arm':<24}{'images':>7}{'rot °':>9}{'position':>10}{'worst':>9}"
           f"{'points':>8}{'track':>7}{'s':>7}")  # fmt: skip
-    for arm in asked.arms.split(","):
+    for arm in (of_store, of_sift):
         with tempfile.TemporaryDirectory() as work:
-            (of_sift if arm == "sift" else of_store)(scene, Path(work), arm)
+            arm(scene, Path(work))
 
 
-def of_store(scene: Scene, work: Path, placement: str) -> None:
-    """Our keypoints, then the adjustments of the same model."""
+def of_store(scene: Scene, work: Path) -> None:
+    """Our keypoints."""
     start = time.perf_counter()
     settings = ExportSettings(
-        aggregation=aggregation_of(scene, placement),
         cameras={name: scene.camera(name) for name in scene.cameras},
         shared_camera=True,
     )
-    to_colmap(
-        scene.store,
-        work / DATABASE,
-        aggregate_store(scene.store, settings),
-        settings,
-    )
+    matches = keypoints_of(scene.store, settings)
+    to_colmap(scene.store, work / DATABASE, matches, settings)
     model = map_database(work / DATABASE, scene.images, work / "models", MAPPING)
-    show(placement, model, scene, start)
-    if placement != "tracks":
-        return
-    covariances = read_covariances(work / DATABASE)
-    alike = {key: np.tile(np.eye(2), (len(c), 1, 1)) for key, c in covariances.items()}
-    for name, weights in (("+ covariances", covariances), ("+ all alike", alike)):
-        start, copy = time.perf_counter(), pycolmap.Reconstruction(model)
-        done = adjust(copy, weights, refine_cameras=False)
-        show(f"{placement} {name}", copy, scene, start)
-        print(f"    residuals / covariances: {done.residual_ratio:.2f}")
+    show("semisure", model, scene, start)
 
 
-def aggregation_of(scene: Scene, placement: str) -> AggregationSettings:
-    if placement == "tracks":
-        return AggregationSettings()
-    usual = Aggregator(scene.store.records, scene.store.manifest.calibration)
-    usual.window = usual.usual_window()
-    size = next(iter(scene.store.images().values())).size
-    return AggregationSettings(placement="mean", cell_px=usual.grid(size).cell_px / 2)
-
-
-def of_sift(scene: Scene, work: Path, arm: str) -> None:
+def of_sift(scene: Scene, work: Path) -> None:
     """pycolmap's own features on the same images and pairs."""
     start = time.perf_counter()
     database, names = work / DATABASE, sorted(scene.cameras)
@@ -144,7 +115,7 @@ def of_sift(scene: Scene, work: Path, arm: str) -> None:
             database, matching_options=matching, pairing_options=pairing
         )
     model = map_database(database, scene.images, work / "models", MAPPING)
-    show(arm, model, scene, start)
+    show("sift", model, scene, start)
 
 
 def show(name: str, model: Any, scene: Scene, start: float) -> None:

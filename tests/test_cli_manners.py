@@ -113,11 +113,11 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.estimators import ESTIMATOR_NAMES
     from semisure.law.fit_law import OPTIMISERS
     from semisure.mapping.export import FORMATS
-    from semisure.mapping.mapper import MAPPERS
+    from semisure.mapping.reconstruct import MAPPERS
     from semisure.matchers import MATCHER_NAMES
     from semisure.pairs.models import MODELS
     from semisure.pairs.settings import GEOMETRIES
-    from semisure.refit import REFIT_METHODS
+    from semisure.refit.weights import REFIT_METHODS
     from semisure.types import LAW_NAMES
 
     assert options.MATCHERS == MATCHER_NAMES

@@ -17,7 +17,8 @@ from semisure.estimators import ESTIMATOR_NAMES, FUNDAMENTAL_ESTIMATORS
 from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
 from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
-from semisure.refit import REFIT_METHODS, RELATIVE_METHODS
+from semisure.refit.relative import RELATIVE_METHODS
+from semisure.refit.weights import REFIT_METHODS
 from semisure.types import LAW_NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -56,7 +57,7 @@ def test_blocks_run(name: str, code: list[str], tmp_path: Path, monkeypatch) -> 
             pytest.skip(f"the weights of XFeat*: {status}")
     if any("semisure.io.store" in block for block in code):
         pytest.importorskip("pyarrow", reason="needs the extra store")
-    if any("from_store" in block for block in code):
+    if any("FromStore" in block for block in code):
         make_map(tmp_path)
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "docs"}
@@ -68,16 +69,13 @@ def test_blocks_run(name: str, code: list[str], tmp_path: Path, monkeypatch) -> 
 
 def make_map(folder: Path) -> None:
     """The files that hloc's users have, of a world that is made up."""
-    pytest.importorskip("h5py", reason="needs the extra store")
-    from semisure.io import hloc
-    from test_localize import CAMERA, NAMES, QUERY, World, write_text_model
+    pytest.importorskip("pyarrow", reason="needs the extra store")
+    from test_localize import CAMERA, NAMES, QUERY, World, make_store, write_text_model
 
     world = World(noise=1.0)
     (folder / "sfm").mkdir()
     write_text_model(world.model(), folder / "sfm")
-    for name in NAMES:
-        stored = world.match(QUERY, name)
-        hloc.write_matches(folder / "matches.h5", QUERY, name, stored)
+    make_store(folder / "matches", world)
     camera = " ".join(map(str, (CAMERA.model, *CAMERA.size, *CAMERA.params)))
     (folder / "queries_with_intrinsics.txt").write_text(f"{QUERY} {camera}\n")
     pairs = "".join(f"{QUERY} {name}\n" for name in NAMES)

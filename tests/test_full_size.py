@@ -15,9 +15,7 @@ from semisure.errors import InputError
 from semisure.geometry.homography import project
 from semisure.matchers import check_name, load_matcher, name_of, refined_name
 from semisure.matchers.daisy import Daisy
-from semisure.matchers.full_size import FullSize
-from semisure.matchers.local_maps import scattered_linear
-from semisure.matchers.refined import Refined
+from semisure.matchers.full_size import FullSize, Refined, scattered_linear
 from semisure.types import FloatArray, Matches
 
 SIZE = 900, 700  # width, height
@@ -298,30 +296,6 @@ def test_a_refined_network_takes_off_what_it_rounds() -> None:
     pair = photo(image), photo(moved(image, SHIFT), seed=1)
     after = Refined.of(Rounding(), "loftr")(*pair)
     assert np.median(error_px(after)) < 0.05
-
-
-@pytest.mark.parametrize("able", [True, False])
-def test_pairs_that_a_network_sees_together_are_refined_as_alone(able: bool) -> None:
-    batches = []
-
-    class Rounding:
-        max_side = SIZE[0] // 4
-
-        def __call__(self, image0: Any, image1: Any) -> Matches:
-            return rough()
-
-    class Batching(Rounding):
-        def match_many(self, pairs: Any) -> list[Matches]:
-            batches.append(len(pairs))
-            return [rough() for _ in pairs]
-
-    image = texture()
-    there = photo(image), photo(moved(image, SHIFT), seed=1)
-    refined = Refined.of(Batching() if able else Rounding(), "loftr")
-    found = refined.match_many([there, there[::-1]])
-    assert batches == ([2] if able else [])
-    for pair, matches in zip((there, there[::-1]), found, strict=True):
-        np.testing.assert_array_equal(matches.target, refined(*pair).target)
 
 
 def test_a_refined_network_takes_the_law_that_is_shipped_for_it() -> None:

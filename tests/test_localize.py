@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,20 +14,17 @@ from semisure.cli import app
 from semisure.errors import FileError, InputError, SemisureError
 from semisure.geometry import pose as se3
 from semisure.geometry.lifting import lift, towards_source
-from semisure.io import hloc
 from semisure.io.colmap import MapImage, MapModel, RawCamera, read_model
 from semisure.io.files import load_calibration, save_calibration
 from semisure.io.store import Manifest, Store
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import sample
-from semisure.mapping.localize import localize
-from semisure.mapping.query import LocalizeSettings, localize_query
-from semisure.mapping.sources import QueryFirst, from_images, from_store, stored
+from semisure.mapping.localize import LocalizeSettings, localize, localize_query
+from semisure.mapping.sources import FromImages, FromStore, QueryFirst, stored
 from semisure.matchers import load_matcher
 from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from semisure.types import FloatArray, Matches
 from semisure.types.pair_records import PairRecord
-from settings_file import config
 
 CAMERA = EXAMPLE_CAMERA
 NAMES = ("db/0.jpg", "db/1.jpg", "db/2.jpg")
@@ -122,12 +117,6 @@ def test_of_two_matches_for_one_keypoint_the_surer_stays() -> None:
     assert lifted.confidence[0] == 0.9
 
 
-def test_no_matches_and_no_keypoints_lift_to_nothing() -> None:
-    none = grid().take(np.zeros(0, dtype=np.int64))
-    assert len(lift(none, np.zeros((5, 2)), np.zeros((5, 3)))) == 0
-    assert len(lift(grid(), np.zeros((0, 2)), np.zeros((0, 3)))) == 0
-
-
 def test_cues_of_the_other_side_are_transported() -> None:
     moved, shift_map = towards_source(grid(zoom=2.0, side=1))
     assert (moved.side == 0).all()
@@ -209,37 +198,29 @@ def test_a_finished_query_is_not_done_again(tmp_path: Path) -> None:
     assert world.calls == 3
     assert np.array_equal(first[0].pose, again[0].pose)
     assert (tmp_path / "poses.txt").read_text() == poses
-    # Other settings, or a damaged file, are done again.
-    localize(*arguments, LocalizeSettings(method="core"))
-    assert world.calls == 6
+    # Damaged files and other settings are done again.
     next((tmp_path / "queries").iterdir()).write_text("{")
     localize(*arguments)
+    assert world.calls == 6
+    localize(*arguments, LocalizeSettings(method="core"))
     assert world.calls == 9
 
 
 def test_queries_without_a_pose_are_named_with_the_reason(tmp_path: Path) -> None:
     world = World(noise=1.0)
-    world.poses |= {"query/b.jpg": world.poses[QUERY], "d": world.poses[QUERY]}
+    world.poses |= dict.fromkeys(("query/b.jpg", "d"), world.poses[QUERY])
     wrong = replace(CAMERA, width=480, height=640)
 
     def match(query: str, mapped: str) -> Matches:
         if mapped == "db/2.jpg":
             raise FileError("There is no image db/2.jpg.")
-        matches = world.match(query, mapped)
-        return (
-            matches.take(np.zeros(0, dtype=np.int64))
-            if mapped == "db/1.jpg"
-            else matches
-        )
+        count = 0 if mapped == "db/1.jpg" else 500
+        return world.match(query, mapped).take(np.arange(count))
 
+    proposed = {"b": 9, "c": 2, "d": 1, "query/b.jpg": 0}
     results = localize(
         {"a": CAMERA, "b": CAMERA, "c": CAMERA, "d": CAMERA, "query/b.jpg": wrong},
-        {
-            "b": ["db/9.jpg"],
-            "c": ["db/2.jpg"],
-            "d": ["db/1.jpg"],
-            "query/b.jpg": ["db/0.jpg"],
-        },
+        {query: [f"db/{k}.jpg"] for query, k in proposed.items()},
         world.model(), match, EXAMPLE_CALIBRATION, tmp_path)  # fmt: skip
     assert all(result.pose is None for result in results)
     lost = json.loads((tmp_path / "report.json").read_text())["not_localized"]
@@ -249,45 +230,6 @@ def test_queries_without_a_pose_are_named_with_the_reason(tmp_path: Path) -> Non
     assert lost["d"] == "no matches, a pose needs 4"
     assert "is 640 × 480 px, but its camera is for 480 × 640" in lost["query/b.jpg"]
     assert (tmp_path / "poses.txt").read_text() == ""
-
-
-def test_the_command_line(tmp_path: Path) -> None:
-    """From a COLMAP text model and stored matches to a submission, in a process."""
-    pytest.importorskip("h5py", reason="needs the extra store")
-    world = World(noise=1.0)
-    model = world.model()
-    write_text_model(model, tmp_path)
-    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
-    for name in NAMES:
-        stored = world.match(QUERY, name)
-        hloc.write_matches(tmp_path / "m.h5", QUERY, name, stored)
-    params = " ".join(map(str, CAMERA.params))
-    line = f"SIMPLE_RADIAL 640 480 {params}\n"
-    (tmp_path / "q.txt").write_text(f"{QUERY} {line}query/lost.jpg {line}")
-    (tmp_path / "p.txt").write_text("".join(f"{QUERY} {name}\n" for name in NAMES))
-    command = [sys.executable, "-c", "from semisure.cli import main; main()"]
-    arguments = ["localize", tmp_path, "--queries", tmp_path / "q.txt", "--pairs",
-             tmp_path / "p.txt", "--matches", tmp_path / "m.h5", "-c",
-             tmp_path / "theta.json", "-o", tmp_path / "out"]  # fmt: skip
-    done = subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 3, done.stderr
-    assert "1 of 2 queries localised" in done.stdout
-    assert "query/lost.jpg: the pairs file proposes no mapped image" in done.stdout
-    again = subprocess.run(
-        [*command, *map(str, arguments), "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert again.returncode == 3
-    summary = json.loads(again.stdout)
-    assert (summary["queries"], summary["localized"]) == (2, 1)
-    assert list(summary["not_localized"]) == ["query/lost.jpg"]
-    numbers = np.array((tmp_path / "out/poses.txt").read_text().split()[1:], float)
-    pose = se3.from_quaternion(numbers[:4], numbers[4:])
-    assert se3.errors(pose, world.poses[QUERY])[0] < 0.02
 
 
 def write_text_model(model: MapModel, folder: Path) -> None:
@@ -307,54 +249,60 @@ def write_text_model(model: MapModel, folder: Path) -> None:
     points = zip(model.point_ids, model.world, model.error_px, strict=True)
     (folder / "points3D.txt").write_text(
         "".join(
-            f"{k} {' '.join(map(repr, map(float, p)))} 0 0 0 {e} 1 0\n"
+            f"{k} {' '.join(map(repr, map(float, p)))} 0 0 0 {e}\n"
             for k, p, e in points
         )
     )
 
 
-def stored_map(folder: Path) -> tuple[World, list[str]]:
-    """A map, its queries and pairs as files, and the words that localise in it."""
+def make_store(folder: Path, world: World) -> None:
+    """The matches of the query in a store, one of them the other way around."""
+    records = []
+    for name in NAMES:
+        matches, images = world.match(QUERY, name), (QUERY, name)
+        if name == NAMES[1]:
+            matches, images = matches.swapped(), images[::-1]
+        named = {"image0": images[0], "image1": images[1]}
+        records.append(PairRecord(**named, state="matched", matches=matches))
+    Store.made(folder, Manifest(recipe={"matcher": None})).write("s", records)
+
+
+def stored_map(folder: Path) -> list[str]:
+    """The words that localise in a map, whose files are made, too."""
+    pytest.importorskip("pyarrow", reason="needs the extra store")
+    pytest.importorskip("pycolmap", reason="needs the extra pose")
     world = World(noise=1.0)
     write_text_model(world.model(), folder)
     save_calibration(EXAMPLE_CALIBRATION, folder / "theta.json")
     params = " ".join(map(str, CAMERA.params))
-    (folder / "q.txt").write_text(f"{QUERY} SIMPLE_RADIAL 640 480 {params}\n")
+    lines = [f"{name} SIMPLE_RADIAL 640 480 {params}\n" for name in (QUERY, "lost.jpg")]
+    (folder / "q.txt").write_text("".join(lines))
     (folder / "p.txt").write_text("".join(f"{QUERY} {name}\n" for name in NAMES))
+    make_store(folder / "store", world)
     words = ["localize", folder, "--queries", folder / "q.txt", "--pairs",
-             folder / "p.txt", "-c", folder / "theta.json"]  # fmt: skip
-    return world, [*map(str, words)]
+             folder / "p.txt", "-c", folder / "theta.json", "--matches",
+             folder / "store", "-o"]  # fmt: skip
+    return [*map(str, words)]
 
 
-def test_matches_of_a_store_localise_in_any_process(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs the extra store")
-    world, words = stored_map(tmp_path)
-    store = Store.made(tmp_path / "store", Manifest(recipe={"matcher": None}))
-    records = []
-    for name in NAMES:  # one of them the other way around
-        matches = world.match(QUERY, name)
-        turned = name == NAMES[1]
-        records.append(
-            PairRecord(
-                image0=name if turned else QUERY,
-                image1=QUERY if turned else name,
-                state="matched",
-                matches=matches.swapped() if turned else matches,
-            )
-        )
-    store.write("s", records)
-    poses = []
+def test_the_command_line(tmp_path: Path) -> None:
+    """From a text model and a store to a submission, by any number of processes."""
+    words, poses = stored_map(tmp_path), []
     for workers in ("0", "1"):
-        out = str(tmp_path / workers)
-        done = CliRunner().invoke(
-            app,
-            [*words, "--matches", str(store.name), "-o", out, "--workers", workers],
-        )
-        assert done.exit_code == 0, done.output
-        poses.append(Path(out, "poses.txt").read_text())
+        out = tmp_path / workers
+        done = CliRunner().invoke(app, [*words, str(out), "--workers", workers])
+        assert done.exit_code == 3, done.output
+        assert "1 of 2 queries localised" in done.output
+        assert "lost.jpg: the pairs file proposes no mapped image" in done.output
+        poses.append((out / "poses.txt").read_text())
     assert poses[0] == poses[1]
     pose = se3.from_quaternion(*np.split(np.array(poses[0].split()[1:], float), [4]))
-    assert se3.errors(pose, world.poses[QUERY])[0] < 0.02
+    assert se3.errors(pose, World(1.0).poses[QUERY])[0] < 0.02
+    again = CliRunner().invoke(app, [*words, str(tmp_path / "0"), "--json"])
+    assert again.exit_code == 3
+    summary = json.loads(again.stdout)
+    assert (summary["queries"], summary["localized"]) == (2, 1)
+    assert list(summary["not_localized"]) == ["lost.jpg"]
 
 
 def test_a_store_gets_the_matches_it_lacks(tmp_path: Path) -> None:
@@ -374,7 +322,7 @@ def test_a_store_gets_the_matches_it_lacks(tmp_path: Path) -> None:
     assert len(kept.shards()) == 1
     assert {record.image1 for record in kept.records()} == set(NAMES)
     with pytest.raises(FileError, match=r"has no matches of other and db/0\.jpg"):
-        from_store(tmp_path / "store")("other", NAMES[0])
+        FromStore(tmp_path / "store")("other", NAMES[0])
 
 
 def test_a_store_of_another_matcher_is_refused(tmp_path: Path) -> None:
@@ -383,14 +331,6 @@ def test_a_store_of_another_matcher_is_refused(tmp_path: Path) -> None:
     Store.made(tmp_path, Manifest(recipe=recipe))
     with pytest.raises(InputError, match="holds matches by other weights"):
         stored(World(1.0).match, tmp_path, matcher=load_matcher("daisy"))
-
-
-def test_one_hdf5_file_has_one_writer(tmp_path: Path) -> None:
-    _, words = stored_map(tmp_path)
-    flags = ["--images", str(tmp_path), "--matches", "m.h5", "--workers", "2"]
-    flags += config(tmp_path, "force = true")
-    done = CliRunner().invoke(app, [*words, *flags, "-o", str(tmp_path / "out")])
-    assert "which one process can write" in str(done.exception)
 
 
 def test_too_many_queries_without_a_pose_end_the_run(tmp_path: Path) -> None:
@@ -421,7 +361,7 @@ def test_real_queries_are_localised(tmp_path: Path) -> None:
     model = replace(full, images=others)
     cameras = {n: full.cameras[full.images[n].camera_id].camera() for n in queries}
     pairs = {n: [names[names.index(n) + k] for k in (-2, -1, 1)] for n in queries}
-    source = from_images(KITCHEN / "images", KITCHEN / "images", load_matcher("daisy"))
+    source = FromImages(KITCHEN / "images", KITCHEN / "images", load_matcher("daisy"))
     results = localize(
         cameras, pairs, model, source, load_calibration("daisy"), tmp_path
     )

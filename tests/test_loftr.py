@@ -16,8 +16,8 @@ kornia = pytest.importorskip(
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
-from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
 from semisure.matchers.loftr import LoFTR  # noqa: E402
+from semisure.matchers.stopwatch import seconds_on_cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
 

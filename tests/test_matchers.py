@@ -12,9 +12,8 @@ from semisure.errors import InputError
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import residual
 from semisure.io.images import Image, read_image, reduced
-from semisure.matchers import _threads, load_matcher
 from semisure.matchers import daisy as daisy_module
-from semisure.matchers._threads import by_threads
+from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import (
     TURNS,
@@ -26,6 +25,7 @@ from semisure.matchers.daisy_cells import (
     turn,
 )
 from semisure.matchers.patches import heat_covariance, heat_map, peak_offset
+from semisure.matchers.threads import by_threads
 from semisure.metrics import corner_error, spearman
 from semisure.types import Matcher, Matches
 
@@ -312,7 +312,7 @@ def test_guided_cells_of_an_image_without_texture_match_nothing(
 def test_blas_has_its_threads_back_whoever_leaves_last() -> None:
 
     def threads() -> list[int]:
-        blas = _threads._libraries().select(user_api="blas")
+        blas = threads._libraries().select(user_api="blas")
         return [library["num_threads"] for library in blas.info()]
 
     before, one = threads(), [1] * len(threads())

@@ -166,7 +166,7 @@ def test_a_device_that_is_not_there(device: str) -> None:
 
 def test_no_flip_in_an_old_checkpoint_escapes(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs the extra torch")
-    from semisure.matchers._checkpoint import load_checkpoint
+    from semisure.matchers.checkpoint import load_checkpoint
 
     def network():
         layers = torch.nn

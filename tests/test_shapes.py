@@ -24,7 +24,8 @@ import semisure
 from semisure.geometry import epipolar
 from semisure.law.fit_law import fit
 from semisure.metrics import auroc, corner_error, expected_calibration_error, spearman
-from semisure.refit import REFIT_METHODS, RELATIVE_METHODS, refit_relative
+from semisure.refit.relative import RELATIVE_METHODS, refit_relative
+from semisure.refit.weights import REFIT_METHODS
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     EXAMPLE_CAMERA,

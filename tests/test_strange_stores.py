@@ -17,10 +17,8 @@ pytest.importorskip("pyarrow", reason="needs the extra store")
 
 from semisure.errors import FileError, FitError, InputError
 from semisure.io.store import Manifest, Store
-from semisure.mapping.aggregation import AggregationSettings
 from semisure.mapping.export import FORMATS, ExportSettings, Format, export
-from semisure.mapping.mapper import MappingSettings
-from semisure.matchers.peers import load_peer
+from semisure.mapping.reconstruct import ReconstructionSettings
 from semisure.pairs.lists import _note, image_names, unique_pairs
 from semisure.pairs.settings import PairSettings
 from semisure.synthetic import SyntheticMatcher
@@ -95,13 +93,11 @@ def test_hlocs_lists_cannot_hold_blanks_nor_its_files_like_names(
 def test_an_export_never_overwrites_what_it_reads(store: Store, tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     first = export(store.name, "hloc", tmp_path / "hloc")
-    features, matches, pairs = first.files
+    features = first.files[0]
     before = [file.read_bytes() for file in first.files]
-    again, listed = ExportSettings(reference=features), ExportSettings(pairs=pairs)
+    again = ExportSettings(reference=features)
     with pytest.raises(FileError, match=r"features\.h5 would be overwritten"):
         export(store.name, "hloc", tmp_path / "hloc", again)
-    with pytest.raises(FileError, match=r"matches\.h5 would be overwritten"):
-        export(matches, "hloc", tmp_path / "hloc", listed)
     assert [file.read_bytes() for file in first.files] == before
 
 
@@ -127,8 +123,7 @@ def test_a_reconstruction_deletes_nothing_but_models(
     store: Store, tmp_path: Path, folder: str
 ) -> None:
     pytest.importorskip("pycolmap")
-    pytest.importorskip("pyceres")
-    from semisure.mapping.reconstruction import reconstruct
+    from semisure.mapping.reconstruct import reconstruct
 
     mine = tmp_path / "project" / folder / "0" / "weights.pth"
     mine.parent.mkdir(parents=True)
@@ -148,24 +143,24 @@ def test_a_model_without_a_point_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pycolmap = pytest.importorskip("pycolmap")
-    from semisure.mapping import mapper as mapping
+    from semisure.mapping import reconstruct as mapping
 
     empty = {0: pycolmap.Reconstruction()}
     monkeypatch.setattr(mapping, "_incremental", lambda *_: empty)
+    settings = ReconstructionSettings()
     with pytest.raises(FitError, match="No model could be made"):
-        mapping.map_database(tmp_path / "d.db", tmp_path, tmp_path / "models")
+        mapping.map_database(tmp_path / "d.db", tmp_path, tmp_path / "m", settings)
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: AggregationSettings(cell_px=1e-300), "cell_px must lie between"),
-        (lambda: AggregationSettings(cell_px=float("nan")), "cell_px must lie between"),
-        (lambda: AggregationSettings(max_keypoints=-1), "max_keypoints must be"),
-        (lambda: MappingSettings(workers=-7), "workers must be at least 1"),
+        (lambda: ExportSettings(cell_px=1e-300), "cell_px must lie between"),
+        (lambda: ExportSettings(cell_px=float("nan")), "cell_px must lie between"),
+        (lambda: ExportSettings(max_keypoints=-1), "max_keypoints must be"),
+        (lambda: ReconstructionSettings(workers=-7), "workers must be at least 1"),
         (lambda: PairSettings(intrinsics=(float("nan"), 1, 1, 1)), "intrinsics must"),
         (lambda: PairSettings(intrinsics=(-5, 1, 1, 1)), "positive focal lengths"),
-        (lambda: load_peer("sift", max_side=-5), "max_side must be at least 1 px"),
     ],
 )
 def test_absurd_settings_are_refused_before_the_work(

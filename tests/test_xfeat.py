@@ -20,16 +20,17 @@ from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.geometry.homography import residual  # noqa: E402
 from semisure.io.images import Image, read_image, reduced  # noqa: E402
 from semisure.matchers import describe_matchers, load_matcher  # noqa: E402
-from semisure.matchers._weights import locate  # noqa: E402
+from semisure.matchers.weights import WEIGHTS, locate  # noqa: E402
 from semisure.matchers.xfeat import (  # noqa: E402
-    WEIGHTS,
     RawXFeatStar,
     XFeatStar,
+    softmax_moments,
 )
 from semisure.types import Matcher  # noqa: E402
 
 needs_weights = pytest.mark.skipif(
-    locate(WEIGHTS) is None, reason="XFeat's weights are not on this machine"
+    locate(WEIGHTS["xfeat-star"]) is None,
+    reason="XFeat's weights are not on this machine",
 )
 
 
@@ -211,6 +212,16 @@ def test_wrong_weights_and_images_get_one_sentence(
         xfeat(np.zeros((20, 300, 3), np.uint8), np.zeros((200, 300, 3), np.uint8))
     with pytest.raises(InputError, match="must be uint8"):
         xfeat(np.zeros((200, 300)), np.zeros((200, 300), np.uint8))
+
+
+def test_two_equal_peaks_by_hand() -> None:
+    """Mass a half each at 1 and at 5 px: a std of 2 px."""
+    logits = torch.full((1, 7), -50.0)
+    logits[0, [1, 5]] = 0.0
+    positions = torch.stack([torch.arange(7.0), torch.zeros(7)], dim=1)
+    entry, std = softmax_moments(logits, positions, torch.tensor([1]))
+    assert entry.tolist() == pytest.approx([0.5])
+    assert std.tolist()[0] == pytest.approx([2.0, 0.0])
 
 
 def test_listing_says_what_is_ready() -> None:

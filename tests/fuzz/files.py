@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 
 from fuzz.hostile import chosen, damaged, require
+from semisure.datasets.homographies import read_homographies
 from semisure.datasets.megadepth import read_index
-from semisure.datasets.pair_lists import read_homographies
 from semisure.io import hloc, shards
 from semisure.io.colmap import read_model
 from semisure.io.files import (
@@ -43,7 +43,7 @@ COLMAP = {
 def attack(rng: np.random.Generator, folder: Path) -> str:
     """One file, damaged and read."""
     kind: Callable[[np.random.Generator, Path], str] = chosen(
-        rng, (_matches, _image, _calibration, _colmap, _store, _shard, _index, _texts)
+        rng, (_matches, _image, _calibration, _colmap, _shard, _index, _texts)
     )
     return kind(rng, folder)
 
@@ -61,8 +61,6 @@ def _sound(suffix: str) -> bytes:
             save_calibration(EXAMPLE_CALIBRATION, path)
         elif suffix == ".parquet":
             path.write_bytes(shards.parquet_of([PAIR]))
-        elif suffix == ".h5":
-            hloc.write_matches(path, "a", "b", MATCHES)
         else:
             pixels = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
             require(cv2.imwrite(str(path), pixels), f"no {suffix} can be written")
@@ -122,16 +120,6 @@ def _colmap(rng: np.random.Generator, folder: Path) -> str:
         points, world, error = model.observations(name)
         numbers: tuple[Any, ...] = (points, world, error)
         require(all(np.isfinite(v).all() for v in numbers), "not finite")
-    return "read"
-
-
-def _store(rng: np.random.Generator, folder: Path) -> str:
-    path = _write(rng, folder, ".h5")
-    if not hloc.has_matches(path, "a", "b"):
-        return "gone"
-    back = hloc.read_matches(path, "a", "b")
-    same = np.array_equal(back.source, MATCHES.source)
-    require(same and np.array_equal(back.coarse_std, MATCHES.coarse_std), "altered")
     return "read"
 
 

@@ -32,13 +32,16 @@ STORE = """
 import sys
 from pathlib import Path
 import numpy as np
-from semisure.io import hloc
+from semisure.io.store import Manifest, Store
 from semisure.synthetic import SyntheticMatcher
+from semisure.types.pair_records import PairRecord
 matches, _ = SyntheticMatcher().match(np.eye(3), count=3000)
+store = Store.made(Path(sys.argv[1]) / "store", Manifest(recipe={}))
 print("ready", flush=True)
 for k in range(10**6):
     some = matches.take(np.arange(1000 + k % 2000))
-    hloc.write_matches(Path(sys.argv[1]) / "a.h5", f"{k % 7}", "b", some, f"{k}")
+    names = {"image0": f"{k % 7}", "image1": "b"}
+    store.write(f"{k % 7}", [PairRecord(**names, state="matched", matches=some)])
 """
 POOL = """
 import os, sys, time
@@ -79,13 +82,14 @@ def _store(rng: np.random.Generator, folder: Path) -> str:
     process = _started(STORE, folder)
     time.sleep(float(rng.uniform(0, 0.4)))
     _kill(process, signal.SIGKILL)
-    from semisure.io import hloc
+    from semisure.io.store import Store
 
-    path = folder / "a.h5"
-    there = [k for k in range(7) if hloc.has_matches(path, str(k), "b")]
+    records = list(Store.at(folder / "store").records())
+    there = sorted(int(record.image0) for record in records)
     require(there == list(range(len(there))), "a pair is gone")
-    for k in there:
-        require(len(hloc.read_matches(path, str(k), "b")) >= 1000, "half a pair")
+    for record in records:
+        matches = record.matches
+        require(matches is not None and len(matches) >= 1000, "half a pair")
     return "whole"
 
 

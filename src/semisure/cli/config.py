@@ -23,7 +23,7 @@ Allowed: TypeAlias = dict[str, "str | Allowed"]
 
 _NO_SETTINGS = (
     *("begin", "tick", "engine", "part", "settings", "cache"),
-    *("aggregation", "cameras", "name", "warps"),
+    *("export", "cameras", "name", "warps"),
 )
 _KINDS: dict[str, tuple[type, ...]] = {
     "bool": (bool,),

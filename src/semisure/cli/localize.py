@@ -14,7 +14,7 @@ from semisure.cli.progress import stages
 from semisure.cli.root import app
 
 if TYPE_CHECKING:
-    from semisure.mapping.query import Localized
+    from semisure.mapping.localize import Localized
 
 
 @app.command(
@@ -41,9 +41,9 @@ def localize(
     matches: Annotated[
         Path | None,
         typer.Option(
-            help="Matches of hloc's (.h5) or a store: read from it; missing pairs are "
+            help="A store of matches: read from it; with --images missing pairs are "
             "added.",
-            metavar="FILE|FOLDER",
+            metavar="STORE",
         ),
     ] = None,
     matcher: options.MatcherName = None,
@@ -58,15 +58,14 @@ def localize(
 
     Writes poses.txt (basename qw qx qy qz tx ty tz, from world to camera), report.json
     and a file for each query; run it again to continue where it stopped. A file for
-    --config may set the fields of `semisure.mapping.query.LocalizeSettings`,
+    --config may set the fields of `semisure.mapping.localize.LocalizeSettings`,
     query_images (a folder), and the engine in its table [engine]. Exit code 3: some
     queries have no pose; the report gives the reasons.
     """
     from semisure.engine import EngineSettings
     from semisure.io.atomic import check_output_folder
     from semisure.io.files import load_calibration
-    from semisure.mapping.localize import localize_files
-    from semisure.mapping.query import LocalizeSettings
+    from semisure.mapping.localize import LocalizeSettings, localize_files
     from semisure.one_call import law_for, matcher_of
 
     check_output_folder(output)

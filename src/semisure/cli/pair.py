@@ -139,7 +139,7 @@ def refit(
 
     Exit code 3: there is no model, or chance alone explains it.
     """
-    from semisure.datasets.sequences import read_homography
+    from semisure.datasets.homographies import read_homography
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_calibration, load_matches
     from semisure.io.intrinsics import intrinsics_of

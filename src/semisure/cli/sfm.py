@@ -66,13 +66,6 @@ def export(
             metavar="FILE|FOLDER",
         ),
     ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where STORE is a file of matches: hloc's list of its pairs.",
-            metavar="FILE",
-        ),
-    ] = None,
     calibration: options.CalibrationName = None,
     images: Images = None,
     cameras: Cameras = None,
@@ -83,14 +76,13 @@ def export(
 ) -> None:
     """Write a store of matched pairs as files that hloc, COLMAP or anyone can read.
 
-    Semi-dense matches become keypoints that several pairs share, each with a
-    covariance. Matches that the model of their pair does not explain are left out, and
-    so are pairs without a model that may be right. CSV has all matches as they are.
-    STORE may also be the file of `localize --matches`, with --pairs and -c. A file for
-    --config may set the fields of `semisure.mapping.aggregation.AggregationSettings`.
+    Semi-dense matches become keypoints that several pairs share. Matches that the model
+    of their pair does not explain are left out, and so are pairs without a model that
+    may be right. CSV has all matches as they are. -c is for the store of `localize
+    --matches`, which has no calibration of its own. A file for --config may set the
+    fields of `semisure.mapping.export.ExportSettings`.
     """
     from semisure.io.atomic import check_output_folder
-    from semisure.mapping.aggregation import AggregationSettings
     from semisure.mapping.export import FORMATS, ExportSettings
     from semisure.mapping.export import export as run
     from semisure.types import as_choice
@@ -98,15 +90,12 @@ def export(
     check_output_folder(output)
     given = {
         "reference": reference,
-        "pairs": pairs,
         "calibration": calibration,
         "images": images,
         "cameras": cameras,
         "shared_camera": shared_camera or None,
     }
-    settings = _export_settings(
-        settings_of(config, given, ExportSettings, AggregationSettings)
-    )
+    settings = _export_settings(settings_of(config, given, ExportSettings))
     with stages(quiet or as_json) as begin:
         tick = begin("Reading pairs")
         made = run(store, as_choice("to", to, FORMATS), output, settings, tick)
@@ -146,16 +135,14 @@ def reconstruct(
     """Reconstruct cameras and points from a store of matched pairs, by pycolmap.
 
     Writes model/ (COLMAP's binary files), database.db and report.json. A file for
-    --config may set the fields of `semisure.mapping.mapper.MappingSettings` and
-    `semisure.mapping.aggregation.AggregationSettings`. Exit code 3: some images could
-    not be registered; the report names them.
+    --config may set the fields of `semisure.mapping.reconstruct.ReconstructionSettings`
+    and `semisure.mapping.export.ExportSettings`. Exit code 3: some images could not be
+    registered; the report names them.
     """
     from semisure.io.atomic import check_output_folder
-    from semisure.mapping.aggregation import AggregationSettings
     from semisure.mapping.export import ExportSettings
-    from semisure.mapping.mapper import MappingSettings
-    from semisure.mapping.reconstruction import ReconstructionSettings
-    from semisure.mapping.reconstruction import reconstruct as run
+    from semisure.mapping.reconstruct import ReconstructionSettings
+    from semisure.mapping.reconstruct import reconstruct as run
 
     check_output_folder(output)
     given = {
@@ -165,11 +152,9 @@ def reconstruct(
         "shared_camera": shared_camera or None,
         "workers": workers,
     }
-    takers = ExportSettings, AggregationSettings, MappingSettings
-    settings = settings_of(config, given, *takers)
+    settings = settings_of(config, given, ExportSettings, ReconstructionSettings)
     chosen = ReconstructionSettings(
-        export=_export_settings(settings),
-        mapping=MappingSettings(**taken(settings, MappingSettings)),
+        export=_export_settings(settings), **taken(settings, ReconstructionSettings)
     )
     with stages(quiet or as_json) as begin:
         result = run(store, output, chosen, begin)
@@ -187,7 +172,6 @@ def reconstruct(
 def _export_settings(settings: dict[str, Any]) -> ExportSettings:
     from semisure.io.files import load_calibration
     from semisure.io.hloc import read_queries
-    from semisure.mapping.aggregation import AggregationSettings
     from semisure.mapping.export import ExportSettings
 
     chosen = taken(settings, ExportSettings)
@@ -195,5 +179,4 @@ def _export_settings(settings: dict[str, Any]) -> ExportSettings:
         chosen["cameras"] = read_queries(settings["cameras"])
     if "calibration" in chosen:
         chosen["calibration"] = load_calibration(chosen["calibration"])
-    aggregation = AggregationSettings(**taken(settings, AggregationSettings))
-    return ExportSettings(**{**chosen, "aggregation": aggregation})
+    return ExportSettings(**chosen)

@@ -24,9 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from semisure.datasets import numpy_pickles
+from semisure.datasets import evenly, numpy_pickles, shares
 from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
-from semisure.datasets.subsets import evenly, shares
 from semisure.errors import FileError, in_short
 from semisure.io.files import MAX_BYTES, UNREADABLE, read_npz
 from semisure.types.checks import require_file

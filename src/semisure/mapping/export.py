@@ -1,47 +1,54 @@
-"""A store in the files of others: hloc's HDF5, COLMAP's database, CSV tables."""
+"""A store in the files of others: hloc's HDF5, COLMAP's database, CSV tables.
+
+hloc's ``features.h5`` has a group for each image: ``keypoints`` (k, 2), pixel centres
+at integers, with their ``score``. Their attribute ``uncertainty``, which scales the
+thresholds of hloc's verification, is a pixel of the image as it was matched, as for
+hloc's own features. ``matches.h5`` has a group for each pair: ``matches0``, the
+keypoint of image 1 for each keypoint of image 0, or −1, and ``matching_scores0``.
+Files appear whole, or not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from semisure.errors import FileError, InputError, MissingExtraError, in_short
 from semisure.geometry.camera import Camera
-from semisure.io.atomic import check_not_inputs, write_atomically
+from semisure.io.atomic import appearing_whole, check_not_inputs, write_atomically
 from semisure.io.colmap import read_model
-from semisure.mapping.aggregation import (
-    Aggregated,
-    AggregationSettings,
-    Aggregator,
-    KeypointPair,
-)
-from semisure.mapping.cameras import cameras_of
+from semisure.io.store import Store
 from semisure.mapping.database import check_ours, write_database
-from semisure.mapping.hloc_files import (
-    check_hloc_names,
-    read_features,
-    write_features,
-    write_keypoint_matches,
-)
-from semisure.mapping.keypoints import Keypoints
-from semisure.mapping.pair_sources import PairSource, source_of
-from semisure.mapping.tables import write_matches, write_pairs
-from semisure.types import Calibration, Points, Tick, silent
-from semisure.types.pair_records import PairRecord
+from semisure.mapping.keypoints import KeypointMatches, Keypoints, keypoint_matches
+from semisure.types import Array, Calibration, Labels, PerMatch, Points, Tick, silent
+from semisure.types.checks import require_file
+from semisure.types.pair_records import PairRecord, PairSummary
 
 Format = Literal["hloc", "colmap", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-DATABASE, FEATURES, MATCHES, PAIRS = "database.db", "features.h5", "matches.h5", "pairs"
+DATABASE = "database.db"
 FILES: dict[Format, tuple[str, ...]] = {
-    "hloc": (FEATURES, MATCHES, f"{PAIRS}.txt"),
+    "hloc": ("features.h5", "matches.h5", "pairs.txt"),
     "colmap": (DATABASE,),
-    "csv": (f"{PAIRS}.csv", "matches.csv"),
+    "csv": ("pairs.csv", "matches.csv"),
 }
-_NO_MATCHES = np.zeros((0, 2), np.int64)
+CELLS_PX = 0.01, 1e6  # finer than any match, wider than any image
+PAIR_COLUMNS = (
+    *("image0", "image1", "state", "matches", "probability", "kind"),
+    *(f"m{row}{column}" for row in range(3) for column in range(4)),
+    "reasons",
+)
+MATCH_COLUMNS = (
+    *("image0", "image1", "x0", "y0", "x1", "y1", "confidence"),
+    *("weight", "expected_px"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +76,25 @@ class Exported:
 class ExportSettings:
     """How a store is turned into keypoints and cameras."""
 
-    aggregation: AggregationSettings = field(default_factory=AggregationSettings)
     reference: Path | None = None  # whose keypoints stay: hloc's features, or a model
     cameras: Mapping[str, Camera] | None = None
     images: Path | None = None  # folder, for EXIF; by default the store's
     shared_camera: bool = False
-    pairs: Path | None = None  # of a file of matches in place of a store
     calibration: Calibration | None = None  # by default the store's own
+    cell_px: float | None = None  # of the image; by default half the fine window
+    max_keypoints: int | None = None  # of an image, the most voted
+
+    def __post_init__(self) -> None:
+        low, high = CELLS_PX
+        if self.cell_px is not None and not low <= self.cell_px <= high:
+            raise InputError(
+                f"cell_px must lie between {low:g} and {high:g}, but is "
+                f"{self.cell_px:g}."
+            )
+        if self.max_keypoints is not None and self.max_keypoints < 1:
+            raise InputError(
+                f"max_keypoints must be at least 1, but is {self.max_keypoints}."
+            )
 
 
 def export(
@@ -86,8 +105,6 @@ def export(
     tick: Tick = silent,
 ) -> Exported:
     """Write the store at `address` into the folder `output`.
-
-    `address` may also be a file of matches that `semisure localize` wrote.
 
     ========  ==================================================================
     hloc      ``features.h5``, ``matches.h5`` and ``pairs.txt``
@@ -109,114 +126,246 @@ def export(
     >>> [file.name for file in made.files], made.images, made.pairs
     (['features.h5', 'matches.h5', 'pairs.txt'], 2, 1)
     """
-    settings, output = settings or ExportSettings(), Path(output)
-    store = source_of(address, settings.pairs, settings.calibration)
-    read = address, settings.pairs, settings.reference
-    inputs = [Path(path) for path in read if path is not None and Path(path).is_file()]
-    check_not_inputs([output / name for name in FILES[to]], inputs)
+    settings, store = settings or ExportSettings(), Store.at(address)
+    files = tuple(Path(output) / name for name in FILES[to])
+    check_not_inputs(files, [settings.reference] if settings.reference else [])
     if to == "csv":
-        return _to_csv(store, output, tick)
+        return _write_csv(store, files, tick)
     if to == "colmap":
-        check_ours(output / DATABASE)
-    aggregated = aggregate_store(store, settings, tick)
+        check_ours(files[0])  # before the work
+    matches = keypoints_of(store, settings, tick)
     if to == "hloc":
-        return _to_hloc(store, output, aggregated)
-    return to_colmap(store, output / DATABASE, aggregated, settings)
-
-
-def aggregate_store(
-    store: PairSource, settings: ExportSettings, tick: Tick = silent
-) -> Aggregated:
-    """Keypoints of a store's images and the matches between them."""
-    return Aggregator(
-        store.records,
-        settings.calibration or store.manifest.calibration,
-        settings.aggregation,
-        _reference(settings.reference),
-        tick,
-        sum(summary.state != "failed" for summary in store.summaries()),
-    )()
-
-
-def _reference(path: Path | None) -> dict[str, Points]:
-    """Keypoints by image: of hloc's features, or of a COLMAP model."""
-    if path is None:
-        return {}
-    if path.is_dir():
-        return {name: image.points for name, image in read_model(path).images.items()}
-    return read_features(path)
-
-
-def _to_hloc(store: PairSource, output: Path, aggregated: Aggregated) -> Exported:
-    check_hloc_names(name for pair in store.summaries() for name in pair.names)
-    features, matches, pairs = (output / name for name in FILES["hloc"])
-    written: set[tuple[str, str]] = set()
-    empty = (
-        KeypointPair(*pair.names, _NO_MATCHES, np.zeros(0))
-        for pair in store.summaries()
-        if pair.state != "failed" and pair.names not in written
-    )
-    names = write_keypoint_matches(
-        matches, chain(_noted(aggregated.pairs, written), empty)
-    )
-    # hloc looks for every image of a folder, those without a match too.
-    named = {*store.images(), *chain.from_iterable(names)}
-    none = {name: Keypoints.fixed(np.zeros((0, 2))) for name in sorted(named)}
-    write_features(features, none | aggregated.keypoints)
-    lines = [f"{a} {b}\n" for a, b in names]
-    write_atomically(pairs, lambda file: file.write("".join(lines).encode()))
+        return _write_hloc(store, files, matches)
+    to_colmap(store, files[0], matches, settings)
     return Exported(
-        files=(features, matches, pairs),
-        images=len(aggregated.keypoints),
-        pairs=len(written),
-        unrelated=len(names) - len(written),
-        keypoints=_count(aggregated),
+        files=files,
+        images=len(matches.sizes),
+        pairs=len(matches.pairs),
+        keypoints=_count(matches),
     )
 
 
-def _noted(
-    pairs: Iterable[KeypointPair], written: set[tuple[str, str]]
-) -> Iterator[KeypointPair]:
-    for pair in pairs:
-        written.add((pair.image0, pair.image1))
-        yield pair
+def keypoints_of(
+    store: Store, settings: ExportSettings, tick: Tick = silent
+) -> KeypointMatches:
+    """Keypoints of a store's images and the matches between them."""
+    reference: Mapping[str, Points] = {}
+    if settings.reference is not None and settings.reference.is_dir():
+        images = read_model(settings.reference).images
+        reference = {name: image.points for name, image in images.items()}
+    elif settings.reference is not None:
+        reference = read_features(settings.reference)
+    return keypoint_matches(
+        store.records(),
+        settings.calibration or store.manifest.calibration,
+        cell_px=settings.cell_px,
+        max_keypoints=settings.max_keypoints,
+        reference=reference,
+        tick=tick,
+        total=sum(summary.state != "failed" for summary in store.summaries()),
+    )
+
+
+def image_folder(store: Store, settings: ExportSettings) -> Path:
+    """Where the images of a store are."""
+    return settings.images or Path(store.manifest.images or ".")
 
 
 def to_colmap(
-    store: PairSource, path: Path, aggregated: Aggregated, settings: ExportSettings
-) -> Exported:
+    store: Store, path: Path, matches: KeypointMatches, settings: ExportSettings
+) -> None:
     """Write a database of COLMAP's."""
-    folder = settings.images or Path(store.manifest.images or ".")
-    cameras = cameras_of(aggregated.sizes, settings.cameras, folder)
-    count = write_database(
+    write_database(
         path,
-        cameras,
-        aggregated.keypoints,
-        aggregated.pairs,
+        matches,
+        image_folder(store, settings),
+        settings.cameras,
         shared_camera=settings.shared_camera,
     )
+
+
+def _count(matches: KeypointMatches) -> int:
+    return sum(len(keypoints) for keypoints in matches.keypoints.values())
+
+
+# ---- hloc ----------------------------------------------------------------------------
+
+
+def _write_hloc(
+    store: Store, files: tuple[Path, ...], matches: KeypointMatches
+) -> Exported:
+    features, matched, listed = files
+    pairs = {p.pair.names: (p.matches, p.score) for p in matches.pairs}
+    none = np.zeros((0, 2), np.int64), np.zeros(0)
+    summaries = [pair for pair in store.summaries() if pair.state != "failed"]
+    written = pairs | {p.names: none for p in summaries if p.names not in pairs}
+    # hloc looks for every image of a folder, those without a match too.
+    names = sorted({*store.images(), *chain.from_iterable(written)})
+    for name in names:
+        if name.split() != [name]:
+            raise InputError(
+                f"hloc's lists part names at blanks, but an image is called {name!r}. "
+                "Rename it and match again, or export to colmap or csv."
+            )
+    with _new_hdf5(matched) as new_group:
+        for (name0, name1), found in written.items():
+            key = "/".join(name.replace("/", "-") for name in (name0, name1))
+            group = new_group(key, f"{name0} with {name1}")
+            matches0, scores0 = by_first(*found)
+            # An entry for each keypoint, most of them −1: a tenth of it, compressed.
+            packed = (
+                {"compression": "gzip", "compression_opts": 1} if len(matches0) else {}
+            )
+            group.create_dataset("matches0", data=matches0, **packed)
+            group.create_dataset("matching_scores0", data=scores0, **packed)
+    empty = Keypoints(np.zeros((0, 2)), np.zeros(0))
+    write_features(features, {n: matches.keypoints.get(n, empty) for n in names})
+    lines = [f"{name0} {name1}\n" for name0, name1 in written]
+    write_atomically(listed, lambda file: file.write("".join(lines).encode()))
     return Exported(
-        files=(path,), images=len(cameras), pairs=count, keypoints=_count(aggregated)
+        files=files,
+        images=len(matches.keypoints),
+        pairs=len(pairs),
+        unrelated=len(written) - len(pairs),
+        keypoints=_count(matches),
     )
 
 
-def _count(aggregated: Aggregated) -> int:
-    return sum(len(found) for found in aggregated.keypoints.values())
+def write_features(path: Path, keypoints: Mapping[str, Keypoints]) -> None:
+    """Write the keypoints of images by name as a file of hloc's features.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "features.h5"
+    >>> keypoints = Keypoints(np.array([[3.0, 4.5]]), np.ones(1))
+    >>> write_features(path, {"db/a.jpg": keypoints})
+    >>> read_features(path)["db/a.jpg"].tolist()
+    [[3.0, 4.5]]
+    """
+    with _new_hdf5(path) as new_group:
+        for name, found in keypoints.items():
+            group = new_group(name, name)
+            points = found.points.astype(np.float32)
+            stored = group.create_dataset("keypoints", data=points)
+            stored.attrs["uncertainty"] = found.pixel
+            group.create_dataset("score", data=found.votes.astype(np.float32))
 
 
-def _to_csv(store: PairSource, output: Path, tick: Tick) -> Exported:
-    pairs, matches = (output / name for name in FILES["csv"])
-    listed = [pair.names for pair in store.summaries()]
-    write_pairs(pairs, store.summaries())
+def read_features(path: Path) -> dict[str, Points]:
+    """The keypoints (k, 2) px of all images of a file of hloc's features."""
+    found: dict[str, Points] = {}
 
-    def ticking() -> Iterator[PairRecord]:
+    def visit(name: str, entry: Any) -> None:
+        if name.endswith("/keypoints") and hasattr(entry, "shape"):
+            # libhdf5 may look for damaged text for ever.
+            if entry.dtype.kind not in "fiu":
+                raise ValueError("keypoints that are no numbers")
+            points = np.asarray(entry[()], np.float64)
+            found[name.removesuffix("/keypoints")] = points.reshape(-1, 2)
+
+    # What h5py and NumPy raise on damaged files.
+    unreadable = (
+        *(OSError, RuntimeError, KeyError, ValueError, TypeError),
+        *(AttributeError, IndexError, OverflowError),
+    )
+    try:
+        with _h5py().File(require_file(path), "r") as file:
+            file.visititems(visit)
+    except FileError:
+        raise
+    except unreadable as error:
+        raise FileError(
+            f"{path} holds no features of hloc's: {in_short(error)}."
+        ) from None
+    if not found:
+        raise FileError(f"{path} holds no features of hloc's: no image has keypoints.")
+    return found
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtraError("h5py", "store", "Exchanging files with hloc") from None
+    return h5py
+
+
+@contextmanager
+def _new_hdf5(path: Path) -> Iterator[Callable[[str, str], Any]]:
+    """A function that makes a group in a new file, by its key and what it is of."""
+    with appearing_whole(path) as part, _h5py().File(part, "w") as file:
+
+        def new_group(key: str, what: str) -> Any:
+            try:
+                return file.create_group(key)
+            except (
+                ValueError
+            ) as error:  # such as of a/b and a-b, which hloc calls alike
+                raise InputError(
+                    f"hloc's files cannot hold {what}: {in_short(error)}. Rename the "
+                    "images and match again, or export to colmap or csv."
+                ) from None
+
+        yield new_group
+
+
+def by_first(matches: Labels, score: PerMatch) -> tuple[Array, Array]:
+    """hloc's arrays: for each keypoint of image 0 its match, or −1, and the score.
+
+    >>> matches0, scores0 = by_first(np.array([[0, 7], [2, 5]]), np.array([0.5, 0.25]))
+    >>> matches0.tolist(), scores0.tolist()
+    ([7, -1, 5], [0.5, 0.0, 0.25])
+    """
+    count = int(matches[:, 0].max()) + 1 if len(matches) else 0
+    matches0 = np.full(count, -1, np.int32)
+    scores0 = np.zeros(count, np.float16)
+    matches0[matches[:, 0]] = matches[:, 1]
+    scores0[matches[:, 0]] = score
+    return matches0, scores0
+
+
+# ---- tables --------------------------------------------------------------------------
+
+
+def _write_csv(store: Store, files: tuple[Path, ...], tick: Tick) -> Exported:
+    summaries = list(store.summaries())
+
+    def match_rows() -> Iterator[list[Any]]:
         for done, record in enumerate(store.records(), start=1):
-            yield record
-            tick(done, max(len(listed), done))
+            yield from _match_rows(record)
+            tick(done, max(len(summaries), done))
 
-    write_matches(matches, ticking())
+    _write_table(files[0], PAIR_COLUMNS, (_pair_row(pair) for pair in summaries))
+    _write_table(files[1], MATCH_COLUMNS, match_rows())
     return Exported(
-        files=(pairs, matches),
-        images=len({name for names in listed for name in names}),
-        pairs=len(listed),
+        files=files,
+        images=len({name for pair in summaries for name in pair.names}),
+        pairs=len(summaries),
     )
+
+
+def _write_table(path: Path, head: tuple[str, ...], rows: Iterable[list[Any]]) -> None:
+    with appearing_whole(path) as part, part.open("w", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(head)
+        table.writerows(rows)
+
+
+def _pair_row(pair: PairSummary) -> list[Any]:
+    model = [""] * 12  # 3 × 3 or 3 × 4
+    if pair.model is not None:
+        for (row, column), value in np.ndenumerate(pair.model):
+            model[4 * row + column] = f"{value:.17g}"
+    chance = f"{pair.probability:.6g}"
+    verdict = [pair.state, pair.match_count, chance, pair.kind or ""]
+    return [*pair.names, *verdict, *model, " ".join(pair.reasons)]
+
+
+def _match_rows(pair: PairRecord) -> Iterator[list[Any]]:
+    assert pair.matches is not None
+    raw, unknown = pair.matches, np.full(len(pair.matches), np.nan)
+    weight = unknown if pair.weight is None else pair.weight
+    expected = unknown if pair.expected_px is None else pair.expected_px
+    columns = raw.source, raw.target, raw.confidence, weight, expected
+    for row in np.column_stack(columns).tolist():
+        cells = ("" if np.isnan(value) else f"{value:.6g}" for value in row)
+        yield [*pair.names, *cells]

@@ -1,184 +1,280 @@
-"""Keypoints of an image out of the semi-dense matches of all its pairs.
+"""Keypoints of all images of a store, and the matches between them.
 
 Semi-dense matches have no keypoints: in every pair an image is matched at other places.
 Structure from motion needs keypoints that several pairs share. As hloc does for dense
-matches, each cell of the image keeps the bin that got most votes, a match takes the
-keypoint next to its point if it is near enough, and matches are made one to one. Two
-things are ours: the keypoint is the mean of the points in its bin, weighted by their
-precision, where hloc takes the middle of the bin; and it has a covariance.
+matches, the image is cut into cells, a match takes the keypoint next to its point if it
+is near enough, and matches are made one to one. Two things are ours: a keypoint is the
+mean of the points in its cell, weighted by their precision, where hloc takes the middle
+of the most voted bin; and the keypoints are then moved so that all matches agree
+(:mod:`semisure.mapping.placement`).
 
-That covariance has three parts: of the mean, by the precisions; of the bin, since its
-points are different points of the scene; and a floor for the error that all matches
-of a pair share, which no mean reduces.
+A match is used if the model of its pair explains it. Its points are taken less the
+matcher's systematic shift. Its error lives in the image whose point was refined: there
+the variance is that of the fine stage, since the model has shown that the coarse cell
+was right. The other point is where the matcher was asked to look, without an error of
+its own. The error that the matches of a pair share is added to both.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from semisure.errors import InputError
+from semisure.geometry.lifting import local_maps
+from semisure.law.mixture import STD_FLOOR_PX
+from semisure.mapping.placement import Links, place
+from semisure.refit.core import without_bias
 from semisure.types import (
-    FloatArray,
-    Index,
+    Calibration,
     Labels,
+    Matches,
     PerAxis,
     PerMatch,
     Points,
+    Tick,
+    silent,
 )
+from semisure.types.pair_records import PairRecord, PairSummary, Size
 
-_WAITING = 1 << 16  # points that are collected before they are summed by bins
-# votes; precision of x and y; their products with x and y; by the mean precision of
-# both axes: x, y, xx, xy, yy
-_SUMS = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """How points of an image become keypoints; lengths in its pixels.
-
-    >>> Grid(cell_px=8.0, bin_px=2.0, radius_px=2.0).cell_px
-    8.0
-    """
-
-    cell_px: float = 1.0  # at most one keypoint in each square of this side
-    bin_px: float = 1.0  # points in a square of this side are averaged
-    radius_px: float = 1.0  # a match this near to a keypoint takes it
-
-    def __post_init__(self) -> None:
-        if not 0 < self.bin_px <= self.cell_px or not self.radius_px > 0:
-            raise InputError(
-                "Cells, bins and radius must be positive, and a bin no larger than a "
-                f"cell, but they are {self.cell_px:g}, {self.bin_px:g} and "
-                f"{self.radius_px:g} px."
-            )
-
-    def scaled(self, factor: float) -> Grid:
-        """The same grid for an image that was matched at 1 / `factor` of its size."""
-        return Grid(
-            cell_px=self.cell_px * factor,
-            bin_px=self.bin_px * factor,
-            radius_px=self.radius_px * factor,
-        )
+LEAST_WEIGHT = 0.5  # of a match that the model explains
+SHARED_PX = 0.05  # standard deviation of an error that the matches of a pair share
+WINDOWS_A_CELL = 0.5  # a cell is half the window that the fine stage searched
+PIXELS_A_WINDOW = 8.0  # of the image as it was matched
+FEWEST = 15  # matches of a pair that is used, as in COLMAP
+DISAGREES = 0.2  # weight of a match that the others contradict: 2 px, where 1 is usual
+CELLS_A_MOVE = 2.0  # how far keypoints may move, one standard deviation
+FIXED_PX = 1e-6  # how far those of a reference may
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keypoints:
-    """The keypoints of an image, their 2 × 2 covariances and their votes."""
+    """The keypoints of an image, and how many matches, by confidence, are behind each.
+
+    `pixel` is what a pixel of the image as it was matched is in pixels of the image.
+    """
 
     points: Points
-    covariance: FloatArray  # (k, 2, 2) px²
     votes: PerMatch
+    pixel: float = 1.0
 
     def __len__(self) -> int:
         return len(self.points)
 
-    def take(self, index: Index) -> Keypoints:
-        return Keypoints(self.points[index], self.covariance[index], self.votes[index])
 
-    @classmethod
-    def fixed(cls, points: Points) -> Keypoints:
-        """Keypoints whose places are given; nothing is known of their errors."""
-        unknown = np.full((len(points), 2, 2), np.nan)
-        return cls(np.asarray(points, np.float64), unknown, np.ones(len(points)))
+@dataclass(frozen=True, slots=True, eq=False)
+class KeypointPair:
+    """A pair, and the keypoints matched between its images."""
+
+    pair: PairSummary
+    matches: Labels  # (k, 2) places of keypoints
+    score: PerMatch
 
 
-class Votes:
-    """Sums over the points of one image, by bins; points come pair by pair.
+@dataclass(frozen=True, slots=True, eq=False)
+class KeypointMatches:
+    """Keypoints by image, and the matches between them."""
 
-    >>> votes = Votes(Grid(cell_px=8.0, bin_px=2.0, radius_px=2.0))
-    >>> for x, variance in ((10.0, 0.1), (10.4, 0.3), (14.0, 0.1)):
-    ...     votes.add(np.array([[x, 5.0]]), np.full((1, 2), variance), np.ones(1))
-    >>> kept = votes.keypoints()
-    >>> kept.points.round(3), kept.votes  # two of three; 3 : 1 by precision
-    (array([[10.1,  5. ]]), array([2.]))
+    sizes: dict[str, Size]
+    keypoints: dict[str, Keypoints]
+    pairs: list[KeypointPair]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sightings:
+    """The matches of a pair that its model explains, less their shift."""
+
+    pair: PairSummary
+    matches: Matches
+    variance: tuple[PerAxis, PerAxis]  # px² in both images, the shared error included
+    score: PerMatch
+
+    def sides(self) -> Iterable[tuple[str, Size, Points, PerAxis]]:
+        """Name, size, points and variances of both images."""
+        seen, names = self.matches, self.pair.names
+        yield names[0], seen.source_size, seen.source, self.variance[0]
+        yield names[1], seen.target_size, seen.target, self.variance[1]
+
+
+def keypoint_matches(
+    records: Iterable[PairRecord],
+    calibration: Calibration | None,
+    *,
+    cell_px: float | None = None,
+    max_keypoints: int | None = None,
+    reference: Mapping[str, Points] | None = None,
+    tick: Tick = silent,
+    total: int = 0,
+) -> KeypointMatches:
+    """Keypoints of the images of pairs, and the matches between them.
+
+    `cell_px` is the side of the squares that hold a keypoint each, by default half the
+    window of the fine stage. `reference` has the keypoints of images whose keypoints
+    are decided already, such as those of a map: they stay, and only other images get
+    new ones. `total` is the number of records, for the ticks.
     """
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
-        self._keys = np.zeros((0, 4), np.int64)  # cell and bin, columns and rows
-        self._sums = np.zeros((0, _SUMS))
-        self._waiting: list[tuple[FloatArray, ...]] = []
-        self._waiting_count = 0
-
-    def add(self, points: Points, variance: PerAxis, score: PerMatch) -> None:
-        """Count points (n, 2) px with their variances per axis and their votes."""
-        self._waiting.append((points, variance, score))
-        self._waiting_count += len(points)
-        if self._waiting_count >= _WAITING:
-            self._summarise()
-
-    def keypoints(
-        self, floor_px: float = 0.0, max_count: int | None = None
-    ) -> Keypoints:
-        """The winner of each cell, the most voted first if only some are wanted."""
-        self._summarise()
-        cells = self._keys[:, :2]
-        order = np.lexsort((-self._sums[:, 0], cells[:, 0], cells[:, 1]))
-        first = np.ones(len(order), bool)
-        first[1:] = (np.diff(cells[order], axis=0) != 0).any(axis=1)
-        chosen = order[first]
-        keypoints = self._placed(chosen, floor_px)
-        if max_count is not None and len(keypoints) > max_count:
-            best = np.argsort(-keypoints.votes, kind="stable")[:max_count]
-            keypoints = keypoints.take(np.sort(best))
-        return keypoints
-
-    def _placed(self, chosen: Labels, floor_px: float) -> Keypoints:
-        votes, px, py, sx, sy, *moments = self._sums[chosen].T
-        mean = np.stack([sx / px, sy / py], axis=1)
-        x, y, xx, xy, yy = np.array(moments) / (0.5 * (px + py))
-        covariance = np.empty((len(chosen), 2, 2))
-        # Of the mean, and of the points about it: they are different points.
-        covariance[:, 0, 0] = 1.0 / px + np.maximum(xx - x * x, 0.0)
-        covariance[:, 1, 1] = 1.0 / py + np.maximum(yy - y * y, 0.0)
-        covariance[:, 0, 1] = covariance[:, 1, 0] = xy - x * y
-        points = self._corner(self._keys[chosen, 2:]) + mean
-        return Keypoints(points, floored(covariance, floor_px), votes)
-
-    def _corner(self, bins: Labels) -> Points:
-        return bins * self.grid.bin_px - 0.5
-
-    def _summarise(self) -> None:
-        """Sum up what waits: one row for each bin that was hit."""
-        if not self._waiting:
-            return
-        points, variance, score = (
-            np.concatenate(parts) for parts in zip(*self._waiting, strict=True)
+    reference, pairs, windows = reference or {}, [], []
+    for done, record in enumerate(records, start=1):
+        matches = record.matches
+        if matches is not None and len(matches):
+            share = matches.fine_window / matches.refined_size.max(axis=1)
+            windows.append(np.median(share))
+            if record.usable or record.state == "matched":
+                seen = _sighted(record, matches, calibration)
+                if len(seen.score) >= FEWEST:
+                    pairs.append(seen)
+        tick(done, max(total, done))
+    if not pairs:
+        raise InputError(
+            "No pair of the store has a model that may be right, so that there is "
+            "nothing to make keypoints of."
         )
-        self._waiting, self._waiting_count = [], 0
-        keys, sums = self._rows(points, variance, score)
-        keys = np.concatenate([self._keys, keys])
-        sums = np.concatenate([self._sums, sums])
-        self._keys, place = np.unique(keys, axis=0, return_inverse=True)
-        self._sums = np.stack(
-            [np.bincount(place.ravel(), column, len(self._keys)) for column in sums.T],
-            axis=1,
-        )
-
-    def _rows(
-        self, points: Points, variance: PerAxis, score: PerMatch
-    ) -> tuple[Labels, FloatArray]:
-        # From the corner of the first pixel, so that its square holds it.
-        cells = np.floor((points + 0.5) / self.grid.cell_px).astype(np.int64)
-        bins = np.floor((points + 0.5) / self.grid.bin_px).astype(np.int64)
-        at = points - self._corner(bins)  # small numbers keep their digits
-        precision = 1.0 / variance
-        both = precision.mean(axis=1, keepdims=True)
-        x, y = at.T
-        moments = both * np.stack([x, y, x * x, x * y, y * y], axis=1)
-        sums = np.hstack([score[:, None], precision, precision * at, moments])
-        return np.hstack([cells, bins]), sums
+    window = float(np.median(windows))  # of the longer side
+    sizes: dict[str, Size] = {}
+    votes: dict[str, list[tuple[Points, PerAxis, PerMatch]]] = {}
+    for seen in pairs:
+        for name, size, points, variance in seen.sides():
+            sizes[name] = size
+            votes.setdefault(name, []).append((points, variance, seen.score))
+    cells, keypoints = {}, {}
+    for name in sorted(sizes):
+        width = window * max(sizes[name])
+        cells[name] = cell_px or WINDOWS_A_CELL * width
+        if name in reference:
+            points, count = reference[name], np.ones(len(reference[name]))
+        else:
+            columns = (np.concatenate(c) for c in zip(*votes[name], strict=True))
+            points, count = cell_means(*columns, cells[name])
+        if name not in reference and max_keypoints is not None:
+            best = np.sort(np.argsort(-count, kind="stable")[:max_keypoints])
+            points, count = points[best], count[best]
+        keypoints[name] = Keypoints(points, count, width / PIXELS_A_WINDOW)
+    return _agreed(pairs, sizes, keypoints, cells, reference)
 
 
-def floored(covariance: FloatArray, floor_px: float) -> FloatArray:
-    """Covariances (k, 2, 2) with the variance of the shared error added.
+def _sighted(
+    record: PairRecord, matches: Matches, calibration: Calibration | None
+) -> _Sightings:
+    """The matches of a pair that its model explains; all where it has no model."""
+    weight = np.ones(len(matches)) if record.weight is None else record.weight
+    if record.fine_scale is None:
+        fine = np.maximum(matches.fine_std, STD_FLOOR_PX) ** 2
+    else:
+        fine = 2.0 * record.fine_scale**2  # Laplace's variance
+    kept = weight >= LEAST_WEIGHT
+    matches, fine = matches.take(kept), fine[kept]
+    if calibration is not None:
+        matches, _ = without_bias(matches, calibration)
+    first, second = (
+        SHARED_PX**2 + np.where(matches.side[:, None] == side, fine, 0.0)
+        for side in (0, 1)
+    )
+    summary = replace(
+        record, matches=None, weight=None, expected_px=None, fine_scale=None
+    )
+    score = matches.confidence * weight[kept]
+    return _Sightings(summary, matches, (first, second), score)
 
-    >>> floored(np.array([[[1.0, 0.5], [0.5, 2.0]]]), 0.5).tolist()
-    [[[1.25, 0.5], [0.5, 2.25]]]
+
+def cell_means(
+    points: Points, variance: PerAxis, score: PerMatch, cell_px: float
+) -> tuple[Points, PerMatch]:
+    """One keypoint for each square of `cell_px` that has points, and its votes.
+
+    The keypoint is the mean of the points, each axis weighted by its precision; the
+    votes are the sum of the scores.
+
+    >>> x = np.array([[10.0, 5.0], [10.4, 5.0], [20.0, 5.0]])
+    >>> variance = np.array([[0.1, 1.0], [0.3, 1.0], [1.0, 1.0]])
+    >>> keypoints, votes = cell_means(x, variance, np.ones(3), 8.0)
+    >>> keypoints.round(3).tolist(), votes.tolist()  # x of the first two: 3 : 1
+    ([[10.1, 5.0], [20.0, 5.0]], [2.0, 1.0])
     """
-    return covariance + floor_px**2 * np.eye(2)
+    # From the corner of the first pixel, so that its square holds it; row by row.
+    square = np.floor((points[:, ::-1] + 0.5) / cell_px).astype(np.int64)
+    squares, place = np.unique(square, axis=0, return_inverse=True)
+    place, corner = place.ravel(), squares[:, ::-1] * cell_px - 0.5
+    precision, at = 1.0 / variance, points - corner[place]  # small numbers keep digits
+
+    def summed(values: PerMatch) -> PerMatch:
+        return np.bincount(place, values, len(squares))
+
+    mean = [
+        summed(precision[:, d] * at[:, d]) / summed(precision[:, d]) for d in (0, 1)
+    ]
+    return corner + np.stack(mean, axis=1), summed(score)
+
+
+def _agreed(
+    pairs: list[_Sightings],
+    sizes: dict[str, Size],
+    keypoints: dict[str, Keypoints],
+    cells: Mapping[str, float],
+    reference: Mapping[str, Points],
+) -> KeypointMatches:
+    """Keypoints where the matches agree, and the matches that do."""
+    nearest = {name: Nearest(k.points, cells[name]) for name, k in keypoints.items()}
+    counts = [len(found) for found in keypoints.values()]
+    ends = dict(zip(keypoints, np.cumsum(counts).tolist(), strict=True))
+    links, matched = [], []
+    for seen in pairs:
+        first, second = (nearest[name](points) for name, _, points, _ in seen.sides())
+        match, one, other = one_to_one(first, second, seen.score).T
+        matched.append(
+            KeypointPair(seen.pair, np.stack([one, other], axis=1), seen.score[match])
+        )
+        links.append(_links(seen, match, one, other, keypoints, ends))
+    moves = [
+        np.full(
+            len(found), FIXED_PX if name in reference else CELLS_A_MOVE * cells[name]
+        )
+        for name, found in keypoints.items()
+    ]
+    move, weight = place(Links.joined(links), np.concatenate(moves))
+    moved = {
+        name: replace(
+            found, points=found.points + move[ends[name] - len(found) : ends[name]]
+        )
+        for name, found in keypoints.items()
+    }
+    agreeing = []
+    for pair in matched:
+        kept, weight = np.split(weight, [len(pair.matches)])
+        kept = kept >= DISAGREES
+        if kept.sum() >= FEWEST:
+            agreeing.append(
+                KeypointPair(pair.pair, pair.matches[kept], pair.score[kept])
+            )
+    return KeypointMatches(sizes, moved, agreeing)
+
+
+def _links(
+    seen: _Sightings,
+    match: Labels,
+    one: Labels,
+    other: Labels,
+    keypoints: Mapping[str, Keypoints],
+    ends: Mapping[str, int],
+) -> Links:
+    """What the matches of a pair say about the places of their keypoints."""
+    image0, image1 = seen.pair.names
+    first, second = keypoints[image0], keypoints[image1]
+    maps = local_maps(seen.matches, match)
+    offset = seen.matches.target[match] - second.points[other]
+    gap = seen.matches.source[match] - first.points[one]
+    gap -= np.einsum("nij,nj->ni", maps, offset)
+    carried = np.einsum("nij,nj->ni", maps**2, seen.variance[1][match])
+    variance = (seen.variance[0][match] + carried).mean(axis=1)
+    return Links(
+        first=ends[image0] - len(first) + one,
+        second=ends[image1] - len(second) + other,
+        map=maps,
+        gap=gap,
+        precision=1.0 / variance,
+        pixel=np.full(len(match), first.pixel),
+    )
 
 
 def one_to_one(first: Labels, second: Labels, score: PerMatch) -> Labels:
@@ -194,14 +290,12 @@ def one_to_one(first: Labels, second: Labels, score: PerMatch) -> Labels:
     """
     here = np.flatnonzero((first >= 0) & (second >= 0))
     order = here[np.argsort(-score[here], kind="stable")]
-    best = np.intersect1d(_first_of(first, order), _first_of(second, order))
+    best_of = [
+        order[np.unique(k[order], return_index=True)[1]] for k in (first, second)
+    ]
+    best = np.intersect1d(*best_of)
     best = best[np.argsort(first[best])]
     return np.stack([best, first[best], second[best]], axis=1).astype(np.int64)
-
-
-def _first_of(labels: Labels, order: Labels) -> Labels:
-    _, first = np.unique(labels[order], return_index=True)
-    return order[first]
 
 
 class Nearest:
@@ -214,13 +308,11 @@ class Nearest:
     def __init__(self, keypoints: Points, radius_px: float) -> None:
         from scipy.spatial import cKDTree
 
-        self.radius_px = radius_px
+        self.radius_px = radius_px * (1 + 1e-12)  # a point at the radius is near enough
         self._tree = cKDTree(keypoints) if len(keypoints) else None
 
     def __call__(self, points: Points) -> Labels:
         if self._tree is None or not len(points):
             return np.full(len(points), -1, np.int64)
-        distance, place = self._tree.query(
-            points, distance_upper_bound=self.radius_px * (1 + 1e-12)
-        )
+        distance, place = self._tree.query(points, distance_upper_bound=self.radius_px)
         return np.where(np.isfinite(distance), place, -1).astype(np.int64)

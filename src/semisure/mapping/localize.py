@@ -1,14 +1,13 @@
-"""All queries of a map by an engine; every finished query is a file.
+"""Poses of queries in a map: matches lifted to 3D, a pose estimated and refitted.
 
-An interrupted run continues where it stopped.
+Queries are done one by one by an engine, and every finished query is kept, so that an
+interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,62 +24,78 @@ from semisure.engine import (
     open_engine,
 )
 from semisure.errors import InputError, SemisureError
+from semisure.estimators.pose import estimate_pose
+from semisure.estimators.settings import RansacSettings
+from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
+from semisure.geometry.lifting import RADIUS_PX, lift
 from semisure.io.atomic import write_atomically, write_json
+from semisure.io.cache import kept_row, key_of
 from semisure.io.colmap import MapModel, read_model
 from semisure.io.hloc import read_queries, read_retrieval
-from semisure.mapping.query import Localized, LocalizeSettings, localize_query
-from semisure.mapping.sources import (
-    Keeps,
-    Source,
-    from_images,
-    from_store,
-    is_hdf5,
-    stored,
-)
+from semisure.mapping.sources import FromImages, FromStore, Source, stored
 from semisure.matchers import identity
-from semisure.types import Calibration, Matcher, Tick, silent
+from semisure.refit.core import without_bias
+from semisure.refit.poses import refit_pose
+from semisure.refit.weights import RefitMethod
+from semisure.types import (
+    Calibration,
+    Estimate,
+    Matcher,
+    Matches,
+    Matrix,
+    Pose,
+    Refit,
+    Tick,
+    WorldMatches,
+    silent,
+)
 from semisure.types.display import counted
 from semisure.types.progress import Begin, quietly
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Query:
-    """A query to be localised, and the file of its result."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalizeSettings:
+    """The settings that decide a pose; results of other settings are not reused."""
 
-    name: str
-    camera: Camera
-    mapped: Sequence[str]
-    key: str  # of all that decides the result
-    file: Path
+    estimator: str = "lo-ransac"
+    method: RefitMethod = "core+"
+    threshold_px: float = 12.0  # hloc's
+    radius_px: float = RADIUS_PX
+    max_pairs: int | None = None
+    seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Work:
-    """Localises a query and writes its file, unless that is there."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Localized:
+    """One query's pose, or the reason why it has none."""
 
-    model: MapModel
-    source: Source
-    calibration: Calibration
-    settings: LocalizeSettings
+    query: str
+    pose: Pose | None  # from world to camera
+    reason: str | None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, query: _Query) -> Localized:
-        finished = _finished(query.file, query.key)
-        if finished is not None:
-            return finished
-        result = localize_query(
-            query.name,
-            query.camera,
-            query.mapped,
-            self.model,
-            self.source,
-            self.calibration,
-            self.settings,
+    def submission(self) -> str:
+        """Aachen's line: basename qw qx qy qz tx ty tz."""
+        assert self.pose is not None
+        numbers = se3.seven_numbers(self.pose)
+        return " ".join([Path(self.query).name, *(f"{v:.12g}" for v in numbers)])
+
+    def row(self) -> dict[str, Any]:
+        """All of it, as JSON."""
+        return {"query": self.query, "reason": self.reason, **self.details}
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Localized:
+        """What :meth:`row` was made of."""
+        details = {name: row[name] for name in row if name not in ("query", "reason")}
+        pose = row.get("cam_from_world")
+        return cls(
+            query=row["query"],
+            pose=None if pose is None else np.array(pose),
+            reason=row["reason"],
+            details=details,
         )
-        if isinstance(self.source, Keeps):
-            self.source.keep()
-        write_json(query.file, {"made_of": query.key, **_document(result)})
-        return result
 
 
 def localize(
@@ -106,26 +121,25 @@ def localize(
     ends once more than `max_failures` queries have no pose.
     """
     settings, output = settings or LocalizeSettings(), Path(output)
-    asked = [
-        _Query(
-            name,
-            camera,
-            mapped := list(pairs.get(name, ())),
-            _fingerprint(name, camera, mapped, calibration, settings, made_of or {}),
-            output / "queries" / f"{name.replace('/', '-')}.json",
-        )
-        for name, camera in queries.items()
-    ]
+    made_of = {**(made_of or {}), "version": __version__}
+    tasks = []
+    for name, camera in queries.items():
+        mapped = list(pairs.get(name, ()))
+        key = key_of(name, camera, mapped, calibration, settings, made_of)
+        file = output / "queries" / f"{key}.json"
+        tasks.append(_Query(name, camera, mapped, file))
     results: dict[int, Localized] = {}
-    work = _Work(model, source, calibration, settings)
-    for index, answer in engine.map(Each(work), in_batches(asked, 1)):
-        name = asked[index].name
-        results[index] = _lost(name, answer) if isinstance(answer, Lost) else answer
-        tick(len(results), len(asked))
+    work = _Localizer(model, source, calibration, settings)
+    for index, answer in engine.map(Each(work), in_batches(tasks, 1)):
+        if isinstance(answer, Lost):  # it is tried again by the next run
+            reason = f"It ended every process that had it: {answer.reason}."
+            answer = Localized(query=tasks[index].name, pose=None, reason=reason)
+        results[index] = answer
+        tick(len(results), len(tasks))
         _check_failures(results.values(), max_failures)
-    found = [results[index] for index in sorted(results)]
-    write_results(found, output, settings)
-    return found
+    ordered = [results[index] for index in sorted(results)]
+    _write_results(ordered, output, settings)
+    return ordered
 
 
 def localize_files(
@@ -147,36 +161,28 @@ def localize_files(
     """The same of files: a COLMAP model, lists of queries, and hloc's list of pairs.
 
     Matches are made by `matcher` of the `images` (those of the queries may lie in
-    another folder) or read from the file or store `matches`. With both, `matches` keeps
-    what is made.
+    another folder) or read from the store `matches`. With both, the store keeps what is
+    made.
     """
-    who = engine or EngineSettings(workers=0)
-    if matcher is None or images is None:
-        if matches is None:
-            raise InputError("Give a matcher and images, or matches to read.")
-        source, decided_by = from_store(matches), ""
-    else:
-        source = from_images(images, query_images or images, matcher)
-        text = json.dumps(identity(matcher), sort_keys=True)
-        decided_by = hashlib.sha256(text.encode()).hexdigest()
+    source: Source
+    if matcher is not None and images is not None:
+        source = FromImages(images, query_images or images, matcher)
         if matches is not None:
-            alone = who.kind == "local" and who.workers == 0
-            if is_hdf5(matches) and not alone:
-                raise InputError(
-                    f"{matches} is an HDF5 file, which one process can write. Give a "
-                    "folder, which becomes a store, or use no workers."
-                )
-            source = stored(source, matches, decided_by, matcher=matcher)
+            source = stored(source, matches, matcher)
+    elif matches is not None:
+        source, matcher = FromStore(matches), None
+    else:
+        raise InputError("Give a matcher and images, or matches to read.")
     cameras = {k: v for path in queries for k, v in read_queries(path).items()}
     begin("Reading the map")
     retrieved, mapped = read_retrieval(pairs), read_model(model)
     files = sorted(path for path in Path(model).glob("*") if path.is_file())
-    others = decided_by, images, query_images, matches
     made_of = {
         "model": [[path.name, path.stat().st_size] for path in files],
-        "options": [str(other) for other in others],
+        "matcher": None if matcher is None else identity(matcher),
+        "folders": [str(path) for path in (images, query_images, matches)],
     }
-    with open_engine(who) as workforce:
+    with open_engine(engine or EngineSettings(workers=0)) as workforce:
         return localize(
             cameras,
             retrieved,
@@ -192,17 +198,46 @@ def localize_files(
         )
 
 
-def _lost(name: str, why: Lost) -> Localized:
-    """The result of a query that is tried again by the next run."""
-    reason = f"It ended every process that had it: {why.reason}."
-    return Localized(query=name, pose=None, reason=reason)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Query:
+    """A query to be localised, and the file of its result."""
+
+    name: str
+    camera: Camera
+    mapped: Sequence[str]
+    file: Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Localizer:
+    """Localises a query and keeps its result, unless that is there."""
+
+    model: MapModel
+    source: Source
+    calibration: Calibration
+    settings: LocalizeSettings
+
+    def __call__(self, query: _Query) -> Localized:
+        def made() -> dict[str, Any]:
+            result = localize_query(
+                query.name,
+                query.camera,
+                query.mapped,
+                self.model,
+                self.source,
+                self.calibration,
+                self.settings,
+            )
+            if isinstance(self.source, FromStore):
+                self.source.keep()
+            return result.row()
+
+        return Localized.of_row(kept_row(query.file, made))
 
 
 def _check_failures(results: Iterable[Localized], max_failures: int | None) -> None:
-    if max_failures is None:
-        return
-    failed = [r for r in results if r.pose is None]
-    if len(failed) > max_failures:
+    failed = [result for result in results if result.pose is None]
+    if max_failures is not None and len(failed) > max_failures:
         raise SemisureError(
             f"More than {max_failures} queries have no pose, the first "
             f"({failed[0].query}) because: {failed[0].reason} What is done is kept; "
@@ -210,54 +245,93 @@ def _check_failures(results: Iterable[Localized], max_failures: int | None) -> N
         )
 
 
-def write_results(
+def _write_results(
     results: Sequence[Localized], output: Path, settings: LocalizeSettings
 ) -> None:
     """Write the submission and the report."""
     lines = [result.submission() for result in results if result.pose is not None]
     text = "".join(f"{line}\n" for line in lines)
     write_atomically(output / "poses.txt", lambda file: file.write(text.encode()))
-    lost = {r.query: r.reason for r in results if r.pose is None}
     report = {
         "semisure": __version__,
         "settings": asdict(settings),
         "queries": len(results),
         "localized": len(lines),
-        "not_localized": lost,
-        "results": [_document(result) for result in results],
+        "not_localized": {r.query: r.reason for r in results if r.pose is None},
+        "results": [result.row() for result in results],
     }
     write_json(output / "report.json", report)
 
 
-def _document(result: Localized) -> dict[str, Any]:
-    return {"query": result.query, "reason": result.reason, **result.details}
-
-
-def _fingerprint(
+def localize_query(
     name: str,
     camera: Camera,
-    mapped: list[str],
+    mapped: Sequence[str],
+    model: MapModel,
+    source: Source,
     calibration: Calibration,
     settings: LocalizeSettings,
-    made_of: Mapping[str, Any],
-) -> str:
-    parts = [name, asdict(camera), mapped, asdict(calibration), asdict(settings)]
-    text = json.dumps([*parts, dict(made_of), __version__], default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+) -> Localized:
+    """The pose of one query from its matches to the `mapped` images."""
+    parts: list[WorldMatches] = []
+    images: list[dict[str, Any]] = []
+    for other in mapped[: settings.max_pairs]:
+        try:
+            observed = model.observations(other)
+            matches = source(name, other)
+            _check_size(matches, name, camera)
+        except InputError as error:
+            images.append({"image": other, "skipped": str(error)})
+            continue
+        part = lift(matches, *observed, radius_px=settings.radius_px)
+        images.append({"image": other, "matches": len(matches), "lifted": len(part)})
+        parts.append(part)
+    details: dict[str, Any] = {"mapped": images}
+    if not parts:
+        reason = "the pairs file proposes no mapped image"
+        if images:
+            reason = images[0]["skipped"]
+        return Localized(query=name, pose=None, reason=reason, details=details)
+    world = WorldMatches.joined(parts)
+    unbiased, _ = without_bias(world, calibration)  # estimators ignore the location
+    ransac = RansacSettings(threshold_px=settings.threshold_px, seed=settings.seed)
+    start = estimate_pose(unbiased, camera, settings.estimator, ransac)
+    refit = refit_pose(world, camera, calibration, start, method=settings.method)
+    return Localized(
+        query=name,
+        pose=refit.model,
+        reason=refit.reason if refit.model is None else None,
+        details={**details, "lifted": len(world), **_details(start, refit)},
+    )
 
 
-def _finished(path: Path, key: str) -> Localized | None:
-    """A finished query that the same inputs decided, or None."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document.pop("made_of") != key:
-            return None
-        pose = document.get("cam_from_world")
-        return Localized(
-            query=document.pop("query"),
-            pose=None if pose is None else np.array(pose),
-            reason=document.pop("reason"),
-            details=document,
+def _check_size(matches: Matches, name: str, camera: Camera) -> None:
+    if matches.source_size != camera.size:
+        width, height = matches.source_size
+        raise InputError(
+            f"The image {name} is {width} × {height} px, but its camera is for "
+            f"{camera.width} × {camera.height} px. Give the intrinsics of the image as "
+            "it is read, after EXIF rotation."
         )
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return None
+
+
+def _details(start: Estimate, refit: Refit) -> dict[str, Any]:
+    return {
+        "inliers": int(start.inliers.sum()),
+        "effective_matches": float(refit.weight.sum()),
+        "kept_initial_because": refit.reason,
+        "initial": None if start.model is None else start.model.tolist(),
+        "cam_from_world": None if refit.model is None else refit.model.tolist(),
+        **_spread(refit.covariance),
+    }
+
+
+def _spread(C: Matrix | None) -> dict[str, Any]:
+    """Standard deviations of position and rotation, and the 6 × 6 covariance."""
+    if C is None:
+        return {"covariance": None}
+    return {
+        "position_std": float(np.sqrt(np.trace(C[3:, 3:]))),
+        "rotation_std_deg": float(np.degrees(np.sqrt(np.trace(C[:3, :3])))),
+        "covariance": C.tolist(),
+    }

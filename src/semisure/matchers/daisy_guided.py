@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from semisure.matchers._threads import by_threads
 from semisure.matchers.daisy_cells import CELL, Array, Cells, moment_columns, mutual_of
+from semisure.matchers.threads import by_threads
 
 MAX_PRODUCTS = 1e8  # cells of image 0 times cells of image 1 that are all compared
 GUIDE_SIDE = 640  # px of the reduced frames

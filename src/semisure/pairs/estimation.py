@@ -32,14 +32,11 @@ from semisure.pairs.models import (
     lines_matrix,
 )
 from semisure.pairs.result import PairResult
-from semisure.refit import (
-    FUNDAMENTAL_METHODS,
-    RefitMethod,
-    refit_fundamental,
-    refit_homography,
-    without_bias,
-)
+from semisure.refit.core import without_bias
+from semisure.refit.fundamental import FUNDAMENTAL_METHODS, refit_fundamental
 from semisure.refit.model_choice import Evidence, weigh_depth
+from semisure.refit.planes import refit_homography
+from semisure.refit.weights import RefitMethod
 from semisure.types import (
     Calibration,
     Estimate,

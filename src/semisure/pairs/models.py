@@ -21,7 +21,7 @@ from semisure.geometry.significance import (
     model_failure,
 )
 from semisure.law.mixture import ErrorLaw
-from semisure.refit.across_lines import AcrossLines
+from semisure.refit.lines import AcrossLines
 from semisure.types import FloatArray, Matches, Matrix, Matrix3, Pose, Vector3
 
 Model = Literal["auto", "homography", "fundamental", "essential"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +57,10 @@ def write_pair_page(
     settings: Mapping[str, Any],
 ) -> None:
     """Write everything about one pair as one HTML file."""
-    digests = [digest(file.read_bytes()) for file in files]
+    digests = [sha256(file.read_bytes()).hexdigest() for file in files]
     names = tuple(map(str, files))
     page = pair_page(images, result, names=names, digests=digests, settings=settings)
     write_atomically(Path(path), lambda file: file.write(page.encode()))
-
-
-def digest(data: bytes) -> str:
-    """The beginning of a file's SHA-256, enough to recognise it."""
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def pair_page(
@@ -76,7 +71,7 @@ def pair_page(
     digests: Sequence[str] | None,
     settings: Mapping[str, Any],
 ) -> str:
-    """The page as text; `digests` are those of the two files, if there are files.
+    """The page as text; `digests` are SHA-256 of the two files, if there are files.
 
     The images may be reduced.
     """
@@ -156,8 +151,10 @@ def picture_of_matches(images: Images, result: PairResult, about: str = "") -> P
 def picture_of_lines(images: Images, result: PairResult) -> Picture | None:
     """Some epipolar lines and their bands, if the model has lines."""
     bands = line_bands(result)
-    sample = shown_sample(result, bands) if bands is not None else ()
-    if bands is None or not len(sample):
+    if bands is None:
+        return None
+    sample = shown_sample(result, bands)
+    if not len(sample):
         return None
     widths = bands.half_width[sample] / max(result.matches.source_size)
     typical = max(float(np.median(widths)), float(widths.max()) / 2, 1e-12)
@@ -236,7 +233,7 @@ def _file_rows(
     for k, (width, height) in enumerate((matches.source_size, matches.target_size)):
         about = f"{width} × {height}"
         if digests is not None:
-            about += f", SHA-256 {digests[k]}…"
+            about += f", SHA-256 {digests[k][:16]}…"
         rows.append([Path(names[k]).name, about])
     return rows
 

@@ -29,7 +29,7 @@ LAW_NAMES: tuple[LawName, ...] = get_args(LawName)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlongLines:
-    """Errors along epipolar lines, by :mod:`semisure.refit.pair_law`."""
+    """Errors along epipolar lines, by :mod:`semisure.law.pair_law`."""
 
     fine: float = 0.0  # log λ, of a factor of the fine scale along lines
     coarse: float = 0.0  # log μ, of the coarse one
