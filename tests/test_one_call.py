@@ -234,7 +234,7 @@ def test_a_pose_is_told_in_degrees_with_its_uncertainty() -> None:
 
 
 def test_no_turn_has_an_axis_all_the_same() -> None:
-    from semisure.pairs.motion import Motion
+    from semisure.pairs.models import Motion
 
     still = Motion.of(np.column_stack([np.eye(3), [0.0, 0.0, 2.0]]))
     assert still.rotation_deg == 0
