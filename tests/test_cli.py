@@ -211,7 +211,6 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
         *("semisure.refit.poses", "semisure.refit.relative"),
         "semisure.geometry.camera",
         *("semisure.estimators.pose", "semisure.estimators.relative"),
-        "semisure.io.npz",
     }
     assert loaded & spared == set()
 
