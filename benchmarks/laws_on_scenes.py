@@ -39,8 +39,8 @@ from semisure.geometry.epipolar import fundamental
 from semisure.geometry.fundamental import of_rank_2
 from semisure.law import mixture
 from semisure.law.mixture import ErrorLaw
+from semisure.law.pair_law import predictive_law
 from semisure.pairs.estimation import refit_matches
-from semisure.refit.pair_law import predictive_law
 from semisure.types import Calibration, PerAxis
 from semisure.types.checks import within_px
 

@@ -33,7 +33,7 @@ from semisure.metrics import (
     reliability,
     spearman,
 )
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 from semisure.types import FloatArray, Matches
 
 BLOCK_PX = 64

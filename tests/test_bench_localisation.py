@@ -135,7 +135,7 @@ def test_the_query_is_the_refined_side(
         matches, _ = SyntheticMatcher().match(np.eye(3), count=20)
         return matches if name == "daisy" else matches.swapped()  # as each refines
 
-    monkeypatch.setattr("semisure.matchers.named._loaded", lambda named: matcher)
+    monkeypatch.setattr("semisure.matchers._loaded", lambda *_: matcher)
     images = place / "images"
     pair = Pair(name="p", image0=images / "q.png", image1=images / "a.png")
     options = Options(data=[place], cache=tmp_path)
@@ -314,7 +314,7 @@ def test_images_keep_their_orientation_at_the_papers_size(
         seen.extend(image.shape[1::-1] for image in (image0, image1))
         return SyntheticMatcher().match(np.eye(3), count=20)[0]
 
-    monkeypatch.setattr("semisure.matchers.named._loaded", lambda named: matcher)
+    monkeypatch.setattr("semisure.matchers._loaded", lambda *_: matcher)
     for name, shape in (("tall.png", (64, 48)), ("wide.png", (48, 64))):
         write_png(tmp_path / name, np.zeros(shape, np.uint8))
     pair = Pair(name="p", image0=tmp_path / "wide.png", image1=tmp_path / "tall.png")

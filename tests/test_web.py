@@ -36,7 +36,7 @@ from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.web import app as web
 from semisure.web import results
 from semisure.web.app import STATIC, listen, make_app
-from semisure.web.jobs import Job
+from semisure.web.jobs import Job, Worker
 from semisure.web.orders import (
     FIRST_USE,
     SAMPLES,
@@ -190,7 +190,7 @@ def test_a_matcher_without_a_law_gets_one_by_its_first_job(monkeypatch) -> None:
     assert len(asked) == 1
     assert "Calibrating daisy, once: Matching views, 2 of 60" in stages
     assert json.loads(made_files["page.json"])["chosen"]["calibration"] == FIRST_USE
-    job = Job(order, "daisy", "", "daisy")
+    job = Job(order, Worker({}, SMALL), "daisy")
     for stage in stages:
         job.begin_stage(stage)
     assert job.step == STAGES.index("Drawing")
@@ -274,8 +274,13 @@ PAIR = [picture(), picture()]
         ([], {}, 422, "sample must be one of"),
         ([picture()], {}, 422, "Image 2 is missing"),
         ([picture(), b""], {}, 422, "Image 2 is empty"),
-        ([b"hello", picture()], {}, 422, "Image 1 is not an image"),
-        ([picture(), b"GIF89a" + bytes(50)], {}, 422, "Image 2 is not an image"),
+        ([b"hello", picture()], {}, 422, "Image 1 is no image that semisure reads"),
+        (
+            [picture(), b"GIF89a" + bytes(50)],
+            {},
+            422,
+            "Image 2 is no image that semisure reads",
+        ),
         (PAIR, {"threshold": "0"}, 422, "threshold must be a number"),
         (PAIR, {"threshold": "nan"}, 422, "from 0.01 to 1000"),
         (PAIR, {"seed": "1.5"}, 422, "seed must be a whole number"),

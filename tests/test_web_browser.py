@@ -298,7 +298,7 @@ def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
     bad = tmp_path / "bad.png"
     bad.write_bytes(b"this is no image")
     for name, words in (
-        (bad, "Image 2 is not an image"),
+        (bad, "Image 2 is no image that semisure reads"),
         (tmp_path / "cut.png", "Image 2 is truncated"),
     ):
         if not name.exists():

@@ -181,6 +181,6 @@ def test_choose_run_point_slide_and_go_wrong(firefox, address, tmp_path) -> None
     problem = firefox.until(
         "!semisure.running && document.getElementById('problem').textContent"
     )
-    assert "Image 2 is not an image" in problem
+    assert "Image 2 is no image that semisure reads" in problem
     refused = [e for e in firefox.errors if "422" not in e]
     assert refused == []  # the content policy was not broken either

@@ -27,7 +27,7 @@ from semisure.bench.options import Options
 from semisure.errors import InputError
 from semisure.io.files import is_shipped, load_calibration
 from semisure.law.fit_law import Optimiser, fit
-from semisure.refit import RefitMethod
+from semisure.refit.weights import RefitMethod
 from semisure.types import Calibration, Labels, LawName
 
 Some = TypeVar("Some")

@@ -26,9 +26,8 @@ from semisure.io.cache import kept_arrays, kept_row, key_of
 from semisure.io.files import arrays_of, load_arrays, matches_from
 from semisure.io.images import Image, read_image, resized
 from semisure.io.sources import digest, room
-from semisure.matchers import fingerprint, refines_source
-from semisure.matchers._stopwatch import seconds_on_cues, synchronise
-from semisure.matchers.named import NamedMatcher
+from semisure.matchers import NamedMatcher, fingerprint, refines_source
+from semisure.matchers.stopwatch import seconds_on_cues, synchronise
 from semisure.types import Array, Matches, Matrix3, Pair, PerAxis, Points
 from semisure.types.checks import within_px
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -34,9 +34,12 @@ def fit(
     ],
     output: options.Output,
     matcher: Annotated[str, option("Name of the matcher, to record.")] = "unknown",
-    law: Annotated[Law, option("Error law; mixture is the paper's.")] = "mixture",
+    law: Annotated[
+        Law, option(f"Error law: {', '.join(get_args(Law))}.", metavar="NAME")
+    ] = "mixture",
     optimiser: Annotated[
-        Literal["newton", "powell"], option("Optimiser, ours or the paper's.")
+        Literal["newton", "powell"],
+        option("Optimiser: newton (ours) or powell (the paper's).", metavar="NAME"),
     ] = "newton",
     location: Annotated[
         bool, option("Fit a systematic shift too (ours).", "--location")

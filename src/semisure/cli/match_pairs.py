@@ -15,8 +15,8 @@ from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.pairs.run import PairsOutcome
+    from semisure.types.display import Begin
     from semisure.types.pair_records import Names
-    from semisure.types.progress import Begin
 
 REASONS_SHOWN = 20
 FOLLOWING = 4  # frames that a frame of a video is paired with
@@ -61,8 +61,9 @@ def match_pairs(
     model: Annotated[
         Literal["auto", "homography", "fundamental", "essential", "none"] | None,
         option(
-            "Model of each pair; by default, auto, the matches decide; none keeps "
-            "matches only."
+            "Model of each pair: homography, fundamental, essential, none (matches "
+            "only) or, by default, auto: the matches decide.",
+            metavar="NAME",
         ),
     ] = None,
     device: options.Device = None,

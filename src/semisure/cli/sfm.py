@@ -46,8 +46,9 @@ def export(
     to: Annotated[
         Literal["hloc", "colmap", "csv"],
         option(
-            "Whose files: features.h5, matches.h5 and pairs.txt, a database.db, or "
-            "pairs.csv and matches.csv."
+            "Files of hloc (features.h5, matches.h5, pairs.txt), colmap (database.db) "
+            "or csv (pairs.csv, matches.csv).",
+            metavar="NAME",
         ),
     ],
     output: options.OutputFolder,
@@ -100,8 +101,9 @@ def reconstruct(
     mapper: Annotated[
         Literal["incremental", "global"] | None,
         option(
-            "pycolmap's mapper, by default incremental; the global one is faster with "
-            "many images."
+            "pycolmap's mapper: incremental, the default, or global, which is faster "
+            "with many images.",
+            metavar="NAME",
         ),
     ] = None,
     images: Images = None,

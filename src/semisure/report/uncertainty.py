@@ -8,7 +8,7 @@ import numpy as np
 
 from semisure.geometry import homography as plane
 from semisure.pairs.result import PairResult
-from semisure.refit.line_law import across_quantile
+from semisure.refit.lines import across_quantile
 from semisure.types import FloatArray, Labels, PerMatch, Points
 
 NINETY = 1.645  # standard deviations of a Gaussian whose interval holds 90 %

@@ -113,7 +113,7 @@ def make_app(
             if again:
                 job = job_of(again)
                 files = {name: file_of(again, name) for name in KEPT}
-                texts |= {"matcher": job.matcher, "sample": job.sample}
+                texts |= {k: getattr(job.order, k) for k in ("matcher", "sample")}
             else:
                 files = await _uploads(form, limits)
             order = Order(files=files, **texts)

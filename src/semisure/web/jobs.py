@@ -13,8 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Literal
@@ -52,9 +53,8 @@ class FullError(SemisureError):
 class Job:
     """One order and how far it is, for the page to poll."""
 
-    order: Order | None  # dropped once it has run: it holds the images
-    matcher: str
-    sample: str
+    order: Order
+    worker: Worker
     kind: str  # jobs of a kind take about equally long
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     state: State = "waiting"
@@ -63,8 +63,6 @@ class Job:
     message: str = ""  # why it has no result
     files: Files = field(default_factory=dict)  # the result
     began: float = 0.0
-    worker: Worker | None = None  # while it runs
-    cancelled: bool = False
 
     def begin_stage(self, stage: str) -> None:
         """Note that a stage begins, or how far a calibration before it is."""
@@ -77,61 +75,55 @@ class Job:
         return time.monotonic() - self.began if self.began else 0.0
 
     def end(self, state: State, message: str = "") -> None:
-        """Forget the images."""
-        self.order = self.worker = None
+        """Its last state; the images are forgotten."""
         self.state, self.message = state, message
+        self.order = replace(self.order, files={})
 
 
 class Queue:
-    """Jobs by their unguessable ids; the oldest finished ones are dropped.
-
-    Each worker has a thread here that gives it jobs. Networks are large, so only the
-    first worker runs them.
-    """
+    """Jobs by their unguessable ids; the oldest finished ones are dropped."""
 
     def __init__(self, limits: Limits, calibrations: Mapping[str, Calibration]) -> None:
         self._limits = limits
         self._jobs: dict[str, Job] = {}
         self._seconds: dict[str, float] = {}  # of each kind's last job
-        self._closing = False
-        self._change = threading.Condition()
+        self._lock = threading.RLock()  # on states of jobs
         self._workers = [Worker(calibrations, limits) for _ in range(limits.workers)]
-        self._threads = [
-            threading.Thread(target=self._serve, args=(worker,), daemon=True)
-            for worker in self._workers
-        ]
 
     def open(self) -> None:
         """Start the workers."""
-        for thread in self._threads:
-            thread.start()
+        for worker in self._workers:
+            worker.thread.submit(worker.start)
 
     def close(self) -> None:
         """Kill the workers, finished or not."""
-        with self._change:
-            self._closing = True
-            self._change.notify_all()
+        for job in list(self._jobs.values()):
+            self.cancel(job)
         for worker in self._workers:
+            worker.thread.shutdown()
             worker.kill()
-        for thread in self._threads:
-            thread.join()
 
     def add(self, order: Order) -> Job:
         """Queue `order`, or raise one sentence if there is no room."""
         kind = "again" if order.again else order.matcher
-        job = Job(order, order.matcher, order.sample, kind)
-        with self._change:
+        with self._lock:
             self.check_room()
-            finished = [j.id for j in self._jobs.values() if j.state not in OPEN]
+            jobs = list(self._jobs.values())
+            # Networks are large: only the first worker runs them.
+            network = kind not in (EMBEDDED, "again")
+            able = self._workers[:1] if network else self._workers[::-1]
+            busy = [job.worker for job in jobs if job.state in OPEN]
+            job = Job(order, min(able, key=busy.count), kind)
+            finished = [old.id for old in jobs if old.state not in OPEN]
             for job_id in finished[: max(0, len(finished) - self._limits.kept + 1)]:
                 del self._jobs[job_id]
             self._jobs[job.id] = job
-            self._change.notify_all()
+            job.worker.thread.submit(self._run, job)
         return job
 
     def check_room(self) -> None:
         """Raise one sentence if another job would be refused."""
-        with self._change:
+        with self._lock:
             taken = sum(job.state in OPEN for job in self._jobs.values())
         if taken >= self._limits.workers + self._limits.waiting:
             raise FullError(
@@ -140,12 +132,11 @@ class Queue:
 
     def cancel(self, job: Job) -> None:
         """Take it out of the queue, or kill the process that runs it."""
-        with self._change:
-            if job.state == "waiting":
-                job.end("cancelled", "Cancelled.")
-            elif job.worker is not None:
-                job.cancelled = True
+        with self._lock:
+            if job.state == "running":
                 job.worker.kill()
+            if job.state in OPEN:
+                job.end("cancelled", "Cancelled.")
 
     def get(self, job_id: str) -> Job | None:
         """The job, if it is still kept."""
@@ -153,7 +144,7 @@ class Queue:
 
     def progress(self, job: Job) -> dict[str, Any]:
         """How far a job is, and how long the last one of its kind ran."""
-        with self._change:
+        with self._lock:
             waiting = [j for j in self._jobs.values() if j.state == "waiting"]
         return {
             **{k: getattr(job, k) for k in ("state", "stage", "step", "message")},
@@ -163,52 +154,29 @@ class Queue:
             "usual_seconds": self._seconds.get(job.kind),
         }
 
-    def _serve(self, worker: Worker) -> None:
-        """Give jobs to one worker for as long as the server runs."""
-        while not self._closing:
-            with suppress(OSError):  # no room for a process: the next job says so
-                worker.start()
-            job = self._next(worker)
-            if job is not None:
-                self._run(job, worker)
-        worker.kill()
-
-    def _next(self, worker: Worker) -> Job | None:
-        """Wait for a job that this worker may run; None when the server closes."""
-        kinds = (EMBEDDED, "again")
-        with self._change:
-            while not self._closing:
-                for job in self._jobs.values():
-                    mine = worker is self._workers[0] or job.kind in kinds
-                    if job.state == "waiting" and mine:
-                        job.state, job.began = "running", time.monotonic()
-                        job.worker = worker
-                        return job
-                self._change.wait()
-        return None
-
-    def _run(self, job: Job, worker: Worker) -> None:
-        assert job.order is not None
+    def _run(self, job: Job) -> None:
+        with self._lock:
+            if job.state != "waiting":
+                return
+            job.state, job.began = "running", time.monotonic()
         files, message = Files(), ""
         try:
-            files = worker.run(job.order, job.begin_stage)
+            files = job.worker.run(job.order, job.begin_stage)
         except JobError as error:
             message = str(error)
-        with self._change:
-            if job.cancelled:
-                job.end("cancelled", "Cancelled.")
-            elif message:
-                job.end("failed", message)
-            else:
+        with self._lock:
+            if job.state == "running":  # not cancelled
                 job.files = files
-                self._seconds[job.kind] = job.seconds()
-                job.end("done")
+                job.end("failed" if message else "done", message)
+                if files:
+                    self._seconds[job.kind] = job.seconds()
 
 
 class Worker:
     """A process that runs one order after another; a killed one is started again."""
 
     def __init__(self, calibrations: Mapping[str, Calibration], limits: Limits) -> None:
+        self.thread = ThreadPoolExecutor(1)  # its jobs, one after another
         self._calibrations, self._limits = dict(calibrations), limits
         self._process: BaseProcess | None = None
         self._lock = threading.Lock()  # two threads may want to kill it
@@ -241,7 +209,6 @@ class Worker:
 
         seconds = self._limits.seconds
         timer = threading.Timer(seconds, stop)
-        timer.daemon = True
         timer.start()
         try:
             self.start()

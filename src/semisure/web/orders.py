@@ -25,7 +25,7 @@ from semisure.io.images import (
 )
 from semisure.matchers import MatcherStatus, describe_matchers
 from semisure.pairs.models import MODELS
-from semisure.refit import REFIT_METHODS
+from semisure.refit.weights import REFIT_METHODS
 from semisure.types import Calibration
 
 STAGES = (

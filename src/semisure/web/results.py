@@ -21,7 +21,7 @@ from semisure.matchers import load_matcher
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import MODELS
 from semisure.pairs.result import PairResult
-from semisure.refit import REFIT_METHODS
+from semisure.refit.weights import REFIT_METHODS
 from semisure.report import documents
 from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
 from semisure.web.orders import (

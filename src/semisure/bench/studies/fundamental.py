@@ -34,7 +34,8 @@ from semisure.estimators.fundamental import (
 from semisure.geometry import epipolar
 from semisure.io.cache import Row
 from semisure.metrics import pose_error_deg
-from semisure.refit import FundamentalMethod, refit_fundamental, without_bias
+from semisure.refit.core import without_bias
+from semisure.refit.fundamental import FundamentalMethod, refit_fundamental
 from semisure.types import Estimate, Matches, Matrix3, Pose
 
 METHODS: tuple[FundamentalMethod, ...] = ("core", "core+")

@@ -21,7 +21,8 @@ from semisure.estimators import estimate_homography
 from semisure.estimators.settings import RansacSettings
 from semisure.io.cache import Row
 from semisure.metrics import auc, auc_gain, corner_error
-from semisure.refit import RefitMethod, refit_homography
+from semisure.refit.planes import refit_homography
+from semisure.refit.weights import RefitMethod
 from semisure.types import Estimate, Matches, Matrix3
 
 Lines = list[list[Cell]]

@@ -50,7 +50,8 @@ from semisure.geometry import pose as se3
 from semisure.geometry.lifting import lift
 from semisure.io.cache import Row
 from semisure.io.colmap import MapModel
-from semisure.refit import refit_pose, without_bias
+from semisure.refit.core import without_bias
+from semisure.refit.poses import refit_pose
 from semisure.types import (
     Pair,
     PerMatch,

@@ -30,7 +30,7 @@ from semisure.estimators.settings import RansacSettings
 from semisure.io.cache import Row
 from semisure.law.fit_law import OPTIMISERS, Optimiser, fit
 from semisure.metrics import auc, corner_error
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 from semisure.types import Calibration, Estimate, Vector
 
 # Supplement, calibration data quantity: sizes tried, and Powell's time on 200 pairs.

@@ -33,7 +33,8 @@ from semisure.estimators.relative import (
 from semisure.estimators.settings import RansacSettings
 from semisure.io.cache import Row
 from semisure.metrics import auc, auc_gain, pose_error_deg
-from semisure.refit import RelativeMethod, refit_relative, without_bias
+from semisure.refit.core import without_bias
+from semisure.refit.relative import RelativeMethod, refit_relative
 from semisure.types import Estimate, Matches, PerMatch, as_choice
 
 METHODS: tuple[RelativeMethod, ...] = (

@@ -18,7 +18,7 @@ from semisure.bench.studies.homography import PairTask, rows_of, start_of
 from semisure.bench.study import Study
 from semisure.io.cache import Row
 from semisure.law.error_laws import error_law
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 
 # Sec. runtime: cues and refit together add this, ms, on an RTX A5000.
 OVERHEAD_MS = (11.4, 34.6)

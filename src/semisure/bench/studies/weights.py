@@ -20,7 +20,7 @@ from semisure.bench.studies.homography import (
     rows_of,
 )
 from semisure.bench.study import Study
-from semisure.refit import REFIT_METHODS, RefitMethod
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 
 # Tab. 3 (tab:ablation_refit): EfficientLoFTR, RANSAC, HPatches, 1, 3, 5, 10, 30 px.
 BY_WEIGHT: dict[str, Numbers] = {

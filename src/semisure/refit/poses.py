@@ -1,4 +1,4 @@
-"""CoRe for absolute pose: the posterior-weighted reprojection refit.
+"""Camera poses after any robust estimator: their refits and their covariance.
 
 ``core`` is the paper's: ω from the initial pose's residuals over all raw matches, then
 one weighted nonlinear least-squares refinement of the reprojection error.
@@ -11,6 +11,7 @@ returned. Every method takes raw matches: a calibrated location is taken off fir
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,9 +20,11 @@ from numpy.typing import ArrayLike
 
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
+from semisure.geometry.homography import far_not_undefined
+from semisure.law.climbing import WeightedSquares, climb
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import ErrorLaw
-from semisure.refit.climbing import climb
+from semisure.refit.core import no_start, outcome, refit_once, start_of, without_bias
 from semisure.refit.core_plus import (
     STRIDE,
     TOLERANCE_PX,
@@ -30,22 +33,15 @@ from semisure.refit.core_plus import (
     equal_parts,
     floored,
     judged,
+    more_likely,
     scores,
 )
 from semisure.refit.covariance import Scores, covariance, radial
-from semisure.refit.initial import (
-    far_not_undefined,
-    kept,
-    made,
-    more_likely,
-    no_start,
-    start_of,
-    without_bias,
-)
-from semisure.refit.weights import REFIT_METHODS, RefitMethod, one_step_weight
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import (
     Calibration,
     Estimate,
+    FloatArray,
     Matrix,
     PerAxis,
     PerMatch,
@@ -61,7 +57,6 @@ WATCHED = 200  # world points that tell how far a pose moved, or a few more
 # Three determine a pose and four leave two equations to check six parameters by: the
 # likeliest pose of four was 7° off where its start was 0.3°.
 MIN_MATCHES = 5
-_UNDETERMINED = "the weighted matches do not determine a pose"
 
 
 def refit_pose(
@@ -102,32 +97,34 @@ def refit_pose(
     """
     as_choice("method", method, REFIT_METHODS)
     matches, calibration = without_bias(matches, calibration)
-    start, inliers = start_of(
-        initial, len(matches), partial(se3.checked, name="initial")
-    )
+    start, inliers = start_of(initial, len(matches), se3.checked)
     if start is None:
         return no_start(initial, len(matches), method)
     residual = residuals(start, camera, matches)
     objection = _why_not(residual)
-    if method == "core+":
-        return _core_plus(matches, camera, calibration, start, objection)
-    if objection is not None:
-        return kept(len(matches), start, method, objection)
-    far = far_not_undefined(residual)
-    weight = one_step_weight(method, matches, calibration, far, inliers)
-    weight = np.where(np.isfinite(residual[:, 0]), weight, 0.0)
-    model, iterations = _least_squares(start, matches, camera, weight)
-    if model is None:
-        return kept(len(matches), start, method, _UNDETERMINED, weight)
     spread = partial(
-        _covariance,
-        model,
-        matches=matches,
-        camera=camera,
-        calibration=calibration,
-        weight=weight,
+        _covariance, matches=matches, camera=camera, calibration=calibration
     )
-    return made(model, start, method, weight, iterations, uncertainty=spread)
+    if method == "core+":
+        return _core_plus(matches, camera, calibration, start, objection, spread)
+    if objection is not None:
+        nothing = np.zeros(len(matches))
+        return outcome(method, start, None, nothing, reason=objection)
+
+    def fit(weight: PerMatch) -> tuple[Pose | None, int]:
+        return _least_squares(start, matches, camera, weight)
+
+    return refit_once(
+        method,
+        matches,
+        calibration,
+        start,
+        far_not_undefined(residual),
+        fit,
+        name="a pose",
+        inliers=inliers,
+        covariance=spread,
+    )
 
 
 def residuals(pose: Pose, camera: Camera, matches: WorldMatches) -> PerAxis:
@@ -145,49 +142,25 @@ def _why_not(residual: PerAxis) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Reprojection:
-    """The weighted reprojection error of one pose."""
-
-    pose: Pose
-    camera: Camera
-    matches: WorldMatches
-    weight: PerAxis
-    residual: PerAxis
-    score: float  # NaN where a point fell behind the camera
-
-    @classmethod
-    def at(
-        cls, pose: Pose, camera: Camera, matches: WorldMatches, weight: PerAxis
-    ) -> _Reprojection:
-        residual = residuals(pose, camera, matches)
-        score = -float((weight * residual * residual).sum())
-        return cls(pose, camera, matches, weight, residual, score)
-
-    def equations(self) -> tuple[Matrix, Vector]:
-        J = se3.jacobian(self.pose, self.camera, self.matches.world)
-        return se3.normal_equations(J, self.residual, self.weight)
-
-    def moved(self, step: Vector) -> _Reprojection:
-        pose = se3.moved(self.pose, step)
-        return _Reprojection.at(pose, self.camera, self.matches, self.weight)
-
-    def settled(self, step: Vector) -> bool:
-        J = se3.jacobian(self.pose, self.camera, self.matches.world)
-        return float(np.abs(step @ J).max()) < TOLERANCE_PX
-
-
 def _least_squares(
-    pose: Pose, matches: WorldMatches, camera: Camera, weight: PerMatch
+    start: Pose, matches: WorldMatches, camera: Camera, weight: PerMatch
 ) -> tuple[Pose | None, int]:
-    """The pose that minimises Σ ω ‖r‖² near `pose`, or None if there are several."""
-    used = matches if (weight > 0).all() else matches.take(weight > 0)
-    both = np.repeat(weight[weight > 0][:, None], 2, axis=1)
-    first = _Reprojection.at(pose, camera, used, both)
+    """The pose that minimises Σ ω ‖r‖² near `start`, or None if there are several."""
+    used = matches.take(weight > 0)
+
+    def look(pose: Pose) -> tuple[FloatArray, FloatArray]:
+        pixels, J = se3.look(pose, camera, used.world)
+        return (used.points - pixels).T.ravel(), -J.transpose(0, 2, 1).reshape(-1, 6)
+
+    def settled(step: Vector, J: FloatArray) -> bool:
+        return float(np.abs(J @ step).max()) < TOLERANCE_PX
+
+    both = np.tile(weight[weight > 0], 2)
+    first = WeightedSquares(start, look, both, se3.moved, settled)
     if se3.solve(*first.equations()) is None:
         return None, 0
     last, iterations = climb(first)
-    return last.pose, iterations
+    return last.model, iterations
 
 
 def _core_plus(
@@ -196,6 +169,7 @@ def _core_plus(
     calibration: Calibration,
     start: Pose,
     objection: str | None,
+    spread: Callable[..., Matrix | None],
 ) -> Refit:
     blocks = [
         _Block.of(rows, matches.take(rows), calibration)
@@ -205,17 +179,18 @@ def _core_plus(
     if objection is None:
         skip = 1 + len(matches) // WATCHED
         pose, iterations = _converged(start, camera, blocks, matches.world[::skip])
-        objection = _UNDETERMINED if pose is None else None
+        if pose is None:
+            objection = "the weighted matches do not determine a pose"
+
+    def judge(pose: Pose) -> tuple[PerMatch, float]:
+        parts = ((b.rows, b.law, b.residual(pose, camera)) for b in blocks)
+        return judged(parts, len(matches))
+
     return more_likely(
-        pose,
         start,
-        method="core+",
-        judged=lambda pose: judged(
-            ((b.rows, b.law, b.residual(pose, camera)) for b in blocks), len(matches)
-        ),
-        covariance=partial(
-            _covariance, matches=matches, camera=camera, calibration=calibration
-        ),
+        pose,
+        judge,
+        covariance=spread,
         iterations=iterations,
         objection=objection,
     )

@@ -1,4 +1,4 @@
-"""Official checkpoints into our networks: every tensor by its name, or a refusal."""
+"""Official checkpoints into networks: every tensor by its name, or a refusal."""
 
 from __future__ import annotations
 
@@ -14,15 +14,10 @@ from semisure.types.checks import require_file
 
 Net = TypeVar("Net", bound=nn.Module)
 
-# Training code keeps the network under one of these names.
-PREFIXES = ("matcher.", "model.")
-
 
 def plain_name(name: str) -> str:
     """The name without what training code put before it."""
-    for prefix in PREFIXES:
-        name = name.removeprefix(prefix)
-    return name
+    return name.removeprefix("matcher.").removeprefix("model.")
 
 
 def load_checkpoint(
@@ -30,25 +25,17 @@ def load_checkpoint(
     path: Path,
     *,
     rename: Callable[[str], str] = plain_name,
-    training_only: tuple[str, ...] = (),
-    derived: tuple[str, ...] = (),
+    skipped: tuple[str, ...] = (),
 ) -> Net:
     """The network with the weights in `path`, loaded strictly.
 
-    Names that begin with `training_only` are skipped, and the network's own tensors
-    named in `derived`, which follow from its settings, need not be in the file. The
-    file is safetensors, or torch's own format; there the tensors may lie one level
-    down, under ``state_dict`` or ``extractor``. `rename` gives the network's name for
-    the file's.
+    The file is safetensors, or torch's own format; there the tensors may lie one level
+    down, under ``state_dict``. `rename` gives the network's name for the file's; names
+    that begin with `skipped` are left out.
     """
-    state = {
-        name: tensor
-        for name, tensor in ((rename(n), t) for n, t in _read(path).items())
-        if not name.startswith(training_only)
-    }
-    own = network.state_dict()
-    state |= {name: own[name] for name in derived if name in own}
-    _check(own, state, path)
+    tensors = {rename(name): tensor for name, tensor in _read(path).items()}
+    state = {n: t for n, t in tensors.items() if not n.startswith(skipped)}
+    _check(network.state_dict(), state, path)
     network.load_state_dict(state)
     return network
 
@@ -69,19 +56,19 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 def _tensors(path: Path) -> dict[str, Tensor]:
     """The tensors in a file, by name; nothing that it holds is executed."""
-    with path.open("rb") as file:
-        start = file.read(9)
-    if start[8:] == b"{":  # safetensors: eight bytes of length, then JSON
+    with path.open("rb") as file:  # by its content, whatever its name ends with
+        safetensors = file.read(9)[8:] == b"{"  # eight bytes of length, then JSON
+        if not safetensors:
+            file.seek(0)
+            state = torch.load(file, map_location="cpu", weights_only=True)
+    if safetensors:
         try:
             from safetensors.torch import load_file
         except ImportError:
             raise MissingExtraError("safetensors", "torch", str(path)) from None
         return load_file(path)
-    with path.open("rb") as file:  # by its content, whatever its name ends with
-        state = torch.load(file, map_location="cpu", weights_only=True)
-    for below in ("state_dict", "extractor"):
-        if isinstance(state, dict) and isinstance(state.get(below), dict):
-            state = state[below]
+    if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
+        state = state["state_dict"]
     if not isinstance(state, dict):
         raise TypeError(f"it holds a {type(state).__name__}, not named tensors")
     return state
@@ -96,13 +83,18 @@ def _sound(own: Tensor, stored: Tensor) -> bool:
 
 def _check(own: dict[str, Tensor], stored: dict[str, Tensor], path: Path) -> None:
     """Raise with the name of the first tensor that does not fit the network."""
-    misshapen = [n for n in own if n in stored and own[n].shape != stored[n].shape]
-    broken = [n for n in own if n in stored and not _sound(own[n], stored[n])]
+    both = [name for name in own if name in stored]
     for names, fault in (
         ([n for n in own if n not in stored], "lacks the tensor {0}"),
         ([n for n in stored if n not in own], "has a tensor {0} that it does not know"),
-        (misshapen, "has the tensor {0} in the shape {2} instead of {1}"),
-        (broken, "has a tensor {0} that is damaged"),
+        (
+            [n for n in both if own[n].shape != stored[n].shape],
+            "has the tensor {0} in the shape {2} instead of {1}",
+        ),
+        (
+            [n for n in both if not _sound(own[n], stored[n])],
+            "has a tensor {0} that is damaged",
+        ),
     ):
         if names:
             first = names[0]

@@ -2,12 +2,12 @@
 
 Pairs differ more than eight numbers can say. The residuals of a pair's own matches to a
 homography, or their distances from epipolar lines, tell four effects
-(:mod:`semisure.refit.pair_effects`). Under these a match has scales sᶠ, sᶜ and chances
+(:mod:`semisure.law.pair_effects`). Under these a match has scales sᶠ, sᶜ and chances
 α of a wrong coarse cell, still blind to its own residual.
 
 A line gives a match's error across it: its distance d, with the line's own variance v.
 Along it neighbours speak: the match and those around lie about a from one affine map
-(:mod:`semisure.refit.neighbours`). Failure is one event of the match. With scales f, c
+(:mod:`semisure.law.neighbours`). Failure is one event of the match. With scales f, c
 along the line, f⊥, c⊥ across it (v/2 added to their squares) and h = √(f² + a²),
 
     logit q = logit(1 − (1−α_x)(1−α_y)) + log Lap(d; c⊥) − log Lap(d; f⊥)
@@ -28,13 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.geometry.epipolar import Lines
+from semisure.geometry.epipolar import CAMERA_FLOOR, Lines
+from semisure.geometry.homography import far_not_undefined
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import ErrorLaw, expit
-from semisure.refit.across_lines import CAMERA_FLOOR
-from semisure.refit.initial import far_not_undefined
-from semisure.refit.neighbours import affine_parallax, departure
-from semisure.refit.pair_effects import (
+from semisure.law.neighbours import affine_parallax, departure
+from semisure.law.pair_effects import (
     effects_by_lines,
     effects_by_residuals,
     either_logit,

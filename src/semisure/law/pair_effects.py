@@ -21,8 +21,8 @@ from functools import partial
 import numpy as np
 
 from semisure.geometry.epipolar import Lines
+from semisure.law.climbing import climb
 from semisure.law.mixture import ErrorLaw
-from semisure.refit.climbing import climb
 from semisure.types import (
     Columns,
     FloatArray,

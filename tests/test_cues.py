@@ -1,12 +1,18 @@
-"""The tiled dual softmax against the N × N matrix it never keeps."""
+"""The tiled dual softmax against the N × N matrix it never keeps; the cues' clock."""
 
 from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from semisure.matchers import _cues, _dual  # noqa: E402
+from semisure.matchers import cues  # noqa: E402
+from semisure.matchers.cues import Cells  # noqa: E402
+from semisure.matchers.stopwatch import extraction, seconds_on_cues  # noqa: E402
 
 SIZE0, SIZE1 = (9, 12), (14, 7)
 
@@ -39,24 +45,24 @@ def brute_force(f0, f1, threshold: float, border: int):
 def test_tiles_find_what_the_whole_matrix_holds(
     threshold: float, border: int, monkeypatch
 ) -> None:
-    monkeypatch.setattr(_dual, "TILE_ROWS", 7)  # 108 rows: the last tile is smaller
+    monkeypatch.setattr(cues, "TILE_ROWS", 7)  # 108 rows: the last tile is smaller
     f0, f1 = features()
-    i, j, confidence, spread = _dual.mutual_cells(
-        f0, f1, SIZE0, SIZE1, threshold=threshold, border=border
+    i, j, confidence, spread = cues.mutual_cells(
+        Cells(f0, f1, SIZE0, SIZE1), threshold=threshold, border=border
     )
     cells, dual, _ = brute_force(f0, f1, threshold, border)
     assert len(cells) > 5
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == cells
     assert confidence.tolist() == pytest.approx(dual[i, j].tolist(), abs=1e-5)
     # Found in the sweep for all rows, or asked for afterwards: the same.
-    assert (spread - _dual.row_spread(f0[i], f1, SIZE1)).abs().max() < 1e-5
+    assert (spread - cues.row_spread(f0[i], f1, SIZE1)).abs().max() < 1e-5
 
 
 def test_equal_cells_are_all_reported_as_the_library_does() -> None:
     """Two rows that tie for a column: both hold its maximum."""
     f = torch.eye(4)[[0, 0, 2, 3]] * 5
-    i, j, *_ = _dual.mutual_cells(
-        f, torch.eye(4) * 5, (2, 2), (2, 2), threshold=0.0, border=0
+    i, j, *_ = cues.mutual_cells(
+        Cells(f, torch.eye(4) * 5, (2, 2), (2, 2)), threshold=0.0, border=0
     )
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == [
         (0, 0),
@@ -67,10 +73,10 @@ def test_equal_cells_are_all_reported_as_the_library_does() -> None:
 
 
 def test_spread_is_the_std_of_the_row_softmax(monkeypatch) -> None:
-    monkeypatch.setattr(_dual, "TILE_ROWS", 7)
+    monkeypatch.setattr(cues, "TILE_ROWS", 7)
     f0, f1 = features()
     chosen = torch.tensor([3, 40, 41, 90, 107, 0, 1, 2])
-    spread = _dual.row_spread(f0[chosen], f1, SIZE1).numpy()
+    spread = cues.row_spread(f0[chosen], f1, SIZE1).numpy()
     _, _, rows = brute_force(f0, f1, 0.0, 0)
     k = torch.arange(SIZE1[0] * SIZE1[1]).numpy()
     for axis, at in enumerate((k % SIZE1[1], k // SIZE1[1])):
@@ -83,14 +89,46 @@ def test_two_equal_peaks_by_hand() -> None:
     """Mass a half each in columns 1 and 5 of one row of cells: std 2 and 0 cells."""
     f1 = torch.full((7, 1), -50.0)
     f1[[1, 5]] = 0.0
-    assert _dual.row_spread(torch.ones(1, 1), f1, (1, 7)).tolist() == [[2.0, 0.0]]
-    logits = f1.T.clone()
-    positions = torch.stack([torch.arange(7.0), torch.zeros(7)], dim=1)
-    entry, std = _cues.softmax_moments(logits, positions, torch.tensor([1]))
-    assert entry.tolist() == pytest.approx([0.5])
-    assert std.tolist()[0] == pytest.approx([2.0, 0.0])
+    assert cues.row_spread(torch.ones(1, 1), f1, (1, 7)).tolist() == [[2.0, 0.0]]
 
 
 def test_no_match_is_no_error() -> None:
     f = torch.zeros(0, 4)
-    assert _dual.row_spread(f, torch.ones(6, 4), (2, 3)).shape == (0, 2)
+    assert cues.row_spread(f, torch.ones(6, 4), (2, 3)).shape == (0, 2)
+
+
+# ---- the clock -----------------------------------------------------------------------
+
+
+def test_each_stage_is_counted_by_itself_even_if_it_fails() -> None:
+    @extraction("fine")
+    def failing() -> None:
+        time.sleep(0.02)
+        raise ValueError("on purpose")
+
+    before = seconds_on_cues()
+    with pytest.raises(ValueError, match="on purpose"):
+        failing()
+    after = seconds_on_cues()
+    assert after["fine"] - before["fine"] >= 0.02
+    assert after["coarse"] == before["coarse"]
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_the_device_is_waited_for(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    def wait() -> None:
+        waited.append(device)
+
+    here = device == "cuda"
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(
+            is_available=lambda: here, is_initialized=lambda: here, synchronize=wait
+        ),
+        backends=SimpleNamespace(mps=SimpleNamespace(is_available=lambda: not here)),
+        mps=SimpleNamespace(synchronize=wait),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    extraction("fine")(lambda: None)()
+    assert waited == [device] * 2  # before and after

@@ -1,17 +1,19 @@
-"""Levenberg and Marquardt's method, for refits of a handful of parameters."""
+"""Levenberg and Marquardt's method, for models of a handful of parameters."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from semisure.types import Matrix, Vector
+from semisure.types import FloatArray, Matrix, Vector
 
 MAX_ITERATIONS = 50
 FIRST_DAMPING, LEAST_DAMPING, MAX_DAMPING = 1e-4, 1e-9, 1e6
 
 V = TypeVar("V", bound="View")
+M = TypeVar("M")
 
 
 class View(Protocol):
@@ -61,3 +63,32 @@ def _solved(matrix: Matrix, pull: Vector) -> Vector | None:
         return np.linalg.solve(matrix, pull)
     except np.linalg.LinAlgError:
         return None
+
+
+class WeightedSquares(Generic[M]):
+    """Σ w r² of a model's residuals, the weights given."""
+
+    def __init__(
+        self,
+        model: M,
+        look: Callable[[M], tuple[FloatArray, FloatArray]],
+        weight: FloatArray,
+        moved: Callable[[M, Vector], M],
+        settled: Callable[[Vector, FloatArray], bool],
+    ) -> None:
+        """`look` gives a model's residuals (m,) and their derivatives (m, k)."""
+        self.model, self._after, self._enough = model, moved, settled
+        self.look, self.weight = look, weight
+        self.residual, self.J = look(model)
+        self.score = -float(weight @ (self.residual * self.residual))
+
+    def equations(self) -> tuple[Matrix, Vector]:
+        weighted = self.weight[:, None] * self.J
+        return self.J.T @ weighted, -weighted.T @ self.residual
+
+    def moved(self, step: Vector) -> WeightedSquares[M]:
+        there = self._after(self.model, step)
+        return WeightedSquares(there, self.look, self.weight, self._after, self._enough)
+
+    def settled(self, step: Vector) -> bool:
+        return self._enough(step, self.J)
