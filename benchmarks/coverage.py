@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from honest_cases import Half, Matched, matched, published, sift_homography, views
-from semisure.datasets.query_maps import RETRIEVAL, read_located, read_located_map
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
+from semisure.datasets.queries import RETRIEVAL, read_located, read_located_map
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
@@ -31,13 +31,10 @@ from semisure.io.files import load_calibration
 from semisure.io.images import read_image
 from semisure.mapping.sources import FromImages, FromStore, stored
 from semisure.matchers import load_matcher
-from semisure.refit import (
-    RefitMethod,
-    expected_corner_error,
-    refit_homography,
-    refit_pose,
-    without_bias,
-)
+from semisure.refit.core import without_bias
+from semisure.refit.planes import expected_corner_error, refit_homography
+from semisure.refit.poses import refit_pose
+from semisure.refit.weights import RefitMethod
 from semisure.types import FloatArray, Matches, WorldMatches
 
 MATCHERS = ("xfeat-star", "daisy")

@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 
 from clock import wanted
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
 from semisure.errors import SemisureError
 from semisure.estimators import PAPER_ESTIMATORS, estimate_homography
 from semisure.io.files import load_calibration
@@ -30,7 +30,8 @@ from semisure.io.images import Image, read_image, reduced
 from semisure.matchers import load_matcher
 from semisure.matchers.xfeat import XFeatStar
 from semisure.metrics import auc, corner_error
-from semisure.refit import RefitMethod, refit_homography
+from semisure.refit.planes import refit_homography
+from semisure.refit.weights import RefitMethod
 from semisure.types import FloatArray, Matches, Pair
 
 THRESHOLDS = (1, 3, 5, 10)

@@ -33,10 +33,9 @@ from semisure.io.images import Image, find_images, read_image
 from semisure.law import mixture
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import FULL_SIZE
-from semisure.matchers.full_size import FullSize
-from semisure.matchers.refined import Refined
+from semisure.matchers.full_size import FullSize, Refined
 from semisure.metrics import auc, corner_error
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 from semisure.types import FloatArray, Matches, Matrix3
 
 THRESHOLDS = (1, 3, 5, 10)

@@ -49,7 +49,7 @@ from honest_cases import (
     views,
 )
 from semisure.datasets.posed import PosedPair
-from semisure.datasets.query_maps import read_located, read_located_map
+from semisure.datasets.queries import read_located, read_located_map
 from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
@@ -64,12 +64,9 @@ from semisure.matchers import load_matcher
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.result import PairResult
 from semisure.pairs.verdict import Verdict, features
-from semisure.refit import (
-    expected_corner_error,
-    refit_homography,
-    refit_pose,
-    without_bias,
-)
+from semisure.refit.core import without_bias
+from semisure.refit.planes import expected_corner_error, refit_homography
+from semisure.refit.poses import refit_pose
 from semisure.types import Calibration, FloatArray, Pose, WorldMatches
 
 OWN_PX = {"homography": 0.7, "thermal": 1.4}  # error of the published truth

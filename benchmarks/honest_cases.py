@@ -18,8 +18,8 @@ import cv2
 import numpy as np
 
 from semisure.calibrate.random_views import DEFAULT_WARPS, WarpSettings, random_pair
+from semisure.datasets.homographies import read_sequences
 from semisure.datasets.posed import PosedPair, read_posed
-from semisure.datasets.sequences import read_sequences
 from semisure.geometry import homography as plane
 from semisure.io.files import load_arrays, matches_from, save_matches
 from semisure.io.images import Image, find_images, read_image, reduced

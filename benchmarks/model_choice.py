@@ -34,8 +34,8 @@ import cv2
 import numpy as np
 
 from semisure.calibrate.random_views import WarpSettings, random_pair
+from semisure.datasets.homographies import read_sequences
 from semisure.datasets.posed import PosedPair, depth_at, read_posed
-from semisure.datasets.sequences import read_sequences
 from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
 from semisure.io.files import load_calibration, load_matches, save_matches

@@ -22,7 +22,8 @@ from semisure.io.files import load_calibration
 from semisure.io.images import find_images, read_image, reduced
 from semisure.matchers import load_matcher
 from semisure.metrics import auc, corner_error
-from semisure.refit import core_plus, refit_homography
+from semisure.refit import core_plus
+from semisure.refit.planes import refit_homography
 from semisure.types import FloatArray, Matches
 
 FLOORS = (0.0, 1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)

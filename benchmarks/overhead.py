@@ -8,8 +8,7 @@ without the cues. All but XFeat* run on seeded random weights: both arms search 
 cells for matches, then go on with every third one.
 
 The arms take turns in one process, which counts the time it computes; peak memory is
-that of a fresh process for each arm. GIM-LoFTR has a third arm, "whole": without cues,
-and no layer in strips.
+that of a fresh process for each arm.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -105,52 +105,68 @@ def xfeat_arms() -> Arms:
     return {"without": bare(xfeat), "with": xfeat}
 
 
-def every_third(search: Match) -> Match:
-    """Search all cells, then report every third, each with a cell of its own."""
-    from semisure.matchers._dual import CellMatches
-
-    def find(f0: Any, f1: Any, *args: Any, **kwargs: Any) -> CellMatches:
-        import torch
-
-        search(f0, f1, *args, **kwargs)
-        cells = torch.arange(0, len(f0), 3)
-        sure, spread = torch.full((len(cells),), 0.5), torch.ones(len(cells), 2)
-        return CellMatches(cells, cells, sure, spread.double())
-
-    return find
-
-
-def without_spread(match: Match) -> Match:
-    """The same search, but it does not look how far a row's softmax spreads."""
+def every_third(module: Any) -> None:
+    """Let a matcher search all cells, then report every third with one of its own."""
     import torch
 
-    from semisure.matchers import _dual
+    from semisure.matchers.cues import CellMatches
+
+    name = "top_cells" if hasattr(module, "top_cells") else "mutual_cells"
+    search = getattr(module, name)
+
+    def find(cells: Any, **options: Any) -> CellMatches:
+        search(cells, **options)
+        third = torch.arange(0, len(cells.f0), 3)
+        sure, spread = torch.full((len(third),), 0.5), torch.ones(len(third), 2)
+        return CellMatches(third, third, sure, spread.double())
+
+    setattr(module, name, find)
+
+
+def without_cues(module: Any, match: Match) -> Match:
+    """The same search, but nothing looks how far a softmax spreads."""
+    import torch
+
+    from semisure.matchers import cues
 
     def search(*images: Any) -> Any:
-        spread = _dual._spread
-        _dual._spread = lambda weight, down: torch.zeros(len(down), 2)
-        try:
+        with patched(
+            (cues, "_spread", lambda weight, down: torch.zeros(len(down), 2)),
+            (module, "grid_std", lambda heat, offsets: torch.zeros(len(heat), 2)),
+            (module, "row_spread", lambda f0, f1, size: torch.zeros(len(f0), 2)),
+            (module, "_axis_std", lambda heat, offsets: torch.zeros(len(heat), 2)),
+        ):
             return match(*images)
-        finally:
-            _dual._spread = spread
 
     return search
+
+
+@contextmanager
+def patched(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+    """Other functions in modules that have them, for a while."""
+    usual = [(m, name, getattr(m, name)) for m, name, _ in changes if hasattr(m, name)]
+    try:
+        for module, name, other in changes:
+            if hasattr(module, name):
+                setattr(module, name, other)
+        yield
+    finally:
+        for module, name, function in usual:
+            setattr(module, name, function)
 
 
 def loftr_arms() -> Arms:
     import torch
     from kornia.feature import LoFTR as Network
 
-    from semisure.matchers import _dual
-    from semisure.matchers._cues import unit_tensor
-    from semisure.matchers._view import grey, view_of
-    from semisure.matchers.loftr import LoFTR
+    from semisure.matchers import loftr as module
+    from semisure.matchers.network import grey, unit_tensor
 
     torch.manual_seed(0)
-    loftr = LoFTR(weights=saved(Network(pretrained=None).state_dict()))
-    _dual.mutual_cells = every_third(_dual.mutual_cells)
+    loftr = module.LoFTR(weights=saved(Network(pretrained=None).state_dict()))
+    every_third(module)
 
-    def replace_matches(module: Any, args: Any, kwargs: Any, out: Any) -> None:
+    def replace_matches(_: Any, args: Any, kwargs: Any, out: Any) -> None:
         data = args[2]
         cells = torch.arange(0, args[0].shape[1], 3)
         corner = torch.stack([cells, cells], dim=1).float()
@@ -158,7 +174,7 @@ def loftr_arms() -> Arms:
         data.update(mkpts0_c=corner, mkpts1_c=corner)
 
     def bare(*images: Any) -> Any:
-        tensors = [unit_tensor(grey(view_of(i, None)), "cpu") for i in images]
+        tensors = [unit_tensor(grey(image), "cpu") for image in images]
         with torch.inference_mode():
             return loftr.model({"image0": tensors[0], "image1": tensors[1]})
 
@@ -167,70 +183,26 @@ def loftr_arms() -> Arms:
     return {"without": bare, "with": loftr}
 
 
-def eloftr_arms() -> Arms:
-    import torch
-    from transformers import EfficientLoFTRConfig as Config
-    from transformers import EfficientLoFTRForKeypointMatching as Network
-
-    from semisure.matchers import _dual
-    from semisure.matchers.eloftr import EfficientLoFTR
-
-    torch.manual_seed(0)
-    path = saved(Network(Config()).state_dict())
-    _dual.mutual_cells = every_third(_dual.mutual_cells)
-    eloftr = EfficientLoFTR(weights=path)
-    plain = EfficientLoFTR(weights=path, fine_stages="second")
-    return {"without": without_spread(plain), "with": eloftr}
-
-
 def own_arms(name: str) -> Arms:
-    """Of a network of ours: the adapter, and the network's own call."""
+    """Of a network whose heads are ours: with the cues, and without."""
+    import importlib
+
     import torch
 
-    from semisure.matchers import _comatch_net, _edm_net, _gim_net, load_matcher
-    from semisure.matchers._cues import unit_tensor
-    from semisure.matchers._view import grey, rgb, view_of
+    from semisure.matchers import load_matcher
 
-    nets: dict[str, Any] = {
-        "gim-loftr": (_gim_net, "GimNet"),
-        "comatch": (_comatch_net, "CoMatchNet"),
-        "edm": (_edm_net, "EdmNet"),
+    networks = {
+        "eloftr": ("eloftr", lambda module: module.Matching(module.Config())),
+        "gim-loftr": ("gim", lambda module: module.GimNet()),
+        "comatch": ("comatch", lambda module: module.CoMatchNet()),
+        "edm": ("edm", lambda module: module.EdmNet()),
     }
-    module, network = nets[name]
+    file, network = networks[name]
+    module = importlib.import_module(f"semisure.matchers.{file}")
     torch.manual_seed(0)
-    path = saved(getattr(module, network)().state_dict())
-    matcher: Any = load_matcher(name, weights=path)
-    settings: tuple[float, ...] = (0.2,)
-    if name == "edm":
-        settings = (0.0, 0.35)
-        module.top_cells = every_third(module.top_cells)
-    else:
-        module.mutual_cells = every_third(module.mutual_cells)
-    channels = rgb if name == "gim-loftr" else grey
-
-    def bare(*images: Any) -> Any:
-        tensors = [unit_tensor(channels(view_of(i, None)), "cpu") for i in images]
-        with torch.inference_mode():
-            return matcher.model(tensors[:1], tensors[1:], *settings)
-
-    arms = {"without": without_spread(bare), "with": matcher}
-    return arms | ({"whole": whole(module, bare)} if name == "gim-loftr" else {})
-
-
-def whole(module: Any, match: Match) -> Match:
-    """The same with no layer in strips."""
-
-    def at_once(layers: Match, height: int, **_: Any) -> Any:
-        return layers(slice(0, height))
-
-    def search(*images: Any) -> Any:
-        in_strips, module.in_strips = module.in_strips, at_once
-        try:
-            return without_spread(match)(*images)
-        finally:
-            module.in_strips = in_strips
-
-    return search
+    matcher: Any = load_matcher(name, weights=saved(network(module).state_dict()))
+    every_third(module)
+    return {"without": without_cues(module, matcher), "with": matcher}
 
 
 def saved(state: dict[str, Any]) -> Path:
@@ -244,8 +216,7 @@ def saved(state: dict[str, Any]) -> Path:
 ARMS: dict[str, Callable[[], Arms]] = {
     "xfeat-star": xfeat_arms,
     "loftr": loftr_arms,
-    "eloftr": eloftr_arms,
-    **{name: partial(own_arms, name) for name in ("gim-loftr", "comatch", "edm")},
+    **{name: partial(own_arms, name) for name in NAMES[2:]},
 }
 
 

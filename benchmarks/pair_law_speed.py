@@ -19,14 +19,14 @@ import semisure
 from clock import medians, wanted
 from semisure.geometry.epipolar import checked_pose
 from semisure.geometry.pose import moved
-from semisure.pairs.estimation import refit_matches
-from semisure.refit.corners import corner_variance
-from semisure.refit.pair_effects import effects_by_lines
-from semisure.refit.pair_law import (
+from semisure.law.pair_effects import effects_by_lines
+from semisure.law.pair_law import (
     departure_by_lines,
     pair_law_by_lines,
     pair_law_by_residuals,
 )
+from semisure.pairs.estimation import refit_matches
+from semisure.refit.planes import corner_variance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 
 SIZES = (1_000, 8_500, 100_000)

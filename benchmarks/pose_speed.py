@@ -17,8 +17,8 @@ import pycolmap
 
 from clock import medians, wanted
 from semisure.geometry import pose as se3
-from semisure.refit import refit_pose, refit_relative
-from semisure.refit.pose import residuals
+from semisure.refit.poses import refit_pose, residuals
+from semisure.refit.relative import refit_relative
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     EXAMPLE_CAMERA,

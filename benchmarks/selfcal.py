@@ -21,7 +21,7 @@ import numpy as np
 
 from embedded import load_pair
 from semisure.calibrate.held_out import trial
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
 from semisure.geometry.homography import residual
 from semisure.io.files import load_calibration
 from semisure.law.fit_law import fit
@@ -33,7 +33,7 @@ from semisure.metrics import (
     reliability,
     spearman,
 )
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 from semisure.types import FloatArray, Matches
 
 BLOCK_PX = 64

@@ -26,8 +26,10 @@ from semisure.geometry.rotations import rotation
 from semisure.io.files import load_calibration
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.refit import refit_fundamental, refit_pose, refit_relative
 from semisure.refit.covariance import radial
+from semisure.refit.fundamental import refit_fundamental
+from semisure.refit.poses import refit_pose
+from semisure.refit.relative import refit_relative
 from semisure.synthetic import EXAMPLE_CAMERA, SyntheticMatcher
 from semisure.types import FloatArray, Matrix, Points, Vector
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from semisure.io.images import find_images, read_image
 from semisure.matchers.daisy_cells import Projection
-from semisure.matchers.daisy_similar import describe_image, most_alike
+from semisure.matchers.similar import describe_image, most_alike
 from semisure.types import Array
 
 SCENES = (

@@ -3,8 +3,9 @@
     git clone https://github.com/PruneTruong/DenseMatching  # and its trained models
     PYTHONPATH=DenseMatching python examples/native_pdcnet_plus.py \
         hpatches-sequences-release pdcnet DenseMatching/pre_trained_models
+    echo 'native = { "PDC-Net+" = "pdcnet" }' > native.toml
     semisure bench native --data hpatches-sequences-release --matcher eloftr \
-        --native "PDC-Net+=pdcnet" -o results
+        --config native.toml -o results
 
 Images are given at 1184 × 896, and 8,500 of the dense matches of a pair are drawn at
 random, as in the paper. The uncertainty is 1 − P_R, the network's probability that a
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from model_selection import select_model  # of DenseMatching
 
-from semisure.bench.native_files import export_native
+from semisure.bench.studies.native import export_native
 
 GLOBAL_STEPS, LOCAL_STEPS = 3, 7  # of the correlation's optimiser: its authors' values
 INFERENCE = Namespace(

@@ -2,8 +2,9 @@
 
     pip install romav2
     python examples/native_roma_v2.py hpatches-sequences-release roma
+    echo 'native = { "RoMa v2" = "roma" }' > native.toml
     semisure bench native --data hpatches-sequences-release --matcher eloftr \
-        --native "RoMa v2=roma" -o results
+        --config native.toml -o results
 
 Images are given at 1184 × 896, and 8,500 of the dense matches of a pair are drawn at
 random, as in the paper. RoMa v2 predicts a precision matrix for each pixel of image 0;
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 from romav2 import RoMaV2
 
-from semisure.bench.native_files import export_native
+from semisure.bench.studies.native import export_native
 
 
 class RoMa:

@@ -1,7 +1,8 @@
 """Another matcher's own uncertainty for `semisure bench native`: SIFT and its ratio.
 
     python examples/native_uncertainty.py DATA sift
-    semisure bench native --data DATA --native "SIFT, ratio=sift" -o results
+    echo 'native = { "SIFT, ratio" = "sift" }' > native.toml
+    semisure bench native --data DATA --config native.toml -o results
 
 SIFT stands for any matcher that states how sure it is. Each pair becomes one file with
 its points, an uncertainty for each (larger is less certain, in any unit), and the sizes
@@ -15,7 +16,7 @@ import sys
 import cv2
 import numpy as np
 
-from semisure.bench.native_files import export_native
+from semisure.bench.studies.native import export_native
 
 FEATURES = 4000
 

@@ -42,6 +42,19 @@ def add_sequence(folder: Path, seed: int, count: int = 1) -> None:
         np.savetxt(folder / f"H_1_{k}", H)
 
 
+def write_sequences(root: Path) -> Path:
+    """Three sequences of one photo and two views each."""
+    for seed, name in enumerate(("i_a", "v_b", "v_c")):
+        grey = texture(seed)
+        write_png(root / name / "1.png", grey.astype(np.uint8))
+        for k in (2, 3):
+            H = np.array([[1, 0.01 * k, 3.0 * k], [0, 1, -2.0 * seed], [0, 0, 1]])
+            view = cv2.warpPerspective(grey, H, SIZE)
+            write_png(root / name / f"{k}.png", view.astype(np.uint8))
+            np.savetxt(root / name / f"H_1_{k}", H)
+    return root
+
+
 def _K(focal: float = FOCAL_PX) -> Matrix3:
     """COLMAP's: the first pixel's centre is at (0.5, 0.5)."""
     return np.array([[focal, 0, SIZE[0] / 2], [0, focal, SIZE[1] / 2], [0, 0, 1]])

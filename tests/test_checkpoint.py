@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from semisure.errors import FileError  # noqa: E402
-from semisure.matchers._checkpoint import load_checkpoint  # noqa: E402
+from semisure.matchers.checkpoint import load_checkpoint  # noqa: E402
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_other_tensors_are_refused_by_name(
 
 def test_what_only_training_needs_is_passed_over(tmp_path, network, state) -> None:
     torch.save(state | {"flow.loc": torch.zeros(2)}, tmp_path / "w")
-    load_checkpoint(network, tmp_path / "w", training_only=("flow.",))
+    load_checkpoint(network, tmp_path / "w", skipped=("flow.",))
     with pytest.raises(FileError, match=r"flow\.loc"):
         load_checkpoint(network, tmp_path / "w")
 

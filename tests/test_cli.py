@@ -6,7 +6,6 @@ import contextlib
 import json
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -204,23 +203,16 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
         check=True,
     )
     loaded = set(done.stdout.rpartition("loaded:")[2].split())
-    assert {"cv2", "semisure.cli.pair", "semisure.refit.homography"} <= loaded
+    assert {"cv2", "semisure.cli.pair", "semisure.refit.planes"} <= loaded
     spared = {
         *("scipy", "rich.console", "matplotlib", "torch"),
         *("semisure.law.fit_law", "semisure.calibrate.photos", "semisure.engine"),
         *("semisure.cli.bench", "semisure.cli.serve", "semisure.bench"),
-        *("semisure.refit.pose", "semisure.refit.relative", "semisure.geometry.camera"),
+        *("semisure.refit.poses", "semisure.refit.relative"),
+        "semisure.geometry.camera",
         *("semisure.estimators.pose", "semisure.estimators.relative"),
-        "semisure.io.npz",
     }
     assert loaded & spared == set()
-
-
-def test_a_room_has_all_its_names_though_some_are_loaded_late() -> None:
-    module = import_module("semisure.refit")
-    assert all(getattr(module, name) is not None for name in module.__all__)
-    with pytest.raises(AttributeError, match=r"semisure\.refit.*'poses'"):
-        _ = module.poses
 
 
 def test_quiet_prints_nothing_but_what_json_asks_for(

@@ -117,7 +117,7 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.matchers import MATCHER_NAMES
     from semisure.pairs.models import MODELS
     from semisure.pairs.settings import GEOMETRIES
-    from semisure.refit import REFIT_METHODS
+    from semisure.refit.weights import REFIT_METHODS
     from semisure.types import LAW_NAMES
 
     assert options.MATCHERS == MATCHER_NAMES

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from semisure.refit import climbing
+from semisure.law import climbing
 from semisure.types import FloatArray
 
 

@@ -15,8 +15,7 @@ from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import GAUSSIAN, ErrorLaw
 from semisure.metrics import corner_error
-from semisure.refit import homography as planes
-from semisure.refit import refit_homography, refit_pose
+from semisure.refit import planes
 from semisure.refit.core_plus import (
     BLOCK_ROWS,
     Weights,
@@ -25,6 +24,8 @@ from semisure.refit.core_plus import (
     floored,
     judged,
 )
+from semisure.refit.planes import refit_homography
+from semisure.refit.poses import refit_pose
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     EXAMPLE_CAMERA,

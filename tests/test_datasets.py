@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from semisure.datasets.homographies import read_sequences
 from semisure.datasets.posed import depth_between
-from semisure.datasets.sequences import read_sequences
 from semisure.errors import FileError
 
 

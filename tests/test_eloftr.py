@@ -11,11 +11,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")
 
-from semisure.errors import FileError, InputError  # noqa: E402
+from semisure.errors import FileError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import eloftr as e  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
-from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
+from semisure.matchers.cues import cell_windows  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
 
@@ -120,11 +120,10 @@ def std(probability: np.ndarray, values: np.ndarray) -> float:
     return float(np.sqrt(probability @ (values - mean) ** 2))
 
 
-@pytest.mark.parametrize("stages", ["both", "second"])
-def test_heads_are_the_originals(stages: e.FineStages, monkeypatch) -> None:
+def test_heads_are_the_originals(monkeypatch) -> None:
     monkeypatch.setattr(e, "FINE_BATCH", 11)
     coarse, fine = maps()
-    heads = {k: t.numpy() for k, t in e._heads(coarse, fine, 0.1, stages).items()}
+    heads = {k: t.numpy() for k, t in e._heads(coarse, fine, 0.1).items()}
     expected = reference(coarse, fine, 0.1)
     assert len(expected["source"]) == len(heads["source"]) > 50
     # The original's frame has its origin at the corner of the first pixel.
@@ -134,45 +133,26 @@ def test_heads_are_the_originals(stages: e.FineStages, monkeypatch) -> None:
     assert heads["coarse_std"] == pytest.approx(
         expected["coarse_std"], rel=1e-5, abs=1e-5
     )
-    fine_std = expected["second"]
-    if stages == "both":
-        fine_std = np.hypot(fine_std, expected["first"])
+    fine_std = np.hypot(expected["second"], expected["first"])
     assert heads["fine_std"] == pytest.approx(fine_std, abs=1e-5)
 
 
-def test_swapped_images_find_the_same_cells() -> None:
-    coarse, fine = maps()
-    there = e._heads(coarse, fine, 0.1, "both")
-    back = e._heads(coarse[::-1], fine[::-1], 0.1, "both")
-    cells = [
-        {tuple(c) for c in torch.cat([a // 8, b // 8], dim=1).int().tolist()}
-        for a, b in (
-            (there["source"] + 4, there["target"] + 4),
-            (back["target"] + 4, back["source"] + 4),
-        )
-    ]
-    # Only the second fine stage, up to a pixel, treats the images differently.
-    assert len(cells[0] & cells[1]) > 0.8 * len(cells[0])
-    assert len(there["source"]) == len(back["source"])
-
-
 def test_features_are_the_librarys(network) -> None:
-    """Images of one size, where the library is right, without its scaled positions."""
-    images = [texture(96, 128), texture(192, 192)[40:136, 30:158]]
+    """Images of one size, and as large as trained: there the library is right."""
+    images = [cv2.resize(texture(192, 192), (832, 64))[:, ::k] for k in (1, -1)]
     tensors = [torch.from_numpy(i[..., 0].copy())[None, None] / 255.0 for i in images]
     with torch.inference_mode():
         stacked = torch.stack([t.expand(1, 3, -1, -1)[0] for t in tensors])[None]
         features = network.efficientloftr(stacked).feature_maps
         windows = network.refinement_layer(features[0] / 16, features[1:])
         own = [network.efficientloftr.backbone(t) for t in tensors]
-        coarse = e._transform(network, [m[-1] for m in own], normalise=False)
+        coarse = e._transform(network, own[0][-1], own[1][-1])
         scale = features[0].abs().max()
         for k in (0, 1):
             assert (coarse[k][0] - features[0][0, k]).abs().max() < 1e-5 * scale
         fine = network.refinement_layer.forward_pyramid(coarse[1] / 16, own[1][-2::-1])
-        padded = torch.nn.functional.pad(fine[0], (1, 1, 1, 1))
-        index = torch.tensor([0, 17, 40, 12 * 16 - 1])
-        own_windows = e._windows(padded, index, 16, 10)
+        index = torch.tensor([0, 17, 40, 8 * 104 - 1])
+        own_windows = cell_windows(fine, index, side=10, step=8, margin=1)
         assert (
             own_windows - windows[1][0, index]
         ).abs().max() < 1e-4 * fine.abs().max()
@@ -208,10 +188,9 @@ def test_attention_takes_images_of_different_sizes(network) -> None:
 def test_positions_are_scaled_to_the_training_size() -> None:
     """832 px is as trained; at 1664 px the fourth token stands where the second did."""
     frequency = torch.tensor([1.0, 0.1])
-    trained = e._rotation(torch.zeros(1, 1, 104, 52), frequency, True)[0]
-    large = e._rotation(torch.zeros(1, 1, 208, 104), frequency, True)[0]
-    plain = e._rotation(torch.zeros(1, 1, 104, 52), frequency, False)[0]
-    assert torch.equal(trained, plain)
+    trained = e._rotation(torch.zeros(1, 1, 104, 52), frequency)[0]
+    large = e._rotation(torch.zeros(1, 1, 208, 104), frequency)[0]
+    assert torch.allclose(trained.view(26, 13, -1)[0, 2, 2], torch.tensor(3.0).cos())
     one, four = trained.view(26, 13, -1)[1, 1], large.view(52, 26, -1)[3, 3]
     assert torch.allclose(one, four, atol=1e-6)
 
@@ -282,14 +261,3 @@ def test_what_is_wrong_gets_one_sentence(weights: Path, tmp_path: Path) -> None:
         FileError, match=r"bad\.safetensors cannot be read as a checkpoint"
     ):
         e.EfficientLoFTR(weights=bad)
-    with pytest.raises(InputError, match="fine_stages must be one of both, second"):
-        e.EfficientLoFTR(weights=weights, fine_stages="first")
-
-
-def test_the_clock_counts_both_cues(weights: Path) -> None:
-    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
-    before = seconds_on_cues()
-    e.EfficientLoFTR(weights=weights, threshold=0.0)(texture(96, 96), texture(96, 96))
-    after = seconds_on_cues()
-    assert after["coarse"] > before["coarse"]
-    assert after["fine"] > before["fine"]

@@ -14,7 +14,7 @@ from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.geometry.rotations import rotation
 from semisure.law.mixture import GAUSSIAN, ErrorLaw, sample
-from semisure.refit import line_law
+from semisure.refit.lines import BACKGROUND, LineLaw, across_quantile
 from semisure.types import FloatArray, Matches
 
 K0 = np.array([[500.0, 0, 320], [0, 510, 240], [0, 0, 1]])
@@ -162,10 +162,10 @@ def a_law(n: int = 1, tail_logit: float = 0.0) -> ErrorLaw:
     )
 
 
-def across(law: ErrorLaw, angle: float) -> line_law.LineLaw:
+def across(law: ErrorLaw, angle: float) -> LineLaw:
     n = len(law)
     normal = np.tile([np.cos(angle), np.sin(angle)], (n, 1))
-    return line_law.across(law, normal, np.zeros(n) + 1e-9, np.full(n, 800.0))
+    return LineLaw.across(law, normal, np.zeros(n) + 1e-9, np.full(n, 800.0))
 
 
 def test_golden_density_of_two_laplace_variables() -> None:
@@ -173,8 +173,8 @@ def test_golden_density_of_two_laplace_variables() -> None:
     # At d = 0: 1/6. At d = 2 ln 2: (1 − 1/4)/6 = 1/8.
     # Equal scales a = b = 1: (1 + d) e^{−d} / 4; at d = 0: 1/4, at 1: 1/(2e).
     def density(a: float, b: float, d: float) -> float:
-        law = line_law.LineLaw(*(np.array([v]) for v in (a, b, 1.0, 0.0, 0.0)))
-        return float(np.exp(line_law.log_density(law, np.array([d])))[0])
+        law = LineLaw(*(np.array([v]) for v in (a, b, 1.0, 0.0, 0.0)))
+        return float(np.exp(law.log_density(np.array([d])))[0])
 
     assert density(2, 1, 0) == pytest.approx(1 / 6, rel=1e-12)
     assert density(2, 1, 2 * np.log(2)) == pytest.approx(1 / 8, rel=1e-12)
@@ -191,14 +191,14 @@ def test_quantiles_across_lines_are_those_of_drawn_errors() -> None:
         scale = np.array([[0.7, 1.1]])
         law = ErrorLaw(scale, 9 * scale, 0 * scale - 9, 0 * scale)
         drawn = np.abs((normal * rng.laplace(0, scale, (400_000, 2))).sum(axis=1))
-        across = line_law.across_quantile(law, normal, 0.9)[0]
+        across = across_quantile(law, normal, 0.9)[0]
         assert across == pytest.approx(np.quantile(drawn, 0.9), rel=0.01)
 
 
 def test_pull_at_the_line_is_the_inverse_product_of_the_scales() -> None:
     # A single component: −p'/(d p) → 1/(a b) at d = 0; a = 2, b = ½: 1.
-    law = line_law.LineLaw(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.0, 0.0)))
-    assert line_law.pull(law, np.zeros(1))[0] == pytest.approx(1.0, rel=1e-12)
+    law = LineLaw(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.0, 0.0)))
+    assert law.pull(np.zeros(1))[0] == pytest.approx(1.0, rel=1e-12)
 
 
 @given(angle=st.floats(0, 6.3), tail=st.floats(-6, 6), d=st.floats(-60, 60).map(float))
@@ -209,13 +209,9 @@ def test_pull_is_the_slope_and_falls_with_distance(
     at, h = law.shift + d, 1e-5 * max(1.0, abs(d))
     if abs(d) < 0.1:  # a line along an axis leaves one Laplace: a kink at 0
         return
-    slope = (line_law.log_density(law, at + h) - line_law.log_density(law, at - h)) / (
-        2 * h
-    )
-    assert np.allclose(-slope / d, line_law.pull(law, at), rtol=1e-3, atol=1e-9)
-    assert line_law.pull(law, law.shift + 1.1 * d) <= line_law.pull(law, at) * (
-        1 + 1e-9
-    )
+    slope = (law.log_density(at + h) - law.log_density(at - h)) / (2 * h)
+    assert np.allclose(-slope / d, law.pull(at), rtol=1e-3, atol=1e-9)
+    assert law.pull(law.shift + 1.1 * d) <= law.pull(at) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.4, 1.2, np.pi / 2, 2.5])
@@ -225,8 +221,8 @@ def test_law_across_a_line_is_the_law_of_the_projected_residual(angle: float) ->
     one = across(a_law(1, -np.inf), angle)
 
     def density(d: float) -> float:
-        p = np.exp(line_law.log_density(one, np.array([d])))[0]
-        return float(p - one.background[0]) / (1.0 - line_law.BACKGROUND)
+        p = np.exp(one.log_density(np.array([d])))[0]
+        return float(p - one.background[0]) / (1.0 - BACKGROUND)
 
     middle = float(one.shift[0])
     for lo, hi in ((middle - 1, middle), (middle, middle + 2), (middle + 2, 20)):
@@ -240,11 +236,11 @@ def test_a_doubtful_match_and_a_distant_one_weigh_nothing() -> None:
     # Prior ½ per axis: the peak has 0.98/4. At the line, scales a = 1, b → 0, its
     # density is 0.245/2; the rest is 0.755/800.
     law = across(a_law(tail_logit=0.0), np.pi / 2)
-    success = line_law.coarse_success(law, law.shift)
+    success = law.coarse_success(law.shift)
     assert success[0] == pytest.approx(0.1225 / (0.1225 + 0.755 / 800), rel=1e-6)
-    assert line_law.coarse_success(law, law.shift + 50)[0] < 1e-12
+    assert law.coarse_success(law.shift + 50)[0] < 1e-12
     never = across(a_law(tail_logit=np.inf), 0.3)
-    assert line_law.pull(never, never.shift)[0] == 0.0
+    assert never.pull(never.shift)[0] == 0.0
 
 
 def test_gaussian_laws_are_refused_with_a_reason() -> None:

@@ -157,9 +157,9 @@ def test_shipped_laws_are_for_the_official_weights_alone(tmp_path: Path) -> None
     assert name_of(daisy) == "daisy"
     assert has_official_weights(daisy)
     pytest.importorskip("kornia")
-    from semisure.matchers import _weights, xfeat
+    from semisure.matchers.weights import WEIGHTS, locate
 
-    local = _weights.locate(xfeat.WEIGHTS)
+    local = locate(WEIGHTS["xfeat-star"])
     if local is None:
         pytest.skip("needs the weights of XFeat")
     same, other = tmp_path / "same.pt", tmp_path / "other.pt"

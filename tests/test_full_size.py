@@ -15,9 +15,7 @@ from semisure.errors import InputError
 from semisure.geometry.homography import project
 from semisure.matchers import check_name, load_matcher, name_of, refined_name
 from semisure.matchers.daisy import Daisy
-from semisure.matchers.full_size import FullSize
-from semisure.matchers.local_maps import scattered_linear
-from semisure.matchers.refined import Refined
+from semisure.matchers.full_size import FullSize, Refined, scattered_linear
 from semisure.types import FloatArray, Matches
 
 SIZE = 900, 700  # width, height
@@ -120,13 +118,6 @@ def test_brightness_and_contrast_do_not_matter(pair: tuple[Any, Any]) -> None:
     assert np.median(error_px(after)) < 0.06
 
 
-def test_the_refined_side_moves_and_no_other(pair: tuple[Any, Any]) -> None:
-    before = rough(side=0)
-    after = FullSize()(*pair, before, SEEN)
-    np.testing.assert_array_equal(after.target, before.target)
-    assert np.median(error_px(after)) < 0.05
-
-
 def test_both_sides_may_be_refined_in_one_pair(pair: tuple[Any, Any]) -> None:
     one, other = rough(side=1), rough(side=0)
     first = np.arange(len(one)) % 2 == 0
@@ -139,6 +130,8 @@ def test_both_sides_may_be_refined_in_one_pair(pair: tuple[Any, Any]) -> None:
     after = FullSize()(*pair, mixed, SEEN)
     assert np.median(error_px(after)[first]) < 0.05
     assert np.median(error_px(after)[~first]) < 0.05
+    np.testing.assert_array_equal(after.source[first], mixed.source[first])
+    np.testing.assert_array_equal(after.target[~first], mixed.target[~first])
 
 
 def test_a_photo_that_shows_nothing_leaves_matches_as_they_were() -> None:
@@ -157,9 +150,8 @@ def test_unrelated_photos_leave_nearly_all_matches_as_they_were() -> None:
     assert stayed.mean() > 0.9
 
 
-@pytest.mark.parametrize("sigma", [6.0, 15.0])
-def test_a_blurred_photo_gets_no_worse(sigma: float) -> None:
-    image = texture(sigma)
+def test_a_blurred_photo_gets_no_worse() -> None:
+    image = texture(6.0)
     pair = photo(image), photo(moved(image, SHIFT), seed=1)
     before = rough(off=1.0)
     after = FullSize()(*pair, before, SEEN)
@@ -266,14 +258,6 @@ def test_the_embedded_matcher_refines_photos_larger_than_it_looks_at() -> None:
     assert np.quantile(full, 0.9) < np.quantile(coarse, 0.9)
 
 
-def test_photos_it_sees_whole_are_matched_as_ever() -> None:
-    image = texture(2.5)[:300, :400]
-    pair = photo(image), photo(image, seed=1)
-    one, other = (Daisy(max_side=400, refine=way)(*pair) for way in ("none", "full"))
-    np.testing.assert_array_equal(one.target, other.target)
-    np.testing.assert_array_equal(one.fine_std, other.fine_std)
-
-
 def test_names_say_what_is_refined() -> None:
     check_name("xfeat-star+full")
     assert refined_name("loftr", "full") == "loftr+full"
@@ -298,30 +282,6 @@ def test_a_refined_network_takes_off_what_it_rounds() -> None:
     pair = photo(image), photo(moved(image, SHIFT), seed=1)
     after = Refined.of(Rounding(), "loftr")(*pair)
     assert np.median(error_px(after)) < 0.05
-
-
-@pytest.mark.parametrize("able", [True, False])
-def test_pairs_that_a_network_sees_together_are_refined_as_alone(able: bool) -> None:
-    batches = []
-
-    class Rounding:
-        max_side = SIZE[0] // 4
-
-        def __call__(self, image0: Any, image1: Any) -> Matches:
-            return rough()
-
-    class Batching(Rounding):
-        def match_many(self, pairs: Any) -> list[Matches]:
-            batches.append(len(pairs))
-            return [rough() for _ in pairs]
-
-    image = texture()
-    there = photo(image), photo(moved(image, SHIFT), seed=1)
-    refined = Refined.of(Batching() if able else Rounding(), "loftr")
-    found = refined.match_many([there, there[::-1]])
-    assert batches == ([2] if able else [])
-    for pair, matches in zip((there, there[::-1]), found, strict=True):
-        np.testing.assert_array_equal(matches.target, refined(*pair).target)
 
 
 def test_a_refined_network_takes_the_law_that_is_shipped_for_it() -> None:

@@ -15,8 +15,8 @@ from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import pose as se3
 from semisure.law.error_laws import error_law
-from semisure.refit import FUNDAMENTAL_METHODS
-from semisure.refit.across_lines import AcrossLines
+from semisure.refit.fundamental import FUNDAMENTAL_METHODS
+from semisure.refit.lines import AcrossLines
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import Matches, Matrix3
 

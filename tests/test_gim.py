@@ -11,9 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import network_parity as parity  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
-from semisure.matchers._gim_net import GimNet  # noqa: E402
-from semisure.matchers._stopwatch import seconds_on_cues  # noqa: E402
-from semisure.matchers.gim import WEIGHTS, GimLoFTR, cues  # noqa: E402
+from semisure.matchers.gim import GimLoFTR, GimNet  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
 checkpoint = parity.checkpoint_fixture("gim")
@@ -28,15 +26,19 @@ def test_tensors_are_the_official_checkpoints() -> None:
 @pytest.mark.parametrize("size", parity.SIZES)
 def test_matches_and_confidences_are_the_official_ones(size: str) -> None:
     network = parity.double_network(GimNet(), "gim")
-    answer = parity.official("gim")
+    theirs = parity.official("gim")
+    images = parity.images_of(size, 3)
     with torch.inference_mode():
-        (raw,) = network(*parity.images_of(size, 3), float(answer["threshold"]))
-        stds = cues(raw)
-        logits = parity.check_matches(raw, answer, size, least=15)
-    parity.check_coarse_std(raw, stds["coarse_std"], logits)
+        cells, *_ = network.features(*images)
+        answer = network(*images, float(theirs["threshold"]))
+        logits = parity.check_matches(answer, cells, theirs, size, least=15)
+    # The coarse cue is the std of each row's softmax, by brute force.
+    rows = logits[parity.numbers(answer["source"].numpy() + 0.5, cells.size0[1])]
+    brute = parity.softmax_std(rows, cells.size1, 8.0)
+    assert answer["coarse_std"].numpy() == pytest.approx(brute, abs=1e-5)
     # The official std is the sum over both axes, in half windows of 4 px.
-    both = stds["fine_std"].sum(dim=1).numpy() / 4
-    assert both == pytest.approx(answer[f"{size}_std_sum"], abs=1e-5)
+    both = answer["fine_std"].sum(dim=1).numpy() / 4
+    assert both == pytest.approx(theirs[f"{size}_std_sum"], abs=1e-5)
 
 
 def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
@@ -85,13 +87,3 @@ def test_other_checkpoints_are_refused_by_name(tmp_path: Path) -> None:
     path = parity.save_seeded(tmp_path / "wrong.ckpt", "gim", **{name: None})
     with pytest.raises(FileError, match=f"lacks the tensor {name}"):
         GimLoFTR(weights=path)
-    assert "research" in WEIGHTS.licence
-
-
-def test_the_clock_counts_both_cues(checkpoint: Path) -> None:
-    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
-    before = seconds_on_cues()
-    GimLoFTR(weights=checkpoint, threshold=0.01)(*parity.photo_pair())
-    after = seconds_on_cues()
-    assert after["coarse"] > before["coarse"]
-    assert after["fine"] > before["fine"]

@@ -20,7 +20,8 @@ from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.law.likelihood import observe
 from semisure.pairs.estimation import refit_matches
-from semisure.refit import expected_corner_error, refit_homography, refit_relative
+from semisure.refit.planes import expected_corner_error, refit_homography
+from semisure.refit.relative import refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Matches, Refit
 from settings_file import config

@@ -10,8 +10,8 @@ import pytest
 from semisure.geometry import epipolar
 from semisure.geometry.rotations import rotation
 from semisure.law.error_laws import error_law
-from semisure.refit import refit_relative
-from semisure.refit.across_lines import AcrossLines, intrinsics_errors
+from semisure.refit.lines import AcrossLines, intrinsics_errors
+from semisure.refit.relative import refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import FloatArray, Matches, Matrix3
 

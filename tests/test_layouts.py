@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from semisure.datasets.homographies import (
+    HPATCHES_EXCLUDED,
+    read_homographies,
+    read_sequences,
+)
 from semisure.datasets.megadepth import read_index, read_megadepth
-from semisure.datasets.pair_lists import read_homographies
-from semisure.datasets.sequences import HPATCHES_EXCLUDED, read_sequences
 from semisure.errors import FileError
 
 

@@ -19,14 +19,9 @@ from semisure.metrics import corner_error, pose_error_deg
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import Kind
 from semisure.pairs.result import PairResult
-from semisure.refit import (
-    FUNDAMENTAL_METHODS,
-    REFIT_METHODS,
-    RELATIVE_METHODS,
-    FundamentalMethod,
-    RefitMethod,
-    RelativeMethod,
-)
+from semisure.refit.fundamental import FUNDAMENTAL_METHODS, FundamentalMethod
+from semisure.refit.relative import RELATIVE_METHODS, RelativeMethod
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     EXAMPLE_CAMERA,

@@ -8,18 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.datasets.aachen import (
-    MODEL,
-    RETRIEVAL,
-    is_aachen,
-    read_aachen,
-    read_aachen_map,
-)
-from semisure.datasets.query_maps import (
+from semisure.datasets.queries import (
+    AACHEN_MODEL,
     MAP_NAME,
+    NETVLAD,
+    is_aachen,
     is_located,
+    read_aachen,
     read_located,
     read_located_map,
+    read_map,
 )
 from semisure.errors import FileError
 from semisure.geometry import pose as se3
@@ -127,12 +125,12 @@ def write_aachen(root: Path, images: str = "images_upright") -> Path:
         path = root / "queries" / f"{when}_time_queries_with_intrinsics.txt"
         path.write_text("".join(lines))
     (root / "pairs").mkdir()
-    (root / "pairs" / RETRIEVAL).write_text(
+    (root / "pairs" / NETVLAD).write_text(
         "query/day/q.png db/gone.png\nquery/day/q.png db/a.png\n"
         "query/day/q.png db/c.png\nquery/day/blank.png db/b.png\n"
         "query/night/m.png db/gone.png\n"
     )
-    write_bin_model(root / MODEL)
+    write_bin_model(root / AACHEN_MODEL)
     return root
 
 
@@ -212,7 +210,7 @@ def test_aachen_is_read(tmp_path: Path, images: str) -> None:
     assert queries[0].mapped == ("db/gone.png", "db/a.png", "db/c.png")
     assert queries[0].camera.params == (300.0, 160.0, 120.0, 0.0)
     assert queries[0].truth is None
-    model = read_aachen_map(root)
+    model = read_map(root)
     assert set(model.images) == {f"db/{name}" for name in MAPPED}
     points, world, _ = model.observations("db/a.png")
     np.testing.assert_allclose(
@@ -222,15 +220,15 @@ def test_aachen_is_read(tmp_path: Path, images: str) -> None:
 
 def test_the_retrieval_is_found(tmp_path: Path) -> None:
     root = write_aachen(tmp_path / "aachen")
-    text = (root / "pairs" / RETRIEVAL).read_text()
+    text = (root / "pairs" / NETVLAD).read_text()
     (root / "pairs" / "pairs-query-netvlad20.txt").write_text("q db\n")
     assert len(read_aachen(root)[0].mapped) == 3  # the paper's before another
-    (root / "pairs" / RETRIEVAL).unlink()
+    (root / "pairs" / NETVLAD).unlink()
     assert read_aachen(root)[0].mapped == ()
     (root / "pairs" / "aachen_v1.1").mkdir()
-    (root / "pairs" / "aachen_v1.1" / RETRIEVAL).write_text(text)  # hloc's own place
+    (root / "pairs" / "aachen_v1.1" / NETVLAD).write_text(text)  # hloc's own place
     assert len(read_aachen(root)[0].mapped) == 3
-    (root / "pairs" / "aachen_v1.1" / RETRIEVAL).unlink()
+    (root / "pairs" / "aachen_v1.1" / NETVLAD).unlink()
     (root / "pairs" / "pairs-query-other.txt").write_text("q db\n")
     with pytest.raises(FileError, match="must have one retrieval file, but has pairs"):
         read_aachen(root)
@@ -241,9 +239,9 @@ def test_the_retrieval_is_found(tmp_path: Path) -> None:
     [
         ("images_upright", r"expected .*images_upright"),
         ("queries/night_time_queries_with_intrinsics.txt", "night_time_queries_with"),
-        (f"pairs/{RETRIEVAL}", rf"expected .*pairs/{RETRIEVAL}"),
-        (f"{MODEL}/points3D.bin", r"lacks points3D\.bin"),
-        (f"{MODEL}/images.bin", r"lacks cameras\.txt"),
+        (f"pairs/{NETVLAD}", rf"expected .*pairs/{NETVLAD}"),
+        (f"{AACHEN_MODEL}/points3D.bin", r"lacks points3D\.bin"),
+        (f"{AACHEN_MODEL}/images.bin", r"lacks cameras\.txt"),
     ],
 )
 def test_missing_files_of_aachen_are_named(
@@ -252,12 +250,12 @@ def test_missing_files_of_aachen_are_named(
     root = write_aachen(tmp_path / "aachen")
     (root / gone).rename(tmp_path / "elsewhere")
     with pytest.raises(FileError, match=message):
-        (read_aachen_map if str(MODEL) in gone else read_aachen)(root)
+        (read_map if str(AACHEN_MODEL) in gone else read_aachen)(root)
 
 
 def test_a_truncated_model_of_aachen_is_named(tmp_path: Path) -> None:
     root = write_aachen(tmp_path / "aachen")
-    path = root / MODEL / "images.bin"
+    path = root / AACHEN_MODEL / "images.bin"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(FileError, match=r"images\.bin is damaged or truncated"):
-        read_aachen_map(root)
+        read_map(root)

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from bench_trees import SHIFT_PX, SIZE, add_sequence
-from semisure.bench import paper
-from semisure.bench.native_files import export_native, read_native
 from semisure.bench.options import Options
 from semisure.bench.run import of_study
+from semisure.bench.studies.native import SIZE as NATIVE_SIZE
+from semisure.bench.studies.native import export_native, read_native
 from semisure.bench.study import Study
 from semisure.engine import Engine
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 EXAMPLES = Path(__file__).parents[1] / "examples"
-WIDE, HIGH = paper.NATIVE_SIZE
+WIDE, HIGH = NATIVE_SIZE
 MOVED = SHIFT_PX * WIDE / SIZE[0]  # px at the size the images are brought to
 
 
@@ -92,7 +92,7 @@ def judged(
 
 
 def check(folder: Path, rows: dict[str, list[Any]]) -> None:
-    matches, _ = read_native(folder / "i_a_2.npz", (paper.NATIVE_SIZE,) * 2)
+    matches, _ = read_native(folder / "i_a_2.npz", (NATIVE_SIZE,) * 2)
     assert len(matches) == 8500
     assert (matches.target_size, matches.source_size) == ((WIDE, HIGH),) * 2
     right = np.abs(matches.target - matches.source - [MOVED, 0]).max(axis=1) < 1e-3

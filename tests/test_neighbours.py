@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semisure.refit.neighbours import affine_parallax, departure
+from semisure.law.neighbours import affine_parallax, departure
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Matches, Points
 

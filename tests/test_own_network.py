@@ -16,7 +16,8 @@ from semisure.matchers.own_cues import cues_from_scores, fine_std_from_heatmap
 torch = pytest.importorskip("torch")
 pytest.importorskip("kornia")
 
-from semisure.matchers import _dual, eloftr, has_official_weights  # noqa: E402
+from semisure.matchers import eloftr, has_official_weights  # noqa: E402
+from semisure.matchers.cues import Cells, cell_windows, mutual_cells  # noqa: E402
 from semisure.matchers.loftr import LoFTR  # noqa: E402
 from test_eloftr import maps  # noqa: E402
 
@@ -51,24 +52,22 @@ class OriginalLoFTR(torch.nn.Module):
         data["hw1_c"] = self.coarse[1].shape[2:]
         tokens = [c.flatten(2).transpose(1, 2) for c in self.coarse]
         self.coarse_matching(*tokens, data, mask_c0=None, mask_c1=None)
-        padded = torch.nn.functional.pad(self.fine[1][0], (1, 1, 1, 1))
         windows = (
-            eloftr._windows(self.fine[0][0], data["i_ids"], 10, 8),
-            eloftr._windows(padded, data["j_ids"], 10, 10),
+            cell_windows(self.fine[0], data["i_ids"], side=8, step=8, margin=0),
+            cell_windows(self.fine[1], data["j_ids"], side=10, step=8, margin=1),
         )
         self.fine_matching(*windows, data)
 
     def match_coarse(self, f0, f1, data, mask_c0, mask_c1) -> None:
         logits = f0[0] / (f0.shape[-1] * eloftr.TEMPERATURE)
-        i, j, confidence, _ = _dual.mutual_cells(
-            logits, f1[0], (8, 10), (8, 10), threshold=0.0, border=eloftr.BORDER
-        )
+        cells = Cells(logits, f1[0], (8, 10), (8, 10))
+        i, j, confidence, _ = mutual_cells(cells, threshold=0.0, border=eloftr.BORDER)
         data.update(i_ids=i, j_ids=j, mconf=confidence)
 
     def match_fine(self, w0, w1, data) -> None:
         best0, best1, _ = eloftr._best_pixels(w0, w1)
         data.update(idx_l=best0[:, None], idx_r=best1[:, None])
-        heads = eloftr._heads(self.coarse, self.fine, 0.0, "both")
+        heads = eloftr._heads(self.coarse, self.fine, 0.0)
         data["mkpts0_f"], data["mkpts1_f"] = (
             heads["source"] + 0.5,
             heads["target"] + 0.5,
@@ -115,7 +114,7 @@ def test_hooks_on_the_original_eloftr_give_the_cues_of_the_adapter(page) -> None
     blank = np.zeros((64, 80), np.uint8)
     matches = page[2]["match"](blank, blank)
     network = page[2]["matcher"]
-    heads = eloftr._heads(network.coarse, network.fine, 0.0, "both")
+    heads = eloftr._heads(network.coarse, network.fine, 0.0)
     assert len(matches) > 5
     for name in ("source", "target", "confidence", "fine_std", "coarse_std"):
         mine, theirs = getattr(matches, name), np.asarray(heads[name])

@@ -10,7 +10,7 @@ import pytest
 
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import expit, log_density, tail_prob
-from semisure.refit.pair_effects import (
+from semisure.law.pair_effects import (
     SomeMatches,
     across_log_density,
     axes_log_density,

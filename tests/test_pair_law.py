@@ -24,17 +24,17 @@ from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.law import mixture
 from semisure.law.mixture import ErrorLaw, abs_quantile
-from semisure.metrics import coverage
-from semisure.pairs.estimation import refit_matches
-from semisure.pairs.models import Model
-from semisure.refit.pair_effects import with_effects
-from semisure.refit.pair_law import (
+from semisure.law.pair_effects import with_effects
+from semisure.law.pair_law import (
     law_on_lines,
     on_lines,
     pair_law_by_lines,
     pair_law_by_residuals,
     predictive_law,
 )
+from semisure.metrics import coverage
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import Model
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from semisure.types import AlongLines, Calibration, Matches, PairSpread, PerAxis
 

@@ -12,7 +12,7 @@ from semisure.law import mixture
 from semisure.law.fit_law import fit, nll_per_match
 from semisure.law.likelihood import Likelihood, observe, pack
 from semisure.law.mixture import ErrorLaw
-from semisure.refit import homography as refit
+from semisure.refit import planes as refit
 from semisure.refit import weights
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Calibration, Matches

@@ -11,7 +11,7 @@ from semisure.geometry import epipolar
 from semisure.geometry.plane_poses import poses_of_plane
 from semisure.geometry.rotations import rotation
 from semisure.metrics import pose_error_deg
-from semisure.refit import refit_relative
+from semisure.refit.relative import refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import FloatArray, Matches
 

@@ -17,8 +17,8 @@ from semisure.geometry.camera import Camera
 from semisure.geometry.rotations import quaternion, rotation
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.refit import REFIT_METHODS, refit_pose
-from semisure.refit.pose import residuals
+from semisure.refit.poses import refit_pose, residuals
+from semisure.refit.weights import REFIT_METHODS
 from semisure.synthetic import EXAMPLE_CALIBRATION as CALIBRATION
 from semisure.synthetic import SyntheticMatcher, random_pose
 from semisure.types import Estimate, FloatArray, WorldMatches

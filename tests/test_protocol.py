@@ -12,21 +12,25 @@ from pathlib import Path
 import pytest
 import typer
 
-from semisure.bench import BENCHES, BEYOND, options, paper
+from semisure.bench import BENCHES, BEYOND, options
 from semisure.bench.options import Options
-from semisure.bench.query_tasks import AACHEN_SETTINGS
 from semisure.bench.studies import (
+    estimators,
+    homography,
     initial,
+    laws,
+    localisation,
+    native,
+    posterior,
     quantity,
     relative,
     resolution,
     runtime,
     tail,
 )
-from semisure.bench.studies.localisation import AACHEN_THRESHOLDS
-from semisure.bench.subset_fits import AUC_PX
+from semisure.bench.studies import weights as ablation
 from semisure.cli import app
-from semisure.datasets import aachen, megadepth, sequences
+from semisure.datasets import homographies, megadepth, queries
 from semisure.law import powell
 from semisure.law.fit_law import STRATA_PX
 from semisure.refit import weights
@@ -78,10 +82,10 @@ def test_powell_is_really_run_with_those_settings(
 
 def test_quantities_as_in_supplement_b3() -> None:
     """ "N ∈ {2, 5, 10, 20, 50, 200, 500, 1000}", and "200 image pairs takes 67.2 s"."""
-    assert paper.QUANTITIES == (2, 5, 10, 20, 50, 200, 500, 1000)
-    assert paper.POWELL_SECONDS_200_PAIRS == 67.2
+    assert quantity.QUANTITIES == (2, 5, 10, 20, 50, 200, 500, 1000)
+    assert quantity.POWELL_SECONDS_200_PAIRS == 67.2
     assert quantity.TIMED_PAIRS == 200
-    assert AUC_PX == 3  # "HPatches AUC@3px"
+    assert quantity.AUC_PX == 3  # "HPatches AUC@3px"
 
 
 # -- sizes and thresholds
@@ -94,9 +98,9 @@ def test_sizes_of_the_two_homography_sets() -> None:
 
 
 def test_hpatches_has_540_pairs() -> None:
-    assert paper.HPATCHES_PAIRS == 540
-    assert sum(int(row[0]) for row in paper.BY_INITIAL.values()) == 540
-    assert len(sequences.HPATCHES_EXCLUDED) == 8  # of 116 sequences of five pairs
+    assert homography.HPATCHES_PAIRS == 540
+    assert sum(int(row[0]) for row in initial.BY_INITIAL.values()) == 540
+    assert len(homographies.HPATCHES_EXCLUDED) == 8  # of 116 sequences of five pairs
 
 
 def test_resolution_transfer_as_in_figure_5() -> None:
@@ -107,19 +111,19 @@ def test_resolution_transfer_as_in_figure_5() -> None:
 
 def test_aachen_as_in_table_2() -> None:
     """ "resized to 1180×896 … top-50 NetVLAD"; 12 px are hloc's."""
-    assert paper.AACHEN_SIZE == (1180, 896)
-    assert paper.AACHEN_RETRIEVED == 50
-    assert aachen.RETRIEVAL == "pairs-query-netvlad50.txt"
-    assert AACHEN_SETTINGS.threshold_px == 12.0
-    assert AACHEN_THRESHOLDS == ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
-    assert paper.AACHEN_QUERIES == {"day": 824, "night": 191}
+    assert localisation.AACHEN_SIZE == (1180, 896)
+    assert localisation.AACHEN_RETRIEVED == 50
+    assert queries.NETVLAD == "pairs-query-netvlad50.txt"
+    assert localisation.AACHEN_SETTINGS.threshold_px == 12.0
+    assert localisation.AACHEN_THRESHOLDS == ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
+    assert localisation.AACHEN_QUERIES == {"day": 824, "night": 191}
 
 
 def test_native_uncertainties_as_in_supplement_b5() -> None:
     """ "HPatches at 1184×896 … we randomly sample 8.5K correspondences per pair"."""
-    assert paper.NATIVE_SIZE == (1184, 896)
-    assert paper.NATIVE_SAMPLE == 8500
-    assert paper.NATIVE_PX == (8, 32, 64, 128)
+    assert native.SIZE == (1184, 896)
+    assert native.SAMPLE == 8500
+    assert native.LARGE_PX == (8, 32, 64, 128)
 
 
 def test_what_else_the_paper_states() -> None:
@@ -210,8 +214,8 @@ def pairs(numbers: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, .
 
 def test_table_1_is_the_papers() -> None:
     rows = typed(TABLE_1)
-    assert {name: pairs(row[:8]) for name, row in rows.items()} == paper.HPATCHES
-    assert {name: pairs(row[8:]) for name, row in rows.items()} == paper.MTV
+    assert {name: pairs(row[:8]) for name, row in rows.items()} == homography.HPATCHES
+    assert {name: pairs(row[8:]) for name, row in rows.items()} == homography.MTV
 
 
 def test_table_2_is_the_papers() -> None:
@@ -223,24 +227,24 @@ def test_table_2_is_the_papers() -> None:
         }
         for name, both in halves.items()
     }
-    assert expected == paper.AACHEN
+    assert expected == localisation.AACHEN
 
 
 def test_tables_3_and_4_and_5_are_the_papers() -> None:
-    assert typed(TABLE_3) == paper.BY_WEIGHT
+    assert typed(TABLE_3) == ablation.BY_WEIGHT
     by_estimator = {name: pairs(row) for name, row in typed(TABLE_4).items()}
-    assert by_estimator == paper.BY_ESTIMATOR
-    assert typed(TABLE_5) == paper.BY_LAW
+    assert by_estimator == estimators.BY_ESTIMATOR
+    assert typed(TABLE_5) == laws.BY_LAW
 
 
 def test_the_supplements_tables_are_the_papers() -> None:
-    assert typed(TABLE_B1) == paper.BY_INITIAL
-    assert typed(TABLE_B4) == paper.RELATIVE
-    assert paper.RELATIVE_PAIRS == 1500
-    native = {n.replace("_", " "): row for n, row in typed(TABLE_B5).items()}
-    assert {n: (row[:4], row[4:]) for n, row in native.items()} == paper.NATIVE
-    assert (paper.POSTERIOR_AUROC, paper.POSTERIOR_AUPRC) == (0.760, 0.951)
-    assert paper.OVERHEAD_MS == (11.4, 34.6)
+    assert typed(TABLE_B1) == initial.BY_INITIAL
+    assert typed(TABLE_B4) == relative.PAPER
+    assert relative.PAPER_PAIRS == 1500
+    stated = {n.replace("_", " "): row for n, row in typed(TABLE_B5).items()}
+    assert {n: (row[:4], row[4:]) for n, row in stated.items()} == native.PAPER
+    assert (posterior.PAPER_AUROC, posterior.PAPER_AUPRC) == (0.760, 0.951)
+    assert runtime.OVERHEAD_MS == (11.4, 34.6)
 
 
 # -- the table that says what is as in the paper

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.datasets.sequences import read_sequences
+from semisure.datasets.homographies import read_sequences
 from semisure.estimators import PAPER_ESTIMATORS, estimate_homography
 from semisure.geometry.homography import residual
 from semisure.io.files import load_calibration
@@ -16,7 +16,7 @@ from semisure.law.error_laws import error_law
 from semisure.law.mixture import cdf, expected_abs_error
 from semisure.matchers import load_matcher
 from semisure.metrics import auc, corner_error
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 from semisure.types import FloatArray, Matches
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "homography"

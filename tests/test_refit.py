@@ -13,13 +13,10 @@ from semisure.geometry.homography import inverse, project
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import log_density
 from semisure.metrics import corner_error
-from semisure.refit import (
-    REFIT_METHODS,
-    refit_homography,
-    refit_points,
-    weights,
-    without_bias,
-)
+from semisure.refit import weights
+from semisure.refit.core import without_bias
+from semisure.refit.planes import refit_homography, refit_points
+from semisure.refit.weights import REFIT_METHODS
 from semisure.synthetic import SyntheticMatcher, random_homography
 from semisure.types import Calibration, Estimate, FloatArray, Matches
 

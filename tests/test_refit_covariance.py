@@ -15,17 +15,18 @@ from semisure.geometry import pose as se3
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import log_density
 from semisure.metrics import corner_error
-from semisure.refit import (
-    core_plus,
-    covariance,
+from semisure.refit import core_plus, covariance
+from semisure.refit import planes as homography
+from semisure.refit.covariance import radial
+from semisure.refit.lines import LineLaw
+from semisure.refit.planes import (
+    corner_covariance,
+    corner_jacobian,
+    corner_variance,
     expected_corner_error,
-    homography,
-    line_law,
     refit_homography,
-    refit_pose,
 )
-from semisure.refit.corners import corner_covariance, corner_jacobian, corner_variance
-from semisure.refit.covariance import Scores, radial
+from semisure.refit.poses import refit_pose
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     SyntheticMatcher,
@@ -66,12 +67,10 @@ def test_scores_across_lines_fall_in_the_mean_as_they_say() -> None:
     matches, _ = SyntheticMatcher().match_views(P_01, K, count=2000)
     lines = epipolar.CalibratedViews(P_01, K, K).lines(matches)
     diagonal, law = np.full(2000, 800.0), error_law(matches, EXAMPLE_CALIBRATION)
-    across = line_law.across(law, lines.normal, 1e-4 * diagonal, diagonal)
+    across = LineLaw.across(law, lines.normal, 1e-4 * diagonal, diagonal)
     h = 1e-5
-    ahead, behind = (
-        line_law.scores(across, lines.distance + s * h).score for s in (1, -1)
-    )
-    slope = line_law.scores(across, lines.distance).slope.sum()
+    ahead, behind = (across.scores(lines.distance + s * h).score for s in (1, -1))
+    slope = across.scores(lines.distance).slope.sum()
     assert (ahead - behind).sum() / (2 * h) == pytest.approx(slope, rel=1e-3)
 
 
@@ -138,11 +137,11 @@ def test_points_refined_in_either_image_tell_the_same(reach_px) -> None:
     source = places(rng, 800)
     errors = shared(rng, source, reach_px) if reach_px else rng.normal(size=(800, 2))
     matches = plain(source, plane.project(H, source) + errors)
-    sizes = []
+    photograph, sizes = replace(EXAMPLE_CALIBRATION, model_error=None), []
     for side in (1, 0, np.arange(800) % 2):
         turned = replace(matches, side=np.broadcast_to(side, 800))
-        seen = Scores.of_weight(np.ones(800), plane.residual(H, turned))
-        sizes.append(expected_corner_error(corner_covariance(H, turned, seen)))
+        C = corner_covariance(H, turned, photograph, np.ones(800))
+        sizes.append(expected_corner_error(C))
     assert sizes[1:] == pytest.approx(sizes[:1] * 2, rel=0.05)
 
 
@@ -209,8 +208,7 @@ def test_a_kept_homography_keeps_its_likelihood_and_covariance() -> None:
     law = error_law(near, EXAMPLE_CALIBRATION)
     at_truth = log_density(law, 0.001 * residual).sum()
     assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
-    seen = core_plus.scores(core_plus.floored(law, near), plane.residual(truth, near))
-    C = corner_covariance(truth, near, seen, least=0.0)
+    C = corner_covariance(truth, near, EXAMPLE_CALIBRATION)
     assert np.allclose(refit.covariance, C)
 
 

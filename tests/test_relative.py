@@ -18,7 +18,7 @@ from semisure.io.files import load_calibration
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import coarse_failure
 from semisure.metrics import pose_error_deg
-from semisure.refit import RELATIVE_METHODS, refit_relative
+from semisure.refit.relative import RELATIVE_METHODS, refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Estimate, FloatArray, Matches
 

@@ -18,10 +18,9 @@ from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
 from semisure.law.likelihood import pack
-from semisure.matchers import load_matcher
+from semisure.matchers import NamedMatcher, load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import Projection
-from semisure.matchers.named import NamedMatcher
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.types import Matches

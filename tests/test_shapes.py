@@ -24,7 +24,8 @@ import semisure
 from semisure.geometry import epipolar
 from semisure.law.fit_law import fit
 from semisure.metrics import auroc, corner_error, expected_calibration_error, spearman
-from semisure.refit import REFIT_METHODS, RELATIVE_METHODS, refit_relative
+from semisure.refit.relative import RELATIVE_METHODS, refit_relative
+from semisure.refit.weights import REFIT_METHODS
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
     EXAMPLE_CAMERA,
@@ -49,7 +50,7 @@ ROOMS = [
 
 def fits(value: Any, hint: Any, letters: dict[str, int]) -> bool:
     """True unless `value` is an array of another shape than `hint` names."""
-    if value is None:
+    if value is None or hint is Any:
         return True
     if get_origin(hint) is Annotated and isinstance(value, np.ndarray):
         names = get_args(hint)[1].split()

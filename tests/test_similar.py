@@ -10,7 +10,7 @@ from semisure.cli import app
 from semisure.errors import InputError
 from semisure.io.images import write_png
 from semisure.io.store import Store
-from semisure.matchers.daisy_similar import describe_image, most_alike
+from semisure.matchers.similar import describe_image, most_alike
 from semisure.pairs.lists import similar_pairs
 
 
@@ -55,7 +55,7 @@ def test_brightness_contrast_and_size_hardly_change_a_description():
 def test_images_are_compared_in_blocks_as_at_once(monkeypatch):
     vectors = np.random.default_rng(0).normal(size=(50, 8))
     at_once = most_alike(vectors, 3)
-    monkeypatch.setattr("semisure.matchers.daisy_similar._BLOCK", 7)
+    monkeypatch.setattr("semisure.matchers.similar._BLOCK", 7)
     assert most_alike(vectors, 3) == at_once
 
 

@@ -19,7 +19,6 @@ from semisure.errors import FileError, FitError, InputError
 from semisure.io.store import Manifest, Store
 from semisure.mapping.export import FORMATS, ExportSettings, Format, export
 from semisure.mapping.reconstruct import ReconstructionSettings
-from semisure.matchers.peers import load_peer
 from semisure.pairs.lists import _note, image_names, unique_pairs
 from semisure.pairs.settings import PairSettings
 from semisure.synthetic import SyntheticMatcher
@@ -162,7 +161,6 @@ def test_a_model_without_a_point_is_none(
         (lambda: ReconstructionSettings(workers=-7), "workers must be at least 1"),
         (lambda: PairSettings(intrinsics=(float("nan"), 1, 1, 1)), "intrinsics must"),
         (lambda: PairSettings(intrinsics=(-5, 1, 1, 1)), "positive focal lengths"),
-        (lambda: load_peer("sift", max_side=-5), "max_side must be at least 1 px"),
     ],
 )
 def test_absurd_settings_are_refused_before_the_work(

@@ -162,11 +162,14 @@ def test_drop_run_point_slide_download(address, browser, photos, tmp_path) -> No
     slider.send_keys("\ue012" * 20)  # left arrow
     assert by(driver, "over").value_of_css_property("clip-path") != before
     assert by(driver, "line").get_attribute("style") == "left: 40%;"
-    driver.find_element("css selector", "[value=difference]").click()
-    assert by(driver, "left-name").text == "difference, by base"
-    assert by(driver, "right-name").text == "difference, by core+"
-    ui.Select(by(driver, "right")).select_by_visible_text("difference, by core")
-    assert by(driver, "right-name").text == "difference, by core"
+    assert by(driver, "left-name").text == "image 2"
+    assert by(driver, "right-name").text == "image 1 on it, by core+"
+    for side, words in (
+        ("left", "difference, by base"),
+        ("right", "difference, by core+"),
+    ):
+        ui.Select(by(driver, side)).select_by_visible_text(words)
+        assert by(driver, f"{side}-name").text == words
 
     for name in ("json", "csv"):
         driver.execute_script("arguments[0].click()", by(driver, name))

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from web_client import (
     ENDED,
     SMALL,
     finish,
+    page_of,
     picture,
     post,
     serving,
@@ -35,14 +35,14 @@ if sys.platform == "win32":
 
 from fastapi.testclient import TestClient
 
+from semisure.web import jobs
 from semisure.web.app import make_app
-from semisure.web.limits import Limits
-from semisure.web.orders import Order, shipped_calibrations
-from semisure.web.queue import FullError, Job, Queue
-from semisure.web.workers import BUG, Worker
+from semisure.web.jobs import BUG, FullError, Queue
+from semisure.web.orders import Limits, Order, shipped_calibrations
 
 ONE = Limits(workers=1, waiting=2, kept=3, seconds=60)
-PAIR = Order(files=(picture(), picture(9)))
+FILES = picture(), picture(9)
+PAIR = Order(files=dict(zip(("image0", "image1"), FILES, strict=True)))
 
 
 def workers() -> list[int]:
@@ -68,18 +68,18 @@ def client() -> Iterator[TestClient]:
 
 def held(
     client: TestClient,
-    files: tuple[bytes, bytes] | None = None,
+    files: tuple[bytes, bytes] = FILES,
     before: Callable[[], None] = lambda: None,
 ) -> tuple[int, str]:
     """The worker's process, stopped with a job in hand, and the job's name.
 
     Its first job, which is slow, is done by then; `before` runs between the two.
     """
-    assert finish(client, post(client, *PAIR.files))["state"] == "done"
+    assert finish(client, post(client, *FILES))["state"] == "done"
     before()
     (pid,) = workers()
     os.kill(pid, signal.SIGSTOP)
-    name = post(client, *(files or PAIR.files)).json()["id"]
+    name = post(client, *files).json()["id"]
     until(lambda: client.get(f"/api/jobs/{name}").json()["state"] == "running")
     return pid, name
 
@@ -92,27 +92,36 @@ def ended(client: TestClient, name: str) -> dict[str, Any]:
     return until(poll)
 
 
-def test_jobs_run_outside_the_server(client: TestClient) -> None:
-    assert finish(client, post(client, *PAIR.files))["state"] == "done"
-    (pid,) = workers()
+def test_jobs_run_outside_the_server_and_tell_how_far_they_are(
+    client: TestClient,
+) -> None:
+    pid, name = held(client)
     assert pid != os.getpid()
-    finish(client, post(client, *PAIR.files))
-    assert workers() == [pid]  # and are not paid for each time
+    job = client.get(f"/api/jobs/{name}").json()
+    assert job["seconds"] >= 0
+    assert job["usual_seconds"] > 0
+    os.kill(pid, signal.SIGCONT)
+    job = ended(client, name)
+    assert (job["stage"], job["step"], job["steps"]) == ("Drawing", 4, 6)
+    assert workers() == [pid]  # processes are not paid for each time
 
 
 @pytest.mark.parametrize("more", [0, 3_000_000])  # the pipe does not hold the second
 def test_a_job_over_its_limit_is_stopped_and_says_so(more: int) -> None:
     limits = Limits(workers=1, seconds=60)
     padded = picture() + bytes(more), picture(9)
+
+    def set_limit(seconds: float) -> None:
+        object.__setattr__(limits, "seconds", seconds)
+
     with TestClient(make_app(limits=limits), base_url=ADDRESS) as client:
-        with_limit = partial(object.__setattr__, limits, "seconds")
-        pid, name = held(client, padded, before=lambda: with_limit(0.5))
+        pid, name = held(client, padded, before=lambda: set_limit(0.5))
         job = ended(client, name)
         assert job["state"] == "failed"
         assert "stopped after 0.5 s" in job["message"]
         assert "--time-limit" in job["message"]
-        with_limit(60)
-        assert finish(client, post(client, *PAIR.files))["state"] == "done"
+        set_limit(60)
+        assert finish(client, post(client, *FILES))["state"] == "done"
         assert workers() != [pid]
 
 
@@ -126,49 +135,35 @@ def test_a_crash_ends_its_job_alone_and_the_next_one_works(
     job = ended(client, name)
     assert job["state"] == "failed"
     assert "process crashed" in job["message"]
-    assert client.get(f"/api/jobs/{name}/page").status_code == 409
-    assert finish(client, post(client, *PAIR.files))["state"] == "done"
-    assert workers() != [pid]
-
-
-def test_a_worker_killed_between_jobs_costs_nobody_a_job(client: TestClient) -> None:
-    finish(client, post(client, *PAIR.files))
+    assert finish(client, post(client, *FILES))["state"] == "done"
     (pid,) = workers()
-    os.kill(pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)  # between two jobs
     until(lambda: pid not in workers())  # a signal takes its time
-    assert finish(client, post(client, *PAIR.files))["state"] == "done"
-    assert workers() != [pid]
+    assert finish(client, post(client, *FILES))["state"] == "done"
 
 
 def test_cancel_ends_a_job_that_runs_and_one_that_waits(client: TestClient) -> None:
     _, name = held(client)
-    waits = post(client, *PAIR.files).json()["id"]
+    waits = post(client, *FILES).json()["id"]
     for each in (waits, name):
         assert client.delete(f"/api/jobs/{each}").status_code == 204
         job = ended(client, each)
         assert (job["state"], job["message"]) == ("cancelled", "Cancelled.")
-        assert client.get(f"/api/jobs/{each}/page").status_code == 409
-    done = finish(client, post(client, *PAIR.files))
-    assert done["state"] == "done"
+        assert client.get(f"/api/jobs/{each}/page.json").status_code == 409
+    done = finish(client, post(client, *FILES))
     assert client.delete(f"/api/jobs/{done['id']}").status_code == 204
-    assert client.get(f"/api/jobs/{done['id']}/page").status_code == 200
+    assert page_of(client, done)["related"]
     assert client.delete("/api/jobs/none").status_code == 404
     foreign = {"origin": "http://evil.example"}
     answer = client.delete(f"/api/jobs/{done['id']}", headers=foreign)
     assert answer.status_code == 403
 
 
-def test_progress_tells_the_stage_the_clock_and_how_long_it_took_before(
-    client: TestClient,
-) -> None:
-    pid, name = held(client)
-    first = client.get(f"/api/jobs/{name}").json()
-    later = until(lambda: client.get(f"/api/jobs/{name}").json())
-    assert later["seconds"] >= first["seconds"] >= 0
-    assert later["usual_seconds"] > 0
-    os.kill(pid, signal.SIGCONT)
-    job = ended(client, name)
-    assert (job["stage"], job["step"], job["steps"]) == ("Drawing", 4, 5)
+def test_two_users_at_once_get_their_own_results() -> None:
+    with TestClient(make_app(), base_url=ADDRESS) as client:
+        answers = [post(client, picture(), picture(shift)) for shift in (5, 11)]
+        pages = [page_of(client, finish(client, answer)) for answer in answers]
+    assert [round(page["H_01"][0][2]) for page in pages] == [5, 11]
 
 
 @pytest.fixture
@@ -176,7 +171,7 @@ def queue() -> Iterator[Callable[[Limits], Queue]]:
     opened = []
 
     def make(limits: Limits) -> Queue:
-        new = Queue(limits, partial(Worker, shipped_calibrations(), limits))
+        new = Queue(limits, shipped_calibrations())
         new.open()
         opened.append(new)
         until(lambda: len(workers()) == limits.workers)
@@ -198,7 +193,7 @@ def test_the_queue_refuses_more_than_it_holds_and_forgets_the_oldest(queue) -> N
     os.kill(pid, signal.SIGCONT)
     for _ in range(3):
         until(lambda: jobs[-1].state == "done")
-        assert jobs[-1].order is None  # the images are forgotten at once
+        assert not jobs[-1].order.files  # the images are forgotten at once
         jobs.append(line.add(PAIR))
     kept = [line.get(job.id) is not None for job in jobs]
     assert kept == [False, False, False, True, True]
@@ -217,49 +212,23 @@ def test_networks_share_one_worker_and_hold_nobody_else_up(queue) -> None:
     line = queue(Limits(workers=2, seconds=60))
     for pid in workers():
         os.kill(pid, signal.SIGSTOP)
-
-    def states(jobs: list[Job]) -> list[str]:
-        return [job.state for job in jobs]
-
     network = Order(files=PAIR.files, matcher="xfeat-star", calibration="xfeat-star")
     jobs = [line.add(network), line.add(network), line.add(PAIR)]
-    until(lambda: states(jobs) == ["running", "waiting", "running"])
-    line.cancel(jobs[1])
-    assert states(jobs)[1] == "cancelled"
+    expected = ["running", "waiting", "running"]
+    until(lambda: [job.state for job in jobs] == expected)
 
 
-def test_a_machine_without_room_for_a_process_is_reported(caplog) -> None:
-    def start_worker() -> Worker:
+def test_a_machine_without_room_for_a_process_fails_the_job(monkeypatch) -> None:
+    def no_room(*arguments: object, name: str) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    line = Queue(SMALL, start_worker)
+    monkeypatch.setattr(jobs, "child_process", no_room)
+    line = Queue(SMALL, {})
     line.open()
     job = line.add(PAIR)
     until(lambda: job.state == "failed")
-    assert "cannot start a process" in job.message
+    assert "process crashed" in job.message
     line.close()
-    assert "Resource temporarily unavailable" in caplog.text
-
-
-def test_a_worker_that_dies_before_it_begins_is_told_apart(queue) -> None:
-    line = queue(SMALL)
-    (pid,) = workers()
-    os.kill(pid, signal.SIGSTOP)  # before it is ready: nothing was imported yet
-    job = line.add(PAIR)
-    until(lambda: job.state == "running")
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: job.state == "failed")
-    assert "crashed at its start" in job.message
-
-
-def test_closing_ends_jobs_under_way(queue) -> None:
-    line = queue(SMALL)
-    (pid,) = workers()
-    os.kill(pid, signal.SIGSTOP)
-    job = line.add(PAIR)
-    until(lambda: job.state == "running")
-    line.close()
-    assert job.state in ("failed", "cancelled")
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")

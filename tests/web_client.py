@@ -22,7 +22,7 @@ pytest.importorskip("uvicorn", reason="needs the extra web")
 pytest.importorskip("python_multipart", reason="needs the extra web")
 pytest.importorskip("httpx2", reason="FastAPI's test client needs it")
 
-from semisure.web.limits import Limits
+from semisure.web.orders import Limits
 
 ADDRESS = "http://127.0.0.1:8321"
 ENDED = ("done", "failed", "cancelled")
@@ -64,6 +64,12 @@ def finish(client: Any, answer: Any) -> dict[str, Any]:
             return {**job, "id": name}
         time.sleep(0.01)
     raise AssertionError("the job did not end")
+
+
+def page_of(client: Any, job: dict[str, Any]) -> dict[str, Any]:
+    assert job["state"] == "done", job
+    page: dict[str, Any] = client.get(f"/api/jobs/{job['id']}/page.json").json()
+    return page
 
 
 def workers_of(server: int) -> list[int]:

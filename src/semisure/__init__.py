@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from semisure.one_call import match
     from semisure.pairs.estimation import match_pair
     from semisure.pairs.result import PairResult
-    from semisure.refit import (
+    from semisure.refit.core import without_bias
+    from semisure.refit.fundamental import refit_fundamental
+    from semisure.refit.planes import (
         expected_corner_error,
-        refit_fundamental,
         refit_homography,
         refit_points,
-        refit_pose,
-        refit_relative,
-        without_bias,
     )
+    from semisure.refit.poses import refit_pose
+    from semisure.refit.relative import refit_relative
     from semisure.types import (
         Calibration,
         Estimate,
@@ -75,8 +75,11 @@ _ROOMS = {
     "pairs.estimation": "match_pair",
     "one_call": "match",
     "pairs.result": "PairResult",
-    "refit": "expected_corner_error refit_fundamental refit_homography refit_points "
-    "refit_pose refit_relative without_bias",
+    "refit.core": "without_bias",
+    "refit.fundamental": "refit_fundamental",
+    "refit.planes": "expected_corner_error refit_homography refit_points",
+    "refit.poses": "refit_pose",
+    "refit.relative": "refit_relative",
     "types": "Calibration Estimate Matches Pair Refit WorldMatches",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -23,7 +23,7 @@ from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.result import PairResult
-from semisure.refit import refit_homography
+from semisure.refit.planes import refit_homography
 from semisure.report.html import Picture, Section, write_report
 from semisure.report.pair import picture_of_lines, picture_of_matches
 from semisure.report.palettes import ErrorRange

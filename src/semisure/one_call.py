@@ -14,15 +14,20 @@ from semisure.errors import InputError
 from semisure.estimators import RansacSettings
 from semisure.io.intrinsics import intrinsics_of
 from semisure.io.pixels import ImageLike, as_image
-from semisure.matchers import MATCHER_NAMES, Refine, checked_side, refined_name
-from semisure.matchers.named import NamedMatcher
+from semisure.matchers import (
+    MATCHER_NAMES,
+    NamedMatcher,
+    Refine,
+    checked_side,
+    refined_name,
+)
 from semisure.pairs.estimation import match_pair
 from semisure.pairs.models import MODELS, Model
 from semisure.pairs.result import PairResult
-from semisure.refit import REFIT_METHODS, RefitMethod
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
 from semisure.types.checks import did_you_mean
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, quietly
 
 if TYPE_CHECKING:
     from semisure.calibrate.photos import Photos, SelfCalibration

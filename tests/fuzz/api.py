@@ -10,7 +10,8 @@ import numpy as np
 
 import semisure
 from fuzz.hostile import ODD, chosen, require, with_odd
-from semisure.refit import refit_fundamental, refit_relative
+from semisure.refit.fundamental import refit_fundamental
+from semisure.refit.relative import refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import LAW_NAMES
 

@@ -26,7 +26,7 @@ def attack(rng: np.random.Generator, folder: Path) -> str:
         import torch
     except ImportError:
         return "no torch"
-    from semisure.matchers._checkpoint import load_checkpoint
+    from semisure.matchers.checkpoint import load_checkpoint
 
     path = folder / "net.pt"
     path.write_bytes(damaged(rng, _sound(chosen(rng, FORMATS))))

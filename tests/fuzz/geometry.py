@@ -14,9 +14,10 @@ from fuzz.hostile import chosen, require
 from semisure.geometry import homography as plane
 from semisure.geometry.camera import Camera
 from semisure.geometry.pose import project as project_world
-from semisure.law.mixture import mixture_law
-from semisure.refit import core_plus, refit_fundamental, refit_pose, refit_relative
-from semisure.refit.corners import corner_covariance
+from semisure.refit.fundamental import refit_fundamental
+from semisure.refit.planes import corner_covariance
+from semisure.refit.poses import refit_pose
+from semisure.refit.relative import refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Calibration, Matches, WorldMatches
 
@@ -117,12 +118,7 @@ def _homography(rng: np.random.Generator, matches: Matches, law: Calibration) ->
     )
     if isinstance(start, np.ndarray):
         H = plane.checked(start, "start")
-        law = replace(law, location=None)
-        with np.errstate(all="ignore"):
-            seen = core_plus.scores(
-                mixture_law(matches, law), plane.residual(H, matches)
-            )
-        C = corner_covariance(H, matches, seen)
+        C = corner_covariance(H, matches, replace(law, location=None))
         require(C is None or np.isfinite(C).all(), "a covariance that is not finite")
     return word
 

@@ -77,11 +77,11 @@ def _ask(address: tuple[str, int], request: bytes) -> bytes:
 def _address() -> tuple[str, int]:
     import logging
 
-    from semisure.web import app, protocol
-    from semisure.web.limits import Limits
+    from semisure.web import app, guard
+    from semisure.web.orders import Limits
 
     logging.disable(logging.CRITICAL)
-    protocol.REQUEST_SECONDS = 0.3  # half a request is hung up on after this
+    guard.REQUEST_SECONDS = 0.3  # half a request is hung up on after this
     limits = Limits(upload_seconds=0.5, waiting=100)
     listener = app.listen("127.0.0.1", 0)
     page = app.make_app(limits=limits)

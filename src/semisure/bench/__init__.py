@@ -1,8 +1,9 @@
 """The paper's evaluation: export matches once, evaluate them, print paper and ours.
 
 Each table or figure is a module of :mod:`semisure.bench.studies` with a function of the
-bench's name, ``homography(study) -> Outcome``. Matches are kept by
-:mod:`semisure.bench.match_cache`, which evaluation only reads: no network runs twice.
+bench's name, ``homography(study) -> Outcome``, the rows behind it and the paper's
+numbers. Matches are kept on disk (:mod:`semisure.bench.exported`), so that no network
+runs twice; so are rows (:mod:`semisure.bench.study`).
 """
 
 from __future__ import annotations
@@ -121,28 +122,11 @@ _ENTRIES = (
         as_they_are=True,
     ),
     Entry(
-        "peers",
-        BEYOND,
-        "what people use instead (--peer), beside ours: AUC, matches, seconds, memory",
-        "errors",
-        as_they_are=True,
-    ),
-    Entry(
         "calibration",
         "Alg. 1",
         "the law fitted to 200 pairs with truth, and its file",
         "errors",
         protocols=True,
-    ),
-    Entry(
-        "calibrated",
-        BEYOND,
-        "coverage, tail, deciles and NLL by scene: shipped laws, laws of the other "
-        "scenes, adapted to each pair or not, and of the scene itself, without and "
-        "with its truth",
-        "errors",
-        "; several scenes to learn from, and photos",
-        as_they_are=True,
     ),
     Entry(
         "native",

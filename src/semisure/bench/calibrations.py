@@ -1,39 +1,68 @@
-"""Where the calibrations of a bench come from.
+"""The two laws that benches compare, where they come from, and how they are fitted.
 
-Every bench compares the paper's law, which has no location, with ours, which may have
-one. A law fitted with a location is never the paper's, not even without it: its other
-parameters were fitted under another objective. Both laws are, in this order:
+The paper's law has no location, ours may have one. A law fitted with a location is
+never the paper's, not even without it: its other parameters were fitted under another
+objective. Both laws are, in this order:
 
-* given as files, the paper's by ``--faithful`` if the other has a location;
-* fitted to the pairs of another folder, ``--calibrate-on``: the paper's protocol;
-* fitted to the other sequences of the same data, if ``--cross-validate`` asks for it;
+* given as files, the paper's by ``faithful`` if the other has a location;
+* fitted to the pairs of another folder, ``calibrate_on``: the paper's protocol;
+* fitted to the other sequences of the same data, if ``cross_validate`` asks for it;
 * shipped with the matcher;
 * cross-validated without being asked, and then each row of the table says so.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
-from semisure.bench.arms import Calibrations
+import numpy as np
+
+from semisure.bench.exported import Exported, with_truth
 from semisure.bench.options import Options
 from semisure.errors import InputError
 from semisure.io.files import is_shipped, load_calibration
-from semisure.types import Calibration
+from semisure.law.fit_law import Optimiser, fit
+from semisure.refit.weights import RefitMethod
+from semisure.types import Calibration, Labels, LawName
 
+Some = TypeVar("Some")
+CORE_ARMS: tuple[RefitMethod, ...] = ("core", "core+")
+SHIFTED = "base − shift"  # the estimator on matches less their location
 # After the name of a shipped law: its twin, fitted to the same pairs without location.
 FAITHFUL = "-faithful"
+FOLDS = 5
+# Laws with something to search for; closed forms need no optimiser.
+_SEARCHED: tuple[LawName, ...] = ("mixture", "gaussian", "no_confidence_gate")
 
 
-def check_given(options: Options) -> None:
-    """Raise if the files that the user gave cannot serve: now, not after matching."""
-    if options.calibration is not None:
-        given(options, options.calibration)
+@dataclass(frozen=True, slots=True)
+class Calibrations:
+    """The paper's law, and ours, which may have a location."""
+
+    paper: Calibration
+    ours: Calibration
+
+    def __post_init__(self) -> None:
+        if self.paper.location is not None:
+            raise InputError(
+                "The paper's law must be fitted without a location, but has "
+                f"{self.paper.location}."
+            )
+
+    def of_arm(self, arm: str) -> Calibration:
+        """Ours for core+; the paper's for core and all weights of its ablation."""
+        return self.ours if arm == "core+" else self.paper
 
 
-def given(options: Options, name: str) -> tuple[Calibrations, str]:
+def given(options: Options) -> tuple[Calibrations, str]:
     """Both laws from the files that the user gave, and which file serves which arm."""
+    name = options.calibration
+    assert name is not None
     ours = load_calibration(name)
     faithful = options.faithful or _faithful_of(name, ours)
     if faithful is None:
@@ -41,7 +70,7 @@ def given(options: Options, name: str) -> tuple[Calibrations, str]:
     paper = load_calibration(faithful)
     if paper.location is not None:
         raise InputError(
-            f"--faithful must be a law without a location, but {faithful} has one; fit "
+            f"faithful must be a law without a location, but {faithful} has one; fit "
             "it without --location."
         )
     files = f"{Path(name).name} for core+, {Path(faithful).name} for the paper's arms"
@@ -55,9 +84,9 @@ def _faithful_of(name: str, ours: Calibration) -> str | None:
     if not Path(name).is_file() and is_shipped(f"{name}{FAITHFUL}"):
         return f"{name}{FAITHFUL}"
     raise InputError(
-        f"{name} was fitted with a location, which the paper's law does not have: add "
-        "--faithful FILE, a law fitted without --location, or give --calibrate-on "
-        "FOLDER instead, which fits both."
+        f"{name} was fitted with a location, which the paper's law does not have: give "
+        "faithful = FILE in --config, a law fitted without --location, or "
+        "--calibrate-on FOLDER instead, which fits both."
     )
 
 
@@ -65,8 +94,9 @@ def shipped(matcher: str) -> Calibrations:
     """Both laws that come with a matcher; one serves as both if it has no location."""
     ours = load_calibration(matcher)
     faithful = f"{matcher}{FAITHFUL}"
-    paper = load_calibration(faithful) if is_shipped(faithful) else ours
-    return Calibrations(paper, ours)
+    return Calibrations(
+        load_calibration(faithful) if is_shipped(faithful) else ours, ours
+    )
 
 
 Source = Literal["given", "held out", "cross-validated", "shipped"]
@@ -94,23 +124,89 @@ def labelled(matcher: str, source: Source) -> str:
     return matcher
 
 
-def check_known(options: Options, matcher: str) -> None:
-    """Raise if the calibrations would have to be fitted to data without truth."""
-    if source_of(options, matcher) == "cross-validated":
-        raise InputError(
-            f"A map has no true errors to fit {matcher}'s law to; give a file by "
-            "--calibration, or other data by --calibrate-on, or leave out "
-            "--cross-validate where a calibration is shipped."
-        )
-
-
 def unfitted(options: Options, matcher: str) -> tuple[Calibrations, str]:
     """Both laws where nothing is to be fitted, and where they are from."""
     if options.calibration is not None:
-        calibrations, files = given(options, options.calibration)
+        calibrations, files = given(options)
         return calibrations, f"{matcher}: {files}."
     both = shipped(matcher)
     remark = f"{matcher}: the shipped calibration, from random views of photos"
     if both.ours.pairs is not None:
         remark += ", and for how pairs differ from scenes in depth"
     return both, f"{remark}."
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Fit:
+    """A law to be fitted to some pairs."""
+
+    exported: Sequence[Exported]
+    law: LawName = "mixture"
+    location: bool = False
+    optimiser: Optimiser = "newton"
+
+
+def fitted(task: Fit) -> dict[str, Any]:
+    """The fields of the law, as a row that can be kept.
+
+    A location, which is ours, is fitted by Newton's method.
+    """
+    searched = task.law in _SEARCHED and not task.location
+    calibration, _ = fit(
+        [with_truth(one) for one in task.exported],
+        law=task.law,
+        location=task.location,
+        optimiser=task.optimiser if searched else "newton",
+    )
+    return asdict(calibration)
+
+
+def fold_of(exported: Sequence[Exported]) -> Labels:
+    """The fold of each pair."""
+    return folds([one.group for one in exported], FOLDS)
+
+
+def folds(groups: Sequence[str], count: int) -> Labels:
+    """The fold of each pair: groups stay whole, dealt out by their digest.
+
+    >>> folds(["a", "a", "b"], 5).tolist()
+    [1, 1, 0]
+    """
+    names = sorted(set(groups), key=lambda g: hashlib.sha256(g.encode()).digest())
+    if len(names) < 2:
+        raise InputError(
+            f"Cross-validation needs pairs of at least 2 sequences, but got "
+            f"{len(names)}; give a calibration file instead."
+        )
+    place = {name: k % count for k, name in enumerate(names)}
+    return np.array([place[g] for g in groups], dtype=np.int64)
+
+
+def halves(groups: Sequence[str]) -> Labels:
+    """0 or 1 for each pair: groups stay whole, each goes to the smaller half.
+
+    >>> halves(["a", "b", "b", "b", "c"]).tolist()
+    [1, 0, 0, 0, 1]
+    """
+    size = Counter(groups)
+    total, place = [0, 0], {}
+    for name in sorted(size, key=lambda name: (-size[name], name)):
+        place[name] = int(total[1] < total[0])
+        total[place[name]] += size[name]
+    return np.array([place[name] for name in groups], dtype=np.int64)
+
+
+def inside(pairs: Sequence[Some], fold: Labels, k: int) -> list[Some]:
+    """The pairs of fold `k`."""
+    return [pair for pair, f in zip(pairs, fold, strict=True) if f == k]
+
+
+def outside(pairs: Sequence[Some], fold: Labels, k: int) -> list[Some]:
+    """The pairs of all other folds."""
+    return [pair for pair, f in zip(pairs, fold, strict=True) if f != k]
+
+
+def validated(exported: Sequence[Exported]) -> str:
+    """How laws fitted on the same data are judged, for a remark."""
+    count = min(FOLDS, len({one.group for one in exported}))
+    return f"{count}-fold cross-validation by sequence or scene"

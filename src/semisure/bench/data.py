@@ -1,15 +1,26 @@
-"""Which data a bench uses: folders that have what it needs, and the pairs in them."""
+"""Which data a bench uses: folders that have what it needs, and the pairs in them.
+
+Where pairs have no change of viewpoint, random views stand in: a random homography of
+the second image, composed with the truth. A single photo becomes a pair of two views,
+changed in light, noise and compression too; the truth between them is exact, which
+published homographies are not.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+
+import numpy as np
 
 from semisure.bench import Entry
 from semisure.bench.exported import AnyPair, Size, group_of
 from semisure.bench.options import Options
-from semisure.bench.views import of_photos, with_views
+from semisure.calibrate.random_views import random_pair, random_view
+from semisure.datasets import evenly
 from semisure.datasets.layouts import (
     has_depth,
     is_map,
@@ -20,24 +31,16 @@ from semisure.datasets.layouts import (
     read_posed_pairs,
 )
 from semisure.datasets.megadepth import is_megadepth
-from semisure.datasets.subsets import evenly
 from semisure.errors import InputError
-from semisure.io.images import find_images
+from semisure.io.images import Image, find_images, read_image, write_png
+from semisure.types import Pair
 
 # A video's pairs repeat each other: of a list at most these, evenly, by default.
 LIST_PAIRS = 110
 
 
-@dataclass(frozen=True, slots=True)
-class Usable:
-    """Folders that a bench can use, and remarks on those left out."""
-
-    roots: Sequence[Path]
-    remarks: Sequence[str] = ()
-
-
-def usable(options: Options, entry: Entry) -> Usable:
-    """The folders that a bench can use; an error if there are none."""
+def usable(options: Options, entry: Entry) -> tuple[list[Path], list[str]]:
+    """The folders that a bench can use, and remarks on the others; raise if none."""
     left_out: dict[str, list[Path]] = {}
     roots = []
     for root in options.data:
@@ -55,7 +58,7 @@ def usable(options: Options, entry: Entry) -> Usable:
         if others:
             left_out["another protocol, give --protocol or the folder alone"] = others
         roots = first
-    return Usable(roots, [f"Left out, {_listed(*item)}." for item in left_out.items()])
+    return roots, [f"Left out, {_listed(*item)}." for item in left_out.items()]
 
 
 def _unusable(root: Path, entry: Entry) -> str:
@@ -124,7 +127,7 @@ def pairs_of(
     drawn = options.seed, options.cache / "views"
     if is_photos(root):
         photos = tuple(evenly(find_images(root), limit))
-        return of_photos(photos, max(1, views), *drawn)
+        return _views_of_photos(photos, max(1, views), *drawn)
     if limit is None and (root / "pairs.csv").is_file():
         limit = LIST_PAIRS
     if is_posed(root):
@@ -132,7 +135,57 @@ def pairs_of(
             root, limit=limit, held_out=held_out, min_angle_deg=min_angle_deg
         )
     pairs = evenly(read_pairs(root), limit)
-    return with_views(pairs, views, *drawn) if views else pairs
+    if not views:
+        return pairs
+    planar = [pair for pair in pairs if isinstance(pair, Pair)]
+    return [_with_view(pair, k, *drawn) for pair in planar for k in range(views)]
+
+
+def _with_view(pair: Pair, k: int, seed: int, folder: Path) -> Pair:
+    """The pair with a random view in place of its second image, kept in `folder`."""
+    image = read_image(pair.image1)
+    view, W = random_view(image, _rng(image, k, seed))
+    assert pair.H_01 is not None
+    return Pair(
+        name=f"{pair.name}_view{k}",
+        image0=pair.image0,
+        image1=stored_png(view, folder),
+        H_01=W @ pair.H_01,
+    )
+
+
+@lru_cache(maxsize=8)  # each matcher and bench asks again
+def _views_of_photos(
+    photos: tuple[Path, ...], count: int, seed: int, folder: Path
+) -> Sequence[Pair]:
+    """`count` pairs of views of each photo, kept in `folder`."""
+    return [_views(photo, k, seed, folder) for photo in photos for k in range(count)]
+
+
+def _views(photo: Path, k: int, seed: int, folder: Path) -> Pair:
+    image = read_image(photo)
+    first, second, H_01 = random_pair(image, _rng(image, k, seed))
+    return Pair(
+        name=f"{photo.stem}_view{k}",
+        image0=stored_png(first, folder),
+        image1=stored_png(second, folder),
+        H_01=H_01,
+        group=photo.name,
+    )
+
+
+def _rng(image: Image, k: int, seed: int) -> np.random.Generator:
+    """Seeded by the image, not by its place in a list: a limit changes no view."""
+    digest = hashlib.sha256(image.tobytes()).digest()
+    return np.random.default_rng([seed, k, int.from_bytes(digest[:8], "big")])
+
+
+def stored_png(image: Image, folder: Path) -> Path:
+    """The file of an image, named by its content."""
+    file = folder / f"{hashlib.sha256(image.tobytes()).hexdigest()[:24]}.png"
+    if not file.exists():
+        write_png(file, image)
+    return file
 
 
 def labels(roots: Sequence[Path]) -> list[str]:

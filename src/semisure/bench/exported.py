@@ -1,17 +1,35 @@
-"""A pair whose matches are in the cache, with its truth at the size of the matches."""
+"""Pairs whose matches are kept on disk, each with its truth at the matches' size.
+
+Matches are exported once, into one NPZ file per image pair, whose name is the digest of
+both images, the size they were brought to, the matcher with its settings, weights and
+code, and the code that reads and resizes images.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from semisure.datasets.posed import PosedPair
-from semisure.geometry.homography import project
-from semisure.io.files import load_arrays, matches_from
-from semisure.types import Array, Matches, Matrix3, Pair, Points
+from semisure.bench.options import Options
+from semisure.datasets.mtv import homography_by_depth
+from semisure.datasets.posed import PosedPair, depth_residual
+from semisure.engine import Lost
+from semisure.errors import FileError
+from semisure.geometry.homography import project, true_residual
+from semisure.io.cache import kept_arrays, kept_row, key_of
+from semisure.io.files import arrays_of, load_arrays, matches_from
+from semisure.io.images import Image, read_image, resized
+from semisure.io.sources import digest, room
+from semisure.matchers import NamedMatcher, fingerprint, refines_source
+from semisure.matchers.stopwatch import seconds_on_cues, synchronise
+from semisure.types import Array, Matches, Matrix3, Pair, PerAxis, Points
+from semisure.types.checks import within_px
 
 AnyPair: TypeAlias = Pair | PosedPair
 Size: TypeAlias = tuple[int, int]  # width, height
@@ -19,15 +37,14 @@ Size: TypeAlias = tuple[int, int]  # width, height
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Exported:
-    """A pair whose matches are in the cache."""
+    """A pair whose matches are on disk."""
 
     name: str
     group: str  # pairs that share an image: never split by cross-validation
     truth: Matrix3 | PosedPair | None  # between the images as they were matched
     sizes: tuple[Size, Size]  # of the images before
     file: Path
-    seconds: float  # of matching, by the clock, when it was done
-    processor_seconds: float  # the same, by the processor; NaN in older caches
+    seconds: float  # of matching, when it was done
     cue_seconds: tuple[float, float]  # of these, on the cues: coarse and fine
     images: tuple[Path, Path]
     size: Size | None  # that they were brought to
@@ -47,6 +64,21 @@ def stored_matches(file: Path) -> Matches:
     return matches_from(load_arrays(file), file)
 
 
+def with_truth(exported: Exported) -> tuple[Matches, PerAxis]:
+    """The matches with a finite true residual, and those residuals."""
+    matches = exported.matches()
+    residual = residual_of(exported, matches)
+    finite = within_px(residual)
+    return matches.take(finite), residual[finite]
+
+
+def residual_of(exported: Exported, matches: Matches) -> PerAxis:
+    """True residuals, px, of any matches of the pair; NaN where unknown."""
+    if isinstance(exported.truth, PosedPair):
+        return depth_residual(exported.truth, matches)
+    return true_residual(exported.H_01, matches)
+
+
 def images_of(pair: AnyPair) -> tuple[Path, Path]:
     """The files of both images."""
     if isinstance(pair, Pair):
@@ -61,13 +93,13 @@ def group_of(pair: AnyPair) -> str:
     return pair.scene
 
 
-def resizing(before: Array, after: Array) -> Matrix3:
+def resizing(before: Size, after: Size) -> Matrix3:
     """The map of pixel centres from one image size to another, (p + 0.5) s − 0.5.
 
-    >>> resizing(np.array([100, 50]), np.array([200, 50])) @ [0, 0, 1]
+    >>> resizing((100, 50), (200, 50)) @ [0, 0, 1]
     array([0.5, 0. , 1. ])
     """
-    s = np.asarray(after, dtype=np.float64) / np.asarray(before, dtype=np.float64)
+    s = np.array(after, dtype=np.float64) / np.array(before, dtype=np.float64)
     H = np.diag([s[0], s[1], 1.0])
     H[:2, 2] = 0.5 * s - 0.5
     return H
@@ -75,4 +107,136 @@ def resizing(before: Array, after: Array) -> Matrix3:
 
 def moved(points: Points, before: Size, after: Size) -> Points:
     """Points of an image of one size, in pixels of the same image at another."""
-    return project(resizing(np.array(before), np.array(after)), points)
+    return project(resizing(before, after), points)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Job:
+    """A pair to be matched, and where its matches are kept."""
+
+    pair: AnyPair
+    matcher: NamedMatcher
+    size: Size | None  # the paper brings all images to one; None: as they are
+    swapped: bool  # image 0 is a query, which this matcher refines as its second
+    upright: bool  # the size is turned for images taller than wide
+    cache: Path
+    code: str  # digest of the matcher's weights and code, and of the image reader
+
+
+def jobs_of(
+    options: Options,
+    matcher: str,
+    pairs: Sequence[tuple[AnyPair, Size | None]],
+    *,
+    for_queries: bool = False,
+) -> list[Job]:
+    """A job for each pair at its size; None leaves the images as they are."""
+    code = key_of(fingerprint(matcher, options.weights), digest(room("io.images")))
+    named = NamedMatcher(matcher, options.max_side, options.device, options.weights)
+    return [
+        Job(
+            pair=pair,
+            matcher=named,
+            size=size,
+            swapped=for_queries and not refines_source(matcher),
+            upright=for_queries,
+            cache=options.cache,
+            code=code,
+        )
+        for pair, size in pairs
+    ]
+
+
+def export(job: Job) -> Exported | FileError:
+    """The pair, matched unless its matches are kept.
+
+    A file that cannot be read is an answer, no error.
+    """
+    images = images_of(job.pair)
+    setup = job.matcher.name, job.matcher.max_side, job.matcher.device, job.code
+    key = key_of(images, setup, job.size, job.swapped, job.upright)
+    file = job.cache / job.matcher.name / f"{key}.npz"
+    try:
+        stored = kept_arrays(file, partial(_match, job))
+        pair = _with_homography(job)
+    except FileError as error:
+        return error
+    before, after = ([_size(row) for row in stored[k]] for k in ("before", "after"))
+    coarse, fine = stored["cue_seconds"].tolist()
+    return Exported(
+        name=pair.name,
+        group=group_of(pair),
+        truth=_truth(pair, *map(resizing, before, after)),
+        sizes=(before[0], before[1]),
+        file=file,
+        seconds=float(stored["seconds"]),
+        cue_seconds=(coarse, fine),
+        images=images,
+        size=job.size,
+    )
+
+
+def lost(job: Job, why: Lost) -> FileError:
+    """The answer for a pair that ended every process it was given to."""
+    return FileError(
+        f"The pair {job.pair.name} ended every process that had it: {why.reason}."
+    )
+
+
+def _size(row: Array) -> Size:
+    return int(row[0]), int(row[1])
+
+
+def _match(job: Job) -> dict[str, Array]:
+    images = [read_image(path) for path in images_of(job.pair)]
+    small = [_brought(image, job) for image in images]
+    matcher, cues = job.matcher.loaded(), seconds_on_cues()
+    begin = time.perf_counter()
+    matches = matcher(small[1], small[0]).swapped() if job.swapped else matcher(*small)
+    synchronise()
+    seconds, spent = time.perf_counter() - begin, seconds_on_cues()
+    return {
+        **arrays_of(matches),
+        "before": np.array([image.shape[1::-1] for image in images]),
+        "after": np.array([image.shape[1::-1] for image in small]),
+        "seconds": np.array(seconds),
+        "cue_seconds": np.array([spent[k] - cues[k] for k in ("coarse", "fine")]),
+    }
+
+
+def _brought(image: Image, job: Job) -> Image:
+    """The image at the size asked for."""
+    if job.size is None:
+        return image
+    tall = job.upright and image.shape[0] > image.shape[1]
+    return resized(image, job.size[::-1] if tall else job.size)
+
+
+def _with_homography(job: Job) -> AnyPair:
+    """The pair with the homography that its depth implies, if that is its truth."""
+    pair = job.pair
+    if isinstance(pair, Pair) or not pair.planar:
+        return pair
+    code = digest(room("datasets"))
+    file = job.cache / "rows" / f"{key_of('homography', pair, code)}.json"
+    row = kept_row(file, lambda: {"H_01": homography_by_depth(pair).tolist()})
+    image0, image1 = images_of(pair)
+    return Pair(
+        name=pair.name,
+        image0=image0,
+        image1=image1,
+        H_01=np.array(row["H_01"]),
+        group=pair.scene,
+    )
+
+
+def _truth(pair: AnyPair, to0: Matrix3, to1: Matrix3) -> Matrix3 | PosedPair | None:
+    """The truth between the images at the size they were brought to."""
+    if isinstance(pair, Pair):
+        if pair.H_01 is None:
+            return None
+        return to1 @ pair.H_01 @ np.linalg.inv(to0)
+    a, b = pair.camera0, pair.camera1
+    return replace(
+        pair, camera0=replace(a, K=to0 @ a.K), camera1=replace(b, K=to1 @ b.K)
+    )

@@ -12,19 +12,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from semisure.bench.outcome import (
-    AnyPanel,
-    EllipsePanel,
-    MatchPanel,
-    Panel,
-    Radar,
-)
-from semisure.report.plots import add_bar, draw_ellipses, draw_matches, plain_text
+from semisure.bench.outcome import AnyPanel, Panel, PhotoPanel
+from semisure.report.plots import add_bar, plain_text
 
 FEW = 30  # points of a line that are marked
 MAX_TICKS = 8
 MAX_AREA = 220.0  # square points, of the largest marker
-_PANEL_INCHES = (4.6, 3.6)
 
 
 def draw(panels: Sequence[AnyPanel], columns: int | None = None) -> Figure:
@@ -32,65 +25,27 @@ def draw(panels: Sequence[AnyPanel], columns: int | None = None) -> Figure:
     usual = 4 if len(panels) % 4 == 0 else 3
     columns = min(columns or usual, len(panels))
     rows = -(-len(panels) // columns)
-    width, height = _PANEL_INCHES
-    if isinstance(panels[0], MatchPanel):
-        width, height = 7.0, 7.0 * max(_height(panel) for panel in panels) + 0.5
-    figure = Figure(figsize=(width * columns, height * rows), dpi=110)
-    figure.set_layout_engine("constrained")
+    heights = [p.height for p in panels if isinstance(p, PhotoPanel)]
+    width, height = (7.0, 7.0 * max(heights) + 0.5) if heights else (4.6, 3.6)
+    figure = Figure(
+        figsize=(width * columns, height * rows), dpi=110, layout="constrained"
+    )
     FigureCanvasAgg(figure)
-    for k, panel in enumerate(panels):
-        polar = {"projection": "polar"} if isinstance(panel, Radar) else {}
-        _draw(figure.add_subplot(rows, columns, k + 1, **polar), panel)
+    for k, panel in enumerate(panels, start=1):
+        radar = isinstance(panel, Panel) and panel.radar
+        axes = figure.add_subplot(rows, columns, k, polar=radar)
+        axes.set_title(plain_text(panel.title), fontsize=9)
+        if isinstance(panel, PhotoPanel):
+            panel.draw(axes)
+            add_bar(axes, panel.sizes)
+        elif radar:
+            _draw_radar(axes, panel)
+        else:
+            _draw_axes(axes, panel)
     return figure
 
 
-def _height(panel: AnyPanel) -> float:
-    """The height of a panel, as a share of its width."""
-    if not isinstance(panel, MatchPanel):
-        return _PANEL_INCHES[1] / _PANEL_INCHES[0]
-    (h0, w0), (h1, w1) = panel.image0.shape[:2], panel.image1.shape[:2]
-    return max(h0, h1) / (w0 + w1)
-
-
-def _draw(axes: Any, panel: AnyPanel) -> None:
-    if isinstance(panel, Panel):
-        _draw_axes(axes, panel)
-    elif isinstance(panel, Radar):
-        _draw_radar(axes, panel)
-    elif isinstance(panel, MatchPanel):
-        images = panel.image0, panel.image1
-        draw_matches(
-            axes,
-            *images,
-            panel.matches,
-            panel.expected,
-            palette=panel.palette,
-            grey=panel.grey,
-        )
-        sizes = panel.matches.source_size, panel.matches.target_size
-        add_bar(axes, sizes, panel.palette)
-        axes.set_title(plain_text(panel.title), fontsize=9)
-    else:
-        _draw_ellipses(axes, panel)
-
-
-def _draw_ellipses(axes: Any, panel: EllipsePanel) -> None:
-    height, width = panel.image.shape[:2]
-    draw_ellipses(
-        axes,
-        panel.image,
-        (width, height),
-        panel.points,
-        panel.half_axes,
-        panel.expected,
-        panel.magnified,
-    )
-    add_bar(axes, [(width, height)])
-    axes.set_title(plain_text(panel.title), fontsize=9)
-
-
 def _draw_axes(axes: Any, panel: Panel) -> None:
-    axes.set_title(plain_text(panel.title))
     axes.set(xlabel=plain_text(panel.xlabel), ylabel=plain_text(panel.ylabel))
     axes.set_yscale(panel.yscale)
     first = next(iter(panel.lines.values()))[0]
@@ -109,7 +64,7 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
     for k, (label, (x, y)) in enumerate(panel.lines.items()):
         places = np.arange(len(x)) + (k - (len(panel.lines) - 1) / 2) * width
         axes.bar(places, y, width, label=plain_text(label))
-        axes.set_xticks(np.arange(len(x)), labels=[plain_text(v) for v in x])
+        axes.set_xticks(np.arange(len(x)), labels=[plain_text(str(v)) for v in x])
 
 
 def _draw_areas(axes: Any, panel: Panel) -> None:
@@ -120,7 +75,7 @@ def _draw_areas(axes: Any, panel: Panel) -> None:
         (line,) = axes.plot(places, y, linewidth=1, label=plain_text(label))
         areas = MAX_AREA * panel.counts[label] / largest
         axes.scatter(places, y, s=areas, color=line.get_color(), alpha=0.7)
-        axes.set_xticks(places, labels=[plain_text(v) for v in x], fontsize=8)
+        axes.set_xticks(places, labels=[str(v) for v in x], fontsize=8)
     axes.axhline(0.0, color="0.5", linewidth=0.8, linestyle=":")
 
 
@@ -144,28 +99,19 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
         axes.set(xlim=limits[0], ylim=limits[1])
 
 
-def _draw_radar(axes: Any, panel: Radar) -> None:
-    angles = 2 * np.pi * np.arange(len(panel.spokes)) / len(panel.spokes)
-    round_ = np.append(angles, angles[:1])
-    for label, values in panel.lines.items():
-        closed = np.append(values, values[:1])
-        axes.plot(round_, closed, marker="o", ms=3, label=plain_text(label))
-        axes.fill(round_, closed, alpha=0.08)
-    axes.set_theta_offset(np.pi / 2)  # the first spoke points up
+def _draw_radar(axes: Any, panel: Panel) -> None:
+    """A spoke for each name, a closed line for each label."""
+    spokes = next(iter(panel.lines.values()))[0]
+    angles = 2 * np.pi * np.arange(len(spokes)) / len(spokes)
+    for label, (_, values) in panel.lines.items():
+        closed = np.append(angles, angles[:1]), np.append(values, values[:1])
+        axes.plot(*closed, marker="o", ms=3, label=plain_text(label))
+        axes.fill(*closed, alpha=0.08)
+    axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
-    axes.set_xticks(
-        angles, labels=[plain_text(spoke) for spoke in panel.spokes], fontsize=8
-    )
-    axes.set_rlabel_position(180 / len(panel.spokes))
+    axes.set_xticks(angles, labels=[plain_text(str(s)) for s in spokes], fontsize=8)
     axes.set_ylim(bottom=0)
-    axes.tick_params(axis="y", labelsize=7)
-    for angle, label in zip(angles, axes.get_xticklabels(), strict=True):
-        side = np.sin(angle)
-        label.set_ha("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
-    axes.set_title(plain_text(panel.title), fontsize=10)
-    axes.legend(
-        frameon=False, fontsize=7, loc="lower left", bbox_to_anchor=(-0.2, -0.1)
-    )
+    axes.legend(frameon=False, fontsize=7, loc="lower left")
 
 
 def rendered(figure: Figure, kind: str) -> bytes:

@@ -13,8 +13,6 @@ from semisure.errors import InputError
 from semisure.estimators.settings import RansacSettings
 from semisure.law.fit_law import OPTIMISERS, Optimiser
 from semisure.matchers import check_name
-from semisure.matchers.peers import check_peer
-from semisure.report.palettes import PALETTES, Palette
 from semisure.types import as_choice
 
 Protocol: TypeAlias = Literal["hpatches", "mtv"]
@@ -35,7 +33,6 @@ class Options:
 
     data: Sequence[Path]
     matchers: Sequence[str] = ("daisy",)
-    peers: Sequence[str] = ()  # other people's matchers, to compare with
     protocol: Protocol | None = None  # None: mtv for folders of such a name
     size: tuple[int, int] | None = None  # None: the paper's for the protocol
     max_side: int | None = None
@@ -52,12 +49,10 @@ class Options:
     optimiser: Optimiser = "newton"  # powell: the paper's
     native: Mapping[str, Path] = field(default_factory=dict)  # folders, by matcher
     maps: Mapping[str, Path] = field(default_factory=dict)  # COLMAP models, by matcher
-    palette: Palette = "semisure"  # of matches; paper: green to red, outliers grey
     cache: Path = Path("semisure-cache")
     limit: int | None = None  # at most so many pairs of a folder
     views: int = 0  # so many random views replace each second image; 0: keep it
     keep_going: bool = False  # leave out the pairs that cannot be matched
-    max_failures: int = 0  # or leave out so many of them
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -65,8 +60,6 @@ class Options:
             as_choice("protocol", self.protocol, PROTOCOLS)
         for name in self.matchers:
             check_name(name)
-        for name in self.peers:
-            check_peer(name)
         if not self.matchers:
             raise InputError("A bench needs at least one matcher.")
         if not self.data:
@@ -75,19 +68,18 @@ class Options:
             raise InputError(f"views must not be negative, but is {self.views}.")
         if self.faithful is not None and self.calibration is None:
             raise InputError(
-                "--faithful goes with --calibration, whose place it takes in the "
-                "paper's arms; give both."
+                "faithful goes with calibration, whose place it takes in the paper's "
+                "arms; give both."
             )
         if self.calibration_pairs < 1:
             raise InputError(
                 f"calibration_pairs must be at least 1, but is "
                 f"{self.calibration_pairs}."
             )
-        as_choice("palette", self.palette, PALETTES)
         as_choice("optimiser", self.optimiser, OPTIMISERS)
         if self.cross_validate and (self.calibration or self.calibrate_on):
             raise InputError(
-                "--cross-validate fits to the data themselves; leave out --calibration "
+                "cross_validate fits to the data themselves; leave out --calibration "
                 "and --calibrate-on, or leave it out."
             )
         # MegaDepth's test pairs and training scenes may share a folder.

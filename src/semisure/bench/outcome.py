@@ -1,18 +1,15 @@
-"""What a bench returns, and its tables as text, CSV and JSON."""
+"""What a bench returns: tables, the rows behind them, and figures to be drawn."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from semisure.io.images import Image
-from semisure.report.palettes import Palette
-from semisure.types import Mask, Matches, PerAxis, PerMatch, Points, Vector
+from semisure.io.cache import Row
+from semisure.types import Vector
 
 Cell = str | int | float | None
 
@@ -57,50 +54,31 @@ class Panel:
     """One set of axes: lines by label, each x and y; bars where x are names."""
 
     title: str
-    xlabel: str
-    ylabel: str
+    xlabel: str = ""
+    ylabel: str = ""
     lines: Mapping[str, tuple[Vector | Sequence[str], Vector]]
     xscale: str = "linear"
     yscale: str = "linear"
     diagonal: bool = False  # draw y = x, where prediction equals observation
     counts: Mapping[str, Vector] = field(default_factory=dict)  # areas of markers
+    radar: bool = False  # a spoke for each name
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Radar:
-    """A spoke for each name, a closed line for each label."""
+class PhotoPanel:
+    """One photo, or two side by side, with what is drawn over them into axes."""
 
     title: str
-    spokes: Sequence[str]
-    lines: Mapping[str, Vector]
+    sizes: Sequence[tuple[int, int]]  # width, height of the photos
+    draw: Callable[[Any], None]
+
+    @property
+    def height(self) -> float:
+        """As a share of the width."""
+        return max(h for _, h in self.sizes) / sum(w for w, _ in self.sizes)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class MatchPanel:
-    """Two images with their matches, coloured by expected error."""
-
-    title: str
-    image0: Image
-    image1: Image
-    matches: Matches
-    expected: PerMatch  # px
-    palette: Palette = "semisure"
-    grey: Mask | None = None  # matches without a colour
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class EllipsePanel:
-    """Ellipses about points of an image, `magnified` times."""
-
-    title: str
-    image: Image
-    points: Points
-    half_axes: PerAxis  # px
-    expected: PerMatch  # px
-    magnified: float
-
-
-AnyPanel = Panel | Radar | MatchPanel | EllipsePanel
+AnyPanel = Panel | PhotoPanel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,43 +86,17 @@ class Outcome:
     """Tables, the rows behind them, figures (a name and its panels), and remarks."""
 
     tables: Sequence[Table]
-    rows: Sequence[dict[str, Any]] = ()
+    rows: Sequence[Row] = ()
     figures: Mapping[str, Sequence[AnyPanel]] = field(default_factory=dict)
     columns: Mapping[str, int] = field(default_factory=dict)  # of panels, by figure
     notes: Sequence[str] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)  # further ones, by name
 
 
-def where(rows: Sequence[dict[str, Any]], **values: str) -> list[dict[str, Any]]:
+def where(rows: Sequence[Row], **values: str) -> list[Row]:
     """The rows that hold these values.
 
     >>> where([{"matcher": "daisy"}, {"matcher": "edm"}], matcher="edm")
     [{'matcher': 'edm'}]
     """
     return [row for row in rows if all(row[k] == v for k, v in values.items())]
-
-
-def as_csv(rows: Sequence[Sequence[Any]]) -> bytes:
-    """Rows as CSV; None is an empty field, infinity is `inf`."""
-    buffer = io.StringIO(newline="")
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue().encode()
-
-
-def rows_as_csv(rows: Sequence[dict[str, Any]]) -> bytes:
-    """Rows of named values, with a head of all names."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return as_csv([names, *([row.get(name) for name in names] for row in rows)])
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON can hold it: NaN and infinity become null."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

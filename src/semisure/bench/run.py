@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from semisure.bench import BENCHES, check_name
-from semisure.bench.calibrations import check_given
+from semisure.bench.calibrations import given
 from semisure.bench.data import usable
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome
@@ -29,16 +29,16 @@ def run_bench(
 ) -> Outcome:
     """The bench called `name`."""
     check_name(name)
-    with _study(options, engine, tick) as study:
+    with open_study(options, engine, tick) as study:
         return of_study(name, study)
 
 
 def of_study(name: str, study: Study) -> Outcome:
     """The same by the worker processes of a study."""
     check_name(name)
-    data = usable(study.options, BENCHES[name])
-    study = replace(study.on(data.roots), log=[])
-    study.note(*data.remarks)
+    roots, remarks = usable(study.options, BENCHES[name])
+    study = replace(study.on(roots), log=[])
+    study.note(*remarks)
     module = importlib.import_module(f"semisure.bench.studies.{name}")
     bench: Callable[[Study], Outcome] = getattr(module, name)
     outcome = bench(study)
@@ -61,7 +61,7 @@ def run_all(
 ) -> Everything:
     """All benches by the same worker processes; one that fails does not stop others."""
     everything = Everything({}, {})
-    with _study(options, engine, tick) as study:
+    with open_study(options, engine, tick) as study:
         for name in BENCHES:
             try:
                 everything.outcomes[name] = of_study(name, study)
@@ -71,9 +71,13 @@ def run_all(
 
 
 @contextmanager
-def _study(
-    options: Options, settings: EngineSettings, tick: Stages | None
+def open_study(
+    options: Options,
+    settings: EngineSettings = ONE_PROCESS,
+    tick: Stages | None = None,
 ) -> Iterator[Study]:
-    check_given(options)
+    """A study with its worker processes, which end with it."""
+    if options.calibration is not None:
+        given(options)  # raises now if the files cannot serve, not after matching
     with open_engine(settings) as engine:
         yield Study(options, engine) if tick is None else Study(options, engine, tick)

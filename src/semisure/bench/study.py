@@ -4,21 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from semisure.bench import calibrations, data, matching
-from semisure.bench.arms import Calibrations
-from semisure.bench.cross_validation import fold_of, outside, validated
-from semisure.bench.exported import AnyPair, Exported, Size
-from semisure.bench.law_fits import FitTask, calibration_of, fitted
+from semisure.bench import data
+from semisure.bench.calibrations import (
+    Calibrations,
+    Fit,
+    fitted,
+    fold_of,
+    labelled,
+    outside,
+    source_of,
+    unfitted,
+    validated,
+)
+from semisure.bench.exported import AnyPair, Exported, Size, export, jobs_of, lost
 from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
-from semisure.bench.row_cache import Call, Row, remembered
 from semisure.engine import Engine, in_order
 from semisure.engine.pool import Answer, Item
+from semisure.errors import FileError
+from semisure.io.cache import Row, kept_row, key_of
+from semisure.io.sources import digest, sources_of
 from semisure.types import Calibration, Tick, silent
 
 Stages: TypeAlias = Callable[[str], Tick]  # the tick of each stage, by its name
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "opencv-python-headless",
+    "poselib",
+    "pycolmap",
+)
 
 
 def _silence(stage: str) -> Tick:
@@ -62,12 +81,10 @@ class Study:
         Where laws are neither given nor fitted to other data, only those that can be
         split for cross-validation.
         """
-        if (
-            self.options.calibration is not None
-            or self.options.calibrate_on is not None
-        ):
+        options = self.options
+        if options.calibration is not None or options.calibrate_on is not None:
             return self.by_truth()
-        parts, remarks = data.divisible(self.options)
+        parts, remarks = data.divisible(options)
         self.note(*remarks)
         return {name: self.on(roots) for name, roots in parts.items()}
 
@@ -86,13 +103,13 @@ class Study:
         self, function: Callable[[Item], Row], items: Sequence[Item], stage: str
     ) -> list[Row]:
         """The same for rows, which are kept: an interrupted run goes on."""
-        calls = [Call(function, item, self.options.cache / "rows") for item in items]
-        return self.map(remembered, calls, stage)
+        calls = [_Call(function, item, self.options.cache / "rows") for item in items]
+        return self.map(_kept, calls, stage)
 
     def exported(
         self, matcher: str, size: Size | None = None, *, held_out: bool = False
     ) -> list[Exported]:
-        """All pairs of all folders with their matches in the cache."""
+        """All pairs of all folders with their matches."""
         options = self.options
         pairs = [
             (pair, size or options.size_of(root))
@@ -106,8 +123,8 @@ class Study:
     ) -> list[Exported]:
         """The pairs to calibrate on: the paper's number, at the paper's size.
 
-        What the bench is judged on, `--size`, `--protocol`, `--limit` and `--views`
-        with it, does not change them; `size` and `count` are a bench's own protocol.
+        What the bench is judged on, its size, protocol, limit and views with it, does
+        not change them; `size` and `count` are a bench's own protocol.
         """
         options, root = self.options, self.options.calibrate_on
         assert root is not None
@@ -131,57 +148,64 @@ class Study:
         """Pairs and the size for each, None as they are, with their matches.
 
         For queries the matcher is turned so that it refines image 0, and images keep
-        their orientation: the size is turned for those taller than wide.
+        their orientation: the size is turned for those taller than wide. Pairs that
+        cannot be matched are an error unless the user wants to keep going.
         """
-        jobs = matching.jobs(self.options, matcher, pairs, for_queries=for_queries)
+        jobs = jobs_of(self.options, matcher, pairs, for_queries=for_queries)
         tick = self.tick(f"Matching, {matcher}")
-        answers = in_order(
-            self.engine, matching.attempt, jobs, tick, lost=matching.lost
-        )
-        allowed = len(jobs) if self.options.keep_going else self.options.max_failures
-        exported, remark = matching.readable(answers, allowed=allowed)
-        self.note(remark)
+        answers = in_order(self.engine, export, jobs, tick, lost=lost)
+        exported = [one for one in answers if isinstance(one, Exported)]
+        errors = dict.fromkeys(str(e) for e in answers if isinstance(e, FileError))
+        if not errors:
+            return exported
+        count = f"{len(answers) - len(exported)} of {len(answers)} pairs"
+        if not self.options.keep_going or not exported:
+            raise FileError(
+                f"{count} cannot be matched; the first because: {next(iter(errors))} "
+                "Mend the data, or leave such pairs out with keep_going = true; the "
+                "matches of the others are kept."
+            )
+        self.note(f"{count} are left out: {' '.join(errors)}")
         return exported
 
     def label(self, matcher: str) -> str:
         """The matcher's name for a row; it says if its law was fitted to these data."""
-        source = calibrations.source_of(self.options, matcher)
-        return calibrations.labelled(matcher, source)
+        return labelled(matcher, source_of(self.options, matcher))
 
     def calibrations(
         self, matcher: str, exported: Sequence[Exported]
     ) -> tuple[list[Calibrations], str]:
         """The calibrations for each pair, and a sentence on where they are from."""
-        source = calibrations.source_of(self.options, matcher)
+        source = source_of(self.options, matcher)
         if source == "held out":
             pairs = self.held_out(matcher)
-            (both,) = self.both_laws([pairs])
+            (both,) = self._both_laws([pairs])
             return [both] * len(exported), f"{matcher}: {self.calibrated_on(pairs)}."
         if source == "cross-validated":
             remark = (
                 f"{matcher}: fitted on the other sequences ({validated(exported)})."
             )
             return self._cross_validated(exported), remark
-        both, remark = calibrations.unfitted(self.options, matcher)
+        both, remark = unfitted(self.options, matcher)
         return [both] * len(exported), remark
 
     def calibrated_on(self, pairs: Sequence[Exported]) -> str:
         """What held-out pairs a law was fitted to, for a remark."""
-        root, size = self.options.calibrate_on, pairs[0].size
+        root = self.options.calibrate_on
         assert root is not None
-        at = data.matched_at(size)
+        at = data.matched_at(pairs[0].size)
         by = f"by {self.options.optimiser}"
         return f"calibrated on {len(pairs)} pairs of {root.name} {at} {by}"
 
-    def laws(self, tasks: Sequence[FitTask]) -> list[Calibration]:
+    def laws(self, tasks: Sequence[Fit]) -> list[Calibration]:
         """The laws fitted by all workers, each made once and kept."""
         rows = self.rows(fitted, tasks, "Fitting laws")
-        return [calibration_of(row) for row in rows]
+        return [Calibration(**row) for row in rows]
 
-    def both_laws(self, parts: Sequence[Sequence[Exported]]) -> list[Calibrations]:
+    def _both_laws(self, parts: Sequence[Sequence[Exported]]) -> list[Calibrations]:
         """The paper's law and ours fitted to each part."""
         tasks = [
-            FitTask(exported=part, location=ours, optimiser=self.options.optimiser)
+            Fit(exported=part, location=ours, optimiser=self.options.optimiser)
             for part in parts
             for ours in (False, True)
         ]
@@ -192,6 +216,35 @@ class Study:
         """Both laws for each pair, fitted to the sequences that do not hold it."""
         fold = fold_of(exported)
         places = sorted(set(fold.tolist()))
-        parts = self.both_laws([outside(exported, fold, k) for k in places])
+        parts = self._both_laws([outside(exported, fold, k) for k in places])
         by_fold = dict(zip(places, parts, strict=True))
         return [by_fold[k] for k in fold.tolist()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """A function of one argument whose row is kept in a folder."""
+
+    function: Callable[[Any], Row]
+    argument: Any
+    folder: Path
+
+
+def _kept(call: _Call) -> Row:
+    """The row from its file, named by the function, its argument and its code."""
+    module = call.function.__module__
+    key = key_of(module, call.function.__qualname__, _code(module), call.argument)
+    return kept_row(call.folder / f"{key}.json", lambda: call.function(call.argument))
+
+
+@lru_cache(maxsize=64)
+def _code(module: str) -> list[str]:
+    """The source that a module runs, and the versions of the libraries that compute."""
+    return [digest(sources_of(module)), *map(_version, _PACKAGES)]
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return package

@@ -9,7 +9,7 @@ import numpy as np
 from semisure import metrics
 from semisure.law import mixture
 from semisure.law.likelihood import Observations
-from semisure.refit.pair_law import predictive_law
+from semisure.law.pair_law import predictive_law
 from semisure.types import Calibration, PerMatch
 
 TAIL_PX = 8.0  # an error beyond one coarse cell

@@ -23,10 +23,9 @@ from semisure.calibrate.photos import (
     versions,
 )
 from semisure.calibrate.scenes import MIN_MATCHES, ScenePair, fit_scenes
-from semisure.datasets.depth_truth import depth_residual
+from semisure.datasets import evenly
 from semisure.datasets.layouts import has_depth, is_posed, read_posed_pairs
-from semisure.datasets.posed import PosedCamera, PosedPair
-from semisure.datasets.subsets import evenly
+from semisure.datasets.posed import PosedCamera, PosedPair, depth_residual
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera
@@ -36,7 +35,7 @@ from semisure.io.colmap import read_model
 from semisure.io.images import read_image, reduced
 from semisure.law.likelihood import observe
 from semisure.types import Matcher, Matches
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, quietly
 
 VIEWS = "views of photos"
 

@@ -27,10 +27,9 @@ from semisure.io.files import arrays_of, matches_from
 from semisure.io.images import find_images, read_image, reduced
 from semisure.law.fit_law import FitReport, fit
 from semisure.law.likelihood import observe
-from semisure.matchers import identity, load_matcher, name_of
-from semisure.matchers.named import NamedMatcher
+from semisure.matchers import NamedMatcher, identity, load_matcher, name_of
 from semisure.types import Calibration, Matcher, Matches, PerAxis, Tick
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, quietly
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64
@@ -84,7 +83,7 @@ def self_calibrate(
     where it stopped. A callable of your own must then have an attribute
     ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
     this process needs a matcher that can be pickled, such as
-    :class:`semisure.matchers.named.NamedMatcher`. `begin` is called with the name of
+    :class:`semisure.matchers.NamedMatcher`. `begin` is called with the name of
     each stage and returns the stage's tick.
 
     >>> import tempfile

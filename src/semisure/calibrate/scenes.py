@@ -6,7 +6,7 @@ are put together, each scene with the same say, and four things are fitted in tu
 
 1. the matcher's eight numbers, to planes if there are any: their truth is exact, and
    no direction is set apart in them as that of the baseline is in scenes;
-2. the effects of each pair (:mod:`semisure.refit.pair_law`), by what its lines or its
+2. the effects of each pair (:mod:`semisure.law.pair_law`), by what its lines or its
    homography tell, and their mean and spread over scenes;
 3. four numbers of errors along epipolar lines, by the truth;
 4. the effects that describe all matches alike best: what can be said before a pair's
@@ -26,13 +26,13 @@ from semisure.geometry.epipolar import Lines, lines_of
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.law.fit_law import FitReport, fit
-from semisure.refit.initial import without_bias
-from semisure.refit.pair_effects import (
+from semisure.law.pair_effects import (
     effects_by_lines,
     effects_by_residuals,
     with_effects,
 )
-from semisure.refit.pair_law import departure_by_lines, on_lines
+from semisure.law.pair_law import departure_by_lines, on_lines
+from semisure.refit.core import without_bias
 from semisure.types import (
     AlongLines,
     Calibration,

@@ -149,7 +149,7 @@ def _print_list() -> None:
 def _run_one(
     name: str, chosen: Any, engine: Any, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    from semisure.bench.outcome_files import document, text_of, write_outcome
+    from semisure.bench.files import document, text_of, write_outcome
     from semisure.bench.run import run_bench
 
     with stages(quiet) as begin:
@@ -165,8 +165,7 @@ def _run_one(
 def _run_all(
     name: str, chosen: Any, engine: Any, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    from semisure.bench.outcome_files import document, text_of
-    from semisure.bench.page import write_all
+    from semisure.bench.files import document, text_of, write_all
     from semisure.bench.run import run_all
 
     with stages(quiet) as begin:

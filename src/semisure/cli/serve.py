@@ -70,7 +70,7 @@ def serve(
             raise MissingExtraError(package, "web", "The page")
     from semisure.web.app import listen, make_app
     from semisure.web.app import serve as run
-    from semisure.web.limits import Limits
+    from semisure.web.orders import Limits
 
     limits = Limits(seconds=time_limit)
     listener = listen(host, port)

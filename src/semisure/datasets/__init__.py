@@ -2,3 +2,39 @@
 
 :mod:`semisure.datasets.layouts` tells which layout a folder has.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from semisure.errors import InputError
+
+Some = TypeVar("Some")
+
+
+def evenly(entries: Sequence[Some], limit: int | None) -> Sequence[Some]:
+    """No more than `limit` of them, taken evenly.
+
+    >>> evenly("abcdefg", 3)
+    ['a', 'c', 'e']
+    """
+    if limit is None or limit >= len(entries):
+        return entries
+    if limit < 1:
+        raise InputError(f"limit must be at least 1, but is {limit}.")
+    return [entries[k * len(entries) // limit] for k in range(limit)]
+
+
+def shares(sizes: Sequence[int], limit: int) -> list[int]:
+    """How many to take from parts of these sizes: `limit` in all, as equal as can be.
+
+    >>> shares([1, 9, 9], 7)
+    [1, 3, 3]
+    """
+    taken = [0] * len(sizes)
+    while sum(taken) < min(limit, sum(sizes)):
+        open_ = [k for k, size in enumerate(sizes) if taken[k] < size]
+        for k in open_[: limit - sum(taken)]:
+            taken[k] += 1
+    return taken

@@ -22,13 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from semisure.datasets.aachen import is_aachen
+from semisure.datasets import evenly
+from semisure.datasets.homographies import LIST_NAME, read_homographies
 from semisure.datasets.megadepth import is_megadepth, read_held_out, read_megadepth
 from semisure.datasets.mtv import is_mtv, read_mtv
-from semisure.datasets.pair_lists import LIST_NAME, read_homographies
 from semisure.datasets.posed import PosedPair, read_posed
-from semisure.datasets.query_maps import is_located
-from semisure.datasets.subsets import evenly
+from semisure.datasets.queries import is_aachen, is_located
 from semisure.errors import FileError
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import Pair

@@ -24,11 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from semisure.datasets import numpy_pickles
+from semisure.datasets import evenly, numpy_pickles, shares
 from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
-from semisure.datasets.subsets import evenly, shares
 from semisure.errors import FileError, in_short
-from semisure.io.npz import MAX_BYTES, UNREADABLE, read_npz
+from semisure.io.files import MAX_BYTES, UNREADABLE, read_npz
 from semisure.types.checks import require_file
 
 TEST_SCENES = ("0015", "0022")  # of MegaDepth-1500: nothing is calibrated on them

@@ -34,6 +34,9 @@ from semisure.types.checks import MAX_PX, MAX_WORLD, as_reals, in_line
 MINIMAL_SAMPLE = 5  # matches that determine an essential matrix
 NO_LINE = 1e-100  # of a line's first two entries: shorter is rounding
 LINEAR_SAMPLE = 8  # that determine it linearly
+# How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
+# than a plane's (core_plus.MODEL_FLOOR): an epipolar line bends less than a scene does.
+CAMERA_FLOOR = 1e-4
 
 
 def essential(P_01: Pose) -> Matrix3:

@@ -21,6 +21,7 @@ from semisure.types.matches import require_matches
 # Below this share of the largest singular value, a second null direction exists:
 # the weighted points do not determine one homography.
 RANK_TOLERANCE = 1e-7
+FAR_PX = 1e15  # stands for infinity where ∞ − ∞ would follow; its square is a float32
 
 
 def project(H: Matrix3, points: Points) -> Points:
@@ -133,6 +134,16 @@ def residual(H: Matrix3, matches: Matches) -> PerAxis:
         return on_source
     forward = matches.target - project(H, matches.source)
     return np.where(on_target[:, None], forward, on_source)
+
+
+def far_not_undefined(residual: FloatArray) -> FloatArray:
+    """The residuals with undefined ones (horizon, behind the camera) very far off."""
+    # One finite sum means that every term is finite: a cheaper look than n of them.
+    with np.errstate(invalid="ignore"):  # +∞ and −∞
+        total = residual.sum()
+    if np.isfinite(total):
+        return residual
+    return np.nan_to_num(residual, nan=FAR_PX, posinf=FAR_PX, neginf=-FAR_PX)
 
 
 def true_residual(H_01: Matrix3, matches: Matches) -> PerAxis:

@@ -26,7 +26,7 @@ from semisure.errors import InputError
 from semisure.geometry.lifting import local_maps
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.mapping.placement import Links, place
-from semisure.refit import without_bias
+from semisure.refit.core import without_bias
 from semisure.types import (
     Calibration,
     Labels,

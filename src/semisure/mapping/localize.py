@@ -35,7 +35,9 @@ from semisure.io.colmap import MapModel, read_model
 from semisure.io.hloc import read_queries, read_retrieval
 from semisure.mapping.sources import FromImages, FromStore, Source, stored
 from semisure.matchers import identity
-from semisure.refit import RefitMethod, refit_pose, without_bias
+from semisure.refit.core import without_bias
+from semisure.refit.poses import refit_pose
+from semisure.refit.weights import RefitMethod
 from semisure.types import (
     Calibration,
     Estimate,
@@ -48,8 +50,7 @@ from semisure.types import (
     WorldMatches,
     silent,
 )
-from semisure.types.display import counted
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, counted, quietly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,47 +27,42 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from semisure.errors import InputError, next_step
+import numpy as np
+from numpy.typing import NDArray
+
+from semisure.errors import InputError, MissingExtraError, next_step
+from semisure.io.cache import cache_folder
 from semisure.io.files import is_shipped
 from semisure.io.sources import digest, sha256, sources_of
-from semisure.types import Matcher, Tick, as_choice
+from semisure.matchers.weights import WEIGHTS, locate, obtain, stated_sha256
+from semisure.types import Matcher, Matches, as_choice
 from semisure.types.checks import as_integer
-
-if TYPE_CHECKING:
-    from semisure.matchers._network import Precision
-    from semisure.matchers._weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     module: str
     factory: str
-    packages: tuple[str, ...] = ()
+    package: str = ""  # beside torch
     variant: str = ""
     refines_source: bool = False  # for all matches, or for some
 
-    def weights(self) -> Weights | None:
-        if not self.packages:
-            return None
-        weights = importlib.import_module(f"{__name__}.{self.module}").WEIGHTS
-        return weights[self.variant] if self.variant else weights
 
-
-_KORNIA = ("torch", "kornia")
 _ENTRIES = {
     "daisy": _Entry("daisy", "Daisy"),
-    "xfeat-star": _Entry("xfeat", "XFeatStar", _KORNIA, refines_source=True),
-    "xfeat-star-raw": _Entry("xfeat", "RawXFeatStar", _KORNIA, refines_source=True),
-    "loftr": _Entry("loftr", "LoFTR", _KORNIA, "outdoor"),
-    "loftr-indoor": _Entry("loftr", "LoFTR", _KORNIA, "indoor"),
-    "loftr-indoor-new": _Entry("loftr", "LoFTR", _KORNIA, "indoor-new"),
-    "eloftr": _Entry("eloftr", "EfficientLoFTR", ("torch", "transformers")),
-    "gim-loftr": _Entry("gim", "GimLoFTR", ("torch",)),
-    "comatch": _Entry("comatch", "CoMatch", ("torch",)),
-    "edm": _Entry("edm", "Edm", ("torch",), refines_source=True),
+    "xfeat-star": _Entry("xfeat", "XFeatStar", "kornia", refines_source=True),
+    "xfeat-star-raw": _Entry("xfeat", "RawXFeatStar", "kornia", refines_source=True),
+    "loftr": _Entry("loftr", "LoFTR", "kornia", "outdoor"),
+    "loftr-indoor": _Entry("loftr", "LoFTR", "kornia", "indoor"),
+    "loftr-indoor-new": _Entry("loftr", "LoFTR", "kornia", "indoor-new"),
+    "eloftr": _Entry("eloftr", "EfficientLoFTR", "transformers"),
+    "gim-loftr": _Entry("gim", "GimLoFTR"),
+    "comatch": _Entry("comatch", "CoMatch"),
+    "edm": _Entry("edm", "Edm", refines_source=True),
 }
 
 MATCHER_NAMES: tuple[str, ...] = tuple(_ENTRIES)
@@ -85,7 +80,7 @@ def check_name(name: str) -> None:
 def _plain(name: str) -> str:
     """A network's name without what says that it is refined."""
     plain = str(name).removesuffix(_FULL)  # check_name tells what is no name
-    return plain if plain in _ENTRIES and _ENTRIES[plain].packages else name
+    return plain if plain in WEIGHTS else name
 
 
 def refined_name(name: str, refine: str | None) -> str:
@@ -99,7 +94,7 @@ def refined_name(name: str, refine: str | None) -> str:
     if refine is None:
         return name
     full = as_choice("refine", refine, REFINEMENTS) == "full"
-    return f"{plain}{_FULL}" if full and _ENTRIES[plain].packages else plain
+    return f"{plain}{_FULL}" if full and plain in WEIGHTS else plain
 
 
 def refines_source(name: str) -> bool:
@@ -114,8 +109,6 @@ def load_matcher(
     max_side: int | None = None,
     device: str | None = None,
     weights: str | Path | None = None,
-    precision: Precision | None = None,
-    channels_last: bool | None = None,
     refine: str | None = None,
 ) -> Matcher:
     """The matcher called `name`.
@@ -126,9 +119,6 @@ def load_matcher(
         Larger images are reduced to this many px; None leaves the matcher's own limit.
     device, weights
         For networks: a torch device, and a file instead of the official weights.
-    precision, channels_last
-        For networks on graphics cards: ``bfloat16`` or ``float16`` in place of
-        ``float32``, and the memory order that many cards prefer.
     refine
         ``full`` refines matches on the photos as they are, ``none`` leaves them where
         the matcher put them on reduced ones. By default only ``daisy`` refines them,
@@ -143,25 +133,27 @@ def load_matcher(
     """
     name = refined_name(name, refine)
     plain = _plain(name)
-    entry = _ENTRIES[plain]
+    entry, network = _ENTRIES[plain], plain in WEIGHTS
     options: dict[str, Any] = {
         "max_side": None if max_side is None else checked_side(max_side),
         "device": device,
         "weights": None if weights is None else Path(weights),
         "variant": entry.variant or None,
-        "precision": precision,
-        "channels_last": channels_last,
-        "refine": None if entry.packages else refine,
+        "refine": None if network else refine,
     }
     settings = {key: value for key, value in options.items() if value is not None}
-    for option in ("device", "weights", "precision", "channels_last"):
-        if option in settings and not entry.packages:
+    for option in ("device", "weights"):
+        if option in settings and not network:
             raise InputError(f"{name} is not a network: it takes no {option}.")
-    module = importlib.import_module(f"{__name__}.{entry.module}")
+    try:
+        module = importlib.import_module(f"{__name__}.{entry.module}")
+    except ImportError as error:
+        package = (error.name or entry.package).partition(".")[0]
+        raise MissingExtraError(package, "torch", plain) from None
     matcher: Matcher = getattr(module, entry.factory)(**settings)
     if name == plain:
         return matcher
-    from semisure.matchers.refined import Refined
+    from semisure.matchers.full_size import Refined
 
     return Refined.of(matcher, plain)
 
@@ -173,14 +165,66 @@ def checked_side(max_side: int) -> int:
     return int(max_side)
 
 
+@dataclass(frozen=True, slots=True)
+class NamedMatcher:
+    """A matcher as its name and settings, which can be sent to any process.
+
+    Loaded once in each, when it is first called.
+
+    >>> import pickle
+    >>> matcher = pickle.loads(pickle.dumps(NamedMatcher("daisy", max_side=320)))
+    >>> matcher.loaded().max_side
+    320
+    """
+
+    name: str
+    max_side: int | None = None
+    device: str | None = None
+    weights: Path | None = None
+    refine: str | None = None
+
+    def __call__(self, image0: NDArray[np.uint8], image1: NDArray[np.uint8]) -> Matches:
+        return self.loaded()(image0, image1)
+
+    def loaded(self) -> Matcher:
+        """The matcher itself."""
+        return _loaded(self, _state(self.weights))
+
+
+def _state(file: Path | None) -> tuple[int, int] | None:
+    """What tells a weights file from what it was before."""
+    if file is None or not file.is_file():  # the matcher says what is wrong
+        return None
+    status = file.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=2)
+def _loaded(named: NamedMatcher, weights: tuple[int, int] | None) -> Matcher:
+    return load_matcher(
+        named.name,
+        max_side=named.max_side,
+        device=named.device,
+        weights=named.weights,
+        refine=named.refine,
+    )
+
+
+# ---- what decides a matcher's answers ------------------------------------------------
+
+
 def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
     """SHA-256 of what decides a matcher's answers: its weights and its code."""
     check_name(name)
     plain = _plain(name)
     code = sources_of(f"{__name__}.{_ENTRIES[plain].module}")
     if name != plain:
-        code = (*code, *sources_of(f"{__name__}.refined"))
-    return {"weights": digest([_weights_file(plain, weights)]), "code": digest(code)}
+        code = (*code, *sources_of(f"{__name__}.full_size"))
+    if plain in WEIGHTS:
+        file = obtain(WEIGHTS[plain], weights)
+    else:
+        file = Path(__file__).parents[1] / "data" / "daisy.npz"
+    return {"weights": digest([file]), "code": digest(code)}
 
 
 def identity(matcher: Matcher) -> dict[str, str] | None:
@@ -194,8 +238,6 @@ def identity(matcher: Matcher) -> dict[str, str] | None:
     >>> identity(lambda image0, image1: None) is None
     True
     """
-    from semisure.matchers.named import NamedMatcher
-
     if isinstance(matcher, NamedMatcher):
         matcher = matcher.loaded()
     own = getattr(matcher, "fingerprint", None)
@@ -214,21 +256,9 @@ def name_of(matcher: object) -> str | None:
     >>> name_of(load_matcher("daisy"))
     'daisy'
     """
-    from semisure.matchers.named import NamedMatcher
-
-    if isinstance(matcher, NamedMatcher):
-        return matcher.name
-    inner = getattr(matcher, "network", None)
-    if inner is not None and type(matcher).__module__ == f"{__name__}.refined":
-        plain = name_of(inner)
-        return None if plain is None else f"{plain}{_FULL}"
-    for name, entry in _ENTRIES.items():
-        place = f"{__name__}.{entry.module}", entry.factory
-        if (type(matcher).__module__, type(matcher).__name__) != place:
-            continue
-        if getattr(matcher, "variant", "") == entry.variant:
-            return name
-    return None
+    ours = f"{type(matcher).__module__}.".startswith(f"{__name__}.")
+    name: str | None = getattr(matcher, "name", None)
+    return name if ours else None
 
 
 def has_official_weights(matcher: object) -> bool:
@@ -237,27 +267,17 @@ def has_official_weights(matcher: object) -> bool:
     A file that the user names is compared with the official one, where that is known.
     """
     name, file = name_of(matcher), getattr(matcher, "weights", None)
-    official = None if name is None else _ENTRIES[_plain(name)].weights()
+    official = None if name is None else WEIGHTS.get(_plain(name))
     if file is None or official is None:
         return name is not None
-    from semisure.matchers._weights import locate
-
     given, local = sha256(Path(file)), locate(official)
     return given == official.sha256 or (local is not None and given == sha256(local[0]))
 
 
-def _weights_file(name: str, weights: str | Path | None) -> Path:
-    from semisure.matchers._weights import obtain
-
-    official = _ENTRIES[_plain(name)].weights()
-    if official is None:
-        return Path(__file__).parents[1] / "data" / "daisy.npz"
-    return obtain(official, weights)
+# ---- weights and listing -------------------------------------------------------------
 
 
-def fetch_weights(
-    name: str, *, accept_terms: bool = False, tick: Tick | None = None
-) -> Path | None:
+def fetch_weights(name: str, *, accept_terms: bool = False) -> Path | None:
     """The verified weights file of a matcher, downloaded now if it must be.
 
     None where the matcher needs none. Some files may be fetched only by someone who
@@ -266,13 +286,9 @@ def fetch_weights(
     >>> fetch_weights("daisy") is None
     True
     """
-    from semisure.matchers._weights import obtain
-
     check_name(name)
-    official = _ENTRIES[_plain(name)].weights()
-    if official is None:
-        return None
-    return obtain(official, tick=tick, accept_terms=accept_terms)
+    official = WEIGHTS.get(_plain(name))
+    return None if official is None else obtain(official, accept_terms=accept_terms)
 
 
 def terms_of(name: str) -> str:
@@ -281,13 +297,9 @@ def terms_of(name: str) -> str:
     >>> "research purposes only" in terms_of("gim-loftr")
     True
     """
-    from semisure.matchers._weights import locate
-
     check_name(name)
-    official = _ENTRIES[_plain(name)].weights()
-    if official is None or locate(official) is not None:
-        return ""
-    return official.terms
+    official = WEIGHTS.get(_plain(name))
+    return "" if official is None or locate(official) else official.terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,34 +326,28 @@ def _usable(package: str) -> bool:
     # The kornia that Python 3.10 can have lacks XFeat and any-size LoFTR.
     from importlib.metadata import version
 
-    old = package == "kornia" and version(package).startswith("0.8.")
-    return not old
+    return not (package == "kornia" and version(package).startswith("0.8."))
 
 
 def _describe(name: str, entry: _Entry) -> MatcherStatus:
-    from semisure.io.cache import cache_folder
-    from semisure.matchers._weights import has_sha256, locate
-
-    weights = entry.weights()
     law = "shipped" if is_shipped(name) else "on first use"
+    weights = WEIGHTS.get(name)
     if weights is None:
         return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready", law)
     local = locate(weights)
-    missing = [package for package in entry.packages if not _usable(package)]
+    packages = ("torch", entry.package) if entry.package else ("torch",)
+    missing = [package for package in packages if not _usable(package)]
     if missing:
         status = f"not installed. {next_step(missing[-1], 'torch')}"
     elif local is not None:
-        sure = weights.sha256 or weights.git_blob or has_sha256(local[0])
+        sure = weights.sha256 or weights.git_blob or stated_sha256(local[0])
         status = f"ready, weights in {local[1]}{'' if sure else ', not verified'}"
     elif weights.terms:
         status = f"not here; run `semisure fetch {name}`, which asks for your consent"
-    elif weights.address:
+    elif weights.hub or weights.url:
         status = "downloaded at first use"
     else:
         status = "download by hand, then --weights FILE"
-    size = weights.size or weights.about
-    if local is not None:
-        size = local[0].stat().st_size
+    size = weights.size if local is None else local[0].stat().st_size
     file = str(cache_folder() / weights.filename).replace(str(Path.home()), "~", 1)
-    about = weights.licence, size, weights.source, status, law
-    return MatcherStatus(name, *about, file)
+    return MatcherStatus(name, weights.licence, size, weights.source, status, law, file)

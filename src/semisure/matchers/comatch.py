@@ -3,139 +3,331 @@
 Both points of a match leave the grid. The residual is taken in image 1, so `side` is 1:
 the fine cue there is the variance over the window's pixels, given the pixel chosen in
 image 0, plus that of the 3 × 3 step after it. What image 0's own step adds is left to
-the calibration's gain; it is among the extras, as are the covisibilities.
+the calibration's gain. Module names are the official checkpoint's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from semisure.io.images import Image
-from semisure.matchers._batches import PairNetwork, Views
-from semisure.matchers._network import FINE_STAGES, FineStages, imports_of
-from semisure.matchers._stopwatch import extraction
-from semisure.matchers._view import View, assemble, grey, view_of
-from semisure.matchers._weights import Weights, obtain
-from semisure.types import FloatArray, Matches, as_choice
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, max_pool2d, unfold
 
-# The authors' only copy is on a drive that programs cannot fetch from: its page.
-WEIGHTS = Weights(
-    filename="comatch.ckpt",
-    page="https://drive.google.com/file/d/1DHd7LZtNH1vwhoTUA8a8nVIiIpx-38RX/view",
-    about=48_000_000,
-    licence="MIT",
+from semisure.matchers.checkpoint import load_checkpoint
+from semisure.matchers.cues import (
+    Cells,
+    around_pixel,
+    cell_corner,
+    cell_windows,
+    grid_std,
+    mutual_cells,
+    square,
+    wide,
 )
+from semisure.matchers.layers import (
+    EncoderLayer,
+    Projections,
+    Stem,
+    conv,
+    doubled,
+    full_attention,
+    merging,
+    rotated,
+)
+from semisure.matchers.network import Network
 
-MULTIPLE = 32  # px
-MIN_SIDE = 64  # px: less is all border
-FINE_WINDOW_PX = 8.0  # the cell whose pixels the first fine stage compares
+CELL = 8  # px between coarse cells, which are the fine windows too
+WIDTH = 256
+POOL = 4  # coarse cells that share one place in the attention, along each side
+BORDER = 2  # coarse cells without matches along the image's edges
+WINDOW = CELL + 2  # px: a cell and one pixel around it
+SUBPIXEL = 8  # channels of the fine features that only the sub-pixel stage reads
+FINE_BATCH = 512  # matches refined at a time; 100 × 100 similarities each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoMatch(PairNetwork):
+class CoMatch(Network):
     """CoMatch; `comatch(image0, image1)` gives :class:`Matches` with cues in image 1.
 
     Parameters
     ----------
     threshold
         Least confidence of a match; the authors evaluate with 0.1.
-    fine_stages
-        The stages that the fine std covers: ``both``, their variances added, or the
-        ``second`` alone.
     max_side, device, weights
-        As in :class:`~semisure.matchers._network.Network`.
+        As in :class:`~semisure.matchers.network.Network`.
     """
 
+    name = "comatch"
+    min_side = 64  # less is all border
+    multiple = 32
+
     threshold: float = 0.2
-    fine_stages: FineStages = "both"
 
-    def _load(self) -> Any:
-        as_choice("fine_stages", self.fine_stages, FINE_STAGES)
-        with imports_of("torch", "CoMatch"):
-            from semisure.matchers._checkpoint import load_checkpoint
-            from semisure.matchers._comatch_net import CoMatchNet
-        return load_checkpoint(CoMatchNet(), obtain(WEIGHTS, self.weights))
+    def _load(self, path: Path) -> Any:
+        return load_checkpoint(CoMatchNet(), path)
 
-    def with_extras(
-        self, image0: Image, image1: Image
-    ) -> tuple[Matches, dict[str, FloatArray]]:
-        """The matches, and what else the network predicts.
-
-        `covisibility` (n, 2) of the two cells of each match; `covisibility0` and
-        `covisibility1`, maps of all cells; `source_std` (n, 2) px, the fine std that
-        image 0's point has by itself.
-        """
-        from semisure.matchers._cues import as_arrays
-
-        views = self._view(image0), self._view(image1)
-        with self.running():
-            (raw,) = self.model(*self.pixels([views], grey), self.threshold)
-            arrays = _arrays(raw, self.fine_stages)
-            extras = as_arrays(extra_cues(raw, self.fine_stages))
-        extras["source_std"] = extras["source_std"] * views[0].scale
-        return _assembled(views, arrays), extras
-
-    def _view(self, image: Image) -> View:
-        return view_of(image, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE)
-
-    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
-        with self.running():
-            raws = self.model(*self.pixels(pairs, grey), self.threshold)
-            found = [_arrays(raw, self.fine_stages) for raw in raws]
-        return [_assembled(*answer) for answer in zip(pairs, found, strict=True)]
+    def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
+        answer: dict[str, Tensor] = self.model(image0, image1, self.threshold)
+        return answer
 
 
-def _arrays(raw: Any, stages: FineStages) -> dict[str, FloatArray]:
-    """Points and cues in the pixels of the views."""
-    from semisure.matchers._comatch_net import CELL
-    from semisure.matchers._cues import as_arrays, points_and_confidence, target_cells
+class Features(NamedTuple):
+    """What both stages read of the two images."""
 
-    named = points_and_confidence(raw) | cues(raw, stages)
-    return as_arrays(named | target_cells(raw, CELL))
-
-
-def _assembled(views: Views, arrays: dict[str, FloatArray]) -> Matches:
-    return assemble(
-        views,
-        **arrays,
-        fine_window=FINE_WINDOW_PX,
-        side=1,
-        half_cell=FINE_WINDOW_PX / 2,
-    )
+    cells: Cells
+    covisible0: Tensor  # (1, 1, rows, columns) in [0, 1]
+    covisible1: Tensor
+    fine0: Tensor  # (1, 64, h, w)
+    fine1: Tensor
 
 
-def cues(raw: Any, stages: FineStages = "both") -> dict[str, Any]:
-    """Standard deviations (m, 2) in px of image 1 as the network sees it."""
-    from semisure.matchers._comatch_net import CELL
+class Fine(NamedTuple):
+    """The fine stages' answer for each match; offsets from the cells' corners, px."""
 
-    fine_std = _fine_std(raw.fine.pixels1, raw.fine.heat1, stages)
-    return {"fine_std": fine_std, "coarse_std": CELL * raw.chosen.spread}
-
-
-def extra_cues(raw: Any, stages: FineStages = "both") -> dict[str, Any]:
-    """Covisibilities, and the fine std of image 0's points."""
-    import torch
-
-    seen0, seen1 = raw.covisible0, raw.covisible1
-    at_matches = [seen0[raw.chosen.index0], seen1[raw.chosen.index1]]
-    return {
-        "covisibility": torch.stack(at_matches, dim=1),
-        "covisibility0": seen0.view(raw.cells.size0),
-        "covisibility1": seen1.view(raw.cells.size1),
-        "source_std": _fine_std(raw.fine.pixels0, raw.fine.heat0, stages),
-    }
+    offset0: Tensor  # (m, 2)
+    offset1: Tensor  # (m, 2)
+    std1: Tensor  # (m, 2) of both stages in image 1
 
 
-@extraction("fine")
-def _fine_std(pixels: Any, heat: Any, stages: FineStages) -> Any:
-    """The std (m, 2) px of the second stage, or of the variances of both, added."""
-    from semisure.matchers._comatch_net import WINDOW, grid
-    from semisure.matchers._cues import grid_std
+class Backbone(Stem):
+    """Maps at 1/2, 1/4 and 1/8."""
 
-    second = grid_std(heat, grid(3, heat))
-    if stages == "second":
-        return second
-    first = grid_std(pixels, grid(WINDOW, pixels))
-    return (first**2 + second**2).sqrt()
+    def __init__(self) -> None:
+        super().__init__(1, (64, 128, 256))
+        self.layer3_outconv = conv(256, 256)
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        half, quarter, eighth = self.pyramid(image)
+        return half, quarter, self.layer3_outconv(eighth)
+
+
+class CoarseLayer(Projections):
+    """Attention between maps (n, c, h, w), pooled by 4 and weighed by covisibility."""
+
+    def __init__(self, rotary: bool) -> None:
+        super().__init__(WIDTH, 8, full_attention)
+        self.rotary = rotary
+        self.aggregate = nn.Conv2d(WIDTH, WIDTH, POOL, POOL, groups=WIDTH, bias=False)
+        self.mlp = nn.Sequential(
+            nn.Conv2d(2 * WIDTH, WIDTH, 1, bias=False),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(WIDTH, WIDTH, 3, padding=1, bias=False),
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        source: Tensor,
+        seen: Tensor | None = None,
+        source_seen: Tensor | None = None,
+    ) -> Tensor:
+        """`seen` and `source_seen` (n, 1, h, w): the covisibilities so far, if any."""
+        query = self.aggregate(x if seen is None else x * seen)
+        if source_seen is None:
+            pooled = max_pool2d(source, POOL)
+        else:
+            pooled = _weighed(source, source_seen)
+        query, pooled = (self.norm1(t.permute(0, 2, 3, 1)) for t in (query, pooled))
+        rows, columns = query.shape[1:3]
+        query, key = self.q_proj(query), self.k_proj(pooled)
+        value = self.v_proj(pooled)
+        if self.rotary:
+            query, key = rotated(query), rotated(key)
+        if source_seen is not None:
+            value = value * max_pool2d(source_seen, POOL).permute(0, 2, 3, 1)
+        message = self.attend(*(t.flatten(1, 2) for t in (query, key, value)))
+        message = message.mT.reshape(len(x), WIDTH, rows, columns)
+        message = interpolate(message, scale_factor=float(POOL), mode="bilinear")
+        message = self.mlp(torch.cat([x, message], dim=1)).permute(0, 2, 3, 1)
+        return x + self.norm2(message).permute(0, 3, 1, 2)
+
+
+def _weighed(source: Tensor, seen: Tensor) -> Tensor:
+    """Means over blocks of cells, weighed by a softmax of their covisibility."""
+    n = len(source)
+    weight = torch.softmax(unfold(seen, POOL, stride=POOL), dim=1)  # (n, 16, blocks)
+    blocks = unfold(source, POOL, stride=POOL).view(n, WIDTH, POOL**2, -1)
+    size = source.shape[2] // POOL, source.shape[3] // POOL
+    return (blocks * weight[:, None]).sum(dim=2).view(n, WIDTH, *size)
+
+
+class CoarseStack(nn.Module):
+    """Four pairs of self- and cross-attention; covisibility is read after each pair."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(CoarseLayer(k % 2 == 0) for k in range(8))
+        self.matchability_predictor = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(WIDTH, WIDTH, 3, padding=1, groups=WIDTH, bias=False),
+                nn.ReLU(inplace=True),
+                nn.Conv2d(WIDTH, 1, 1),
+            )
+            for _ in range(3)
+        )
+
+    def forward(self, x0: Tensor, x1: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Features and covisibilities of both images."""
+        seen0: Tensor | None = None
+        seen1: Tensor | None = None
+        for k in range(0, len(self.layers), 2):
+            within, across = self.layers[k], self.layers[k + 1]
+            x0 = within(x0, x0, seen0, seen0)
+            x1 = within(x1, x1, seen1, seen1)
+            x0 = across(x0, x1, seen0, seen1)
+            x1 = across(x1, x0, seen1, seen0)
+            if k // 2 < len(self.matchability_predictor):
+                predict = self.matchability_predictor[k // 2]
+                seen0, seen1 = predict(x0).sigmoid(), predict(x1).sigmoid()
+        assert seen0 is not None
+        assert seen1 is not None
+        return x0, x1, seen0, seen1
+
+
+class FineMaps(nn.Module):
+    """Maps of 64 channels at full size, from the coarse features down."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer3_outconv = conv(256, 256)
+        self.layer2_outconv = conv(128, 256)
+        self.layer2_outconv2 = merging(256, 128)
+        self.layer1_outconv = conv(64, 128)
+        self.layer1_outconv2 = merging(128, 64)
+
+    def forward(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
+        x = self.layer2_outconv(quarter) + doubled(self.layer3_outconv(coarse))
+        x = self.layer1_outconv(half) + doubled(self.layer2_outconv2(x))
+        return doubled(self.layer1_outconv2(x))
+
+
+class FineStack(nn.Module):
+    """One cross-attention between the windows of a match."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([EncoderLayer(64, 4, full_attention)])
+
+    def forward(self, x0: Tensor, x1: Tensor) -> tuple[Tensor, Tensor]:
+        x0 = self.layers[0](x0, x1)
+        return x0, self.layers[0](x1, x0)
+
+
+class CoarseHead(nn.Module):
+    """The softmax's learned temperature."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(0.1))
+
+
+class FineHead(nn.Module):
+    """The best pair of pixels, then the expectation around each of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.local_regress_temperature = nn.Parameter(torch.tensor(10.0))
+
+    def forward(self, window0: Tensor, window1: Tensor) -> Fine:
+        """Of windows (m, 100, 64) around both cells of each match."""
+        pixel0, pixel1, pixels1 = _best_pixels(window0, window1)
+        around0 = around_pixel(window0[..., -SUBPIXEL:], pixel0, CELL)
+        around1 = around_pixel(window1[..., -SUBPIXEL:], pixel1, CELL)
+        middle = (around0[:, 4] + around1[:, 4]) / 2.0
+        soften = SUBPIXEL**0.5 * self.local_regress_temperature
+        heat0, heat1 = (
+            torch.softmax(torch.einsum("mc,mrc->mr", middle, a) / soften, dim=1)
+            for a in (around0, around1)
+        )
+        steps, pixels = _grid(3, heat0), _grid(CELL, heat0)
+        first, second = (
+            grid_std(pixels1, _grid(WINDOW, pixels1)),
+            grid_std(heat1, steps),
+        )
+        return Fine(
+            pixels[pixel0] + wide(heat0) @ steps,
+            pixels[pixel1] + wide(heat1) @ steps,
+            (first**2 + second**2).sqrt(),
+        )
+
+
+def _best_pixels(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Pixels (m,) of both cells that suit each other best, and image 1's given it."""
+    scale = w0.shape[2]  # all channels count, though the last eight are not used here
+    logits = w0[..., :-SUBPIXEL] @ w1[..., :-SUBPIXEL].mT / scale
+    rows = torch.softmax(logits, 2)
+    dual = torch.softmax(logits, 1) * rows
+    inner = torch.arange(WINDOW**2, device=w0.device).view(WINDOW, WINDOW)
+    inner = inner[1:-1, 1:-1].flatten()
+    best = dual[:, inner[:, None], inner].flatten(1).argmax(dim=1)
+    pixel0, pixel1 = best // CELL**2, best % CELL**2
+    every = torch.arange(len(best), device=w0.device)
+    return pixel0, pixel1, rows[every, inner[pixel0]]
+
+
+def _grid(side: int, like: Tensor) -> Tensor:
+    """Offsets (side², 2) px of a square's pixels from its middle, row by row."""
+    return wide(square(side, like.device) - (side - 1) / 2)
+
+
+class CoMatchNet(nn.Module):
+    """CoMatch; images are grey (1, 1, h, w) in [0, 1] with sides in multiples of 32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = Backbone()
+        self.loftr_coarse = CoarseStack()
+        self.coarse_matching = CoarseHead()
+        self.fine_preprocess = FineMaps()
+        self.loftr_fine = FineStack()
+        self.fine_matching = FineHead()
+
+    def features(self, image0: Tensor, image1: Tensor) -> Features:
+        """Coarse cells, their covisibilities, and the two fine maps."""
+        half0, quarter0, coarse0 = self.backbone(image0)
+        half1, quarter1, coarse1 = self.backbone(image1)
+        x0, x1, covisible0, covisible1 = self.loftr_coarse(coarse0, coarse1)
+        size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
+        x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
+        f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
+        cells = Cells(f0 / self.coarse_matching.temperature, f1, size0, size1)
+        fine0 = self.fine_preprocess(x0, quarter0, half0)
+        fine1 = self.fine_preprocess(x1, quarter1, half1)
+        return Features(cells, covisible0, covisible1, fine0, fine1)
+
+    def forward(
+        self, image0: Tensor, image1: Tensor, threshold: float
+    ) -> dict[str, Tensor]:
+        """Points and cues in px, pixel centres at integers."""
+        features = self.features(image0, image1)
+        cells = features.cells
+        chosen = mutual_cells(cells, threshold=threshold, border=BORDER)
+        pairs = torch.stack([chosen.index0, chosen.index1])
+        parts = [
+            self.refine(features, *pairs[:, k : k + FINE_BATCH])
+            for k in range(0, max(pairs.shape[1], 1), FINE_BATCH)
+        ]
+        fine = Fine(*(torch.cat(same) for same in zip(*parts, strict=True)))
+        cell0 = cell_corner(chosen.index0, cells.size0[1], CELL)
+        cell1 = cell_corner(chosen.index1, cells.size1[1], CELL)
+        return {
+            "source": cell0 + fine.offset0 - 0.5,
+            "target": cell1 + fine.offset1 - 0.5,
+            # A point belongs to the cell whose corner is nearest: the network was
+            # trained to round, so that the corner is the middle.
+            "cell": cell1 - 0.5,
+            "confidence": chosen.confidence,
+            "fine_std": fine.std1,
+            "coarse_std": CELL * chosen.spread,
+        }
+
+    def refine(self, features: Features, index0: Tensor, index1: Tensor) -> Fine:
+        """Both fine stages for some matches."""
+        windows = (
+            cell_windows(fine, index, side=WINDOW, step=CELL, margin=1)
+            for fine, index in ((features.fine0, index0), (features.fine1, index1))
+        )
+        return self.fine_matching(*self.loftr_fine(*windows))  # type: ignore[no-any-return]

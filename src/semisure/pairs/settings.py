@@ -12,9 +12,8 @@ from semisure.io.files import calibration_document
 from semisure.io.intrinsics import intrinsics_of
 from semisure.io.sources import digest, libraries, sources_of
 from semisure.matchers import check_name, fingerprint
-from semisure.refit import REFIT_METHODS, RefitMethod
+from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matrix3, as_choice
-from semisure.types.checks import as_integer
 from semisure.types.pair_records import Size
 
 Geometry = Literal["auto", "homography", "fundamental", "essential", "none"]
@@ -41,13 +40,10 @@ class PairSettings:
     intrinsics: str | tuple[float, float, float, float] | None = None  # fx, fy, cx, cy
     fov: float | None = None  # degrees along the longer side, instead
     focal_from_exif: bool = False  # of each file, instead
-    batch: int = 1  # pairs that a network sees together; answers differ by rounding
 
     def __post_init__(self) -> None:
         check_name(self.matcher)
         as_choice("model", self.model, GEOMETRIES)
-        if as_integer("batch", self.batch) < 1:
-            raise InputError(f"batch must be at least 1 pair, but is {self.batch}.")
         as_choice("method", self.method, REFIT_METHODS)
         K = intrinsics_of((1, 1), self.intrinsics, fov=self.fov, name="intrinsics")
         if self.intrinsics is not None and K is not None:  # text is read once

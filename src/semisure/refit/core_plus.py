@@ -1,4 +1,4 @@
-"""What ``core+`` is for homographies and camera poses alike: weights, steps, judgement.
+"""Our refit, for homographies and camera poses alike: weights, steps, judgement.
 
 Each axis of a match has the weight ω / (sᶠ √(r² + sᶠ²)), where
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,14 +30,17 @@ from semisure.law.mixture import (
     ordered,
     softplus,
 )
+from semisure.refit.core import outcome
 from semisure.refit.covariance import Scores, mean_slope
 from semisure.types import (
     Columns,
     FloatArray,
     Index,
     Matches,
+    Matrix,
     PerAxis,
     PerMatch,
+    Refit,
     WorldMatches,
 )
 
@@ -153,6 +157,41 @@ def judged(
         weight[rows] = success[:, 0] * success[:, 1]
         total += float(log_sum(fine, coarse).sum())
     return weight, total
+
+
+def more_likely(
+    start: FloatArray,
+    model: FloatArray | None,
+    judged: Callable[[FloatArray], tuple[PerMatch, float]],
+    *,
+    covariance: Callable[..., Matrix | None],
+    iterations: int,
+    objection: str | None,
+) -> Refit:
+    """The model, unless there is an objection or the start is more likely.
+
+    `judged` gives the weights of all matches under a model, and its log likelihood.
+    Weights, likelihood and covariance are those of whichever model is returned.
+    """
+    weight, before = judged(start)
+    after = before
+    if objection is None and model is not None:
+        own_weight, likelihood = judged(model)
+        if likelihood >= before:
+            weight, after = own_weight, likelihood
+        else:
+            objection = "the refit was less likely than the initial model"
+    returned = model if objection is None else start
+    return outcome(
+        "core+",
+        start,
+        model,
+        weight,
+        reason=objection,
+        iterations=iterations,
+        log_likelihood=(before, after),
+        uncertainty=partial(covariance, returned),
+    )
 
 
 def scores(law: ErrorLaw, residual: PerAxis) -> Scores:

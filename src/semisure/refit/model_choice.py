@@ -24,11 +24,12 @@ from typing import TypeVar
 import numpy as np
 
 from semisure.geometry import homography as plane
+from semisure.geometry.homography import far_not_undefined
 from semisure.geometry.significance import BLOCK_PX
 from semisure.geometry.squares import heaps_of
 from semisure.law import mixture
-from semisure.refit.across_lines import AcrossLines, Geometry
-from semisure.refit.initial import far_not_undefined
+from semisure.law.mixture import rising_root
+from semisure.refit.lines import AcrossLines, Geometry
 from semisure.types import Matrix3, PerMatch
 
 # Off the plane: this many fine scales along the line. The law's own chance of that,
@@ -40,7 +41,6 @@ PLANE_FLOOR = 1e-3
 # The share δ from which a scene has depth.
 DEPTH_SHARE = 0.1
 EXTRA_PARAMETERS = 3
-HALVINGS = 30  # of the interval that holds δ
 MIN_PROBABILITY = 1e-4  # of what the law calls impossible
 MIN_BLOCK_WEIGHT = 0.5  # matches on their lines, by weight, that make a block count
 
@@ -123,18 +123,14 @@ def _block_weights(view: AcrossLines[G]) -> PerMatch:
 def _likeliest_share(off: PerMatch, expected: PerMatch, weight: PerMatch) -> float:
     """δ: the likelihood is concave in it, so its slope is 0 once, or below at 0."""
 
-    def slope(share: float) -> float:
+    def fall(share: float) -> float:
         chance = expected + (1.0 - expected) * share
         pull = np.where(off > 0, (1.0 - expected) / chance, -1.0 / (1.0 - share))
-        return float(weight @ pull)
+        return -float(weight @ pull)
 
-    low, high = 0.0, 1.0 - MIN_PROBABILITY
-    if slope(low) <= 0:
+    if fall(0.0) >= 0:
         return 0.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
-    return 0.5 * (low + high)
+    return float(rising_root(fall, 0.0, 1.0 - MIN_PROBABILITY, tolerance=1e-9))
 
 
 def _log_likelihood(off: PerMatch, expected: PerMatch, share: float) -> PerMatch:

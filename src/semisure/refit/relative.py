@@ -10,11 +10,9 @@ length give each point its place, and one weighted fit of the reprojection follo
 
 ``core+`` is ours and needs no depth. It asks a line only what a line can tell: the law
 of the error *across* it, the error along it integrated out
-(:mod:`semisure.refit.line_law`).
-The likelihood of all matches is climbed on R and the unit sphere of t, five numbers,
-by damped Gauss–Newton steps; a step that would lower the likelihood is not taken. Then
-the two poses by which the matches would lie on a plane climb too, where they come near,
-and the likeliest is taken (:mod:`semisure.refit.other_peaks`).
+(:mod:`semisure.refit.lines`). The likelihood of all matches is climbed on R and the
+unit sphere of t, five numbers. Then the two poses by which the matches would lie on a
+plane climb too, where they come near, and the likeliest is taken.
 
 Every method takes raw matches: a calibrated location is taken off first.
 """
@@ -22,7 +20,7 @@ Every method takes raw matches: a calibrated location is taken off first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -31,29 +29,18 @@ from numpy.typing import ArrayLike
 from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
+from semisure.geometry.homography import far_not_undefined
 from semisure.geometry.plane_poses import poses_of_plane
 from semisure.geometry.rotations import nearest_rotation
+from semisure.law.climbing import WeightedSquares, climb
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import ErrorLaw
-from semisure.refit import weights
-from semisure.refit.across_lines import STEP_TOLERANCE, AcrossLines
-from semisure.refit.climbing import climb
-from semisure.refit.initial import (
-    FAR_PX,
-    far_not_undefined,
-    kept,
-    made,
-    no_start,
-    start_of,
-    without_bias,
-)
-from semisure.refit.other_peaks import highest
+from semisure.refit.core import no_start, outcome, refit_once, start_of, without_bias
+from semisure.refit.lines import STEP_TOLERANCE, AcrossLines, highest, refitted
 from semisure.types import (
     Calibration,
     Estimate,
     FloatArray,
     Matches,
-    Matrix,
     Matrix3,
     PerMatch,
     Points,
@@ -128,13 +115,12 @@ def refit_relative(
     start, _ = start_of(initial, len(matches), epipolar.checked_pose)
     if start is None:
         return no_start(initial, len(matches), method)
-    law = error_law(matches, calibration)
     if method == "core+":
-        return _core_plus(matches, law, start, *cameras, calibration)
-    if method in ("depth-core", "depth-huber"):
-        metric = _checked_depth(matches, depth, baseline)
-        return _depth_assisted(method, matches, law, start, *cameras, *metric)
-    return _epipolar_core(method, matches, law, start, *cameras)
+        return _core_plus(matches, calibration, start, *cameras)
+    if method in ("core", "core-lines"):
+        return _epipolar_core(method, matches, calibration, start, *cameras)
+    metric = _checked_depth(matches, depth, baseline)
+    return _depth_assisted(method, matches, calibration, start, *cameras, *metric)
 
 
 def _checked_depth(
@@ -155,13 +141,9 @@ def _checked_depth(
 
 
 def _core_plus(
-    matches: Matches,
-    law: ErrorLaw,
-    start: Pose,
-    K0: Matrix3,
-    K1: Matrix3,
-    calibration: Calibration,
+    matches: Matches, calibration: Calibration, start: Pose, K0: Matrix3, K1: Matrix3
 ) -> Refit:
+    law = error_law(matches, calibration)
     first = AcrossLines.at(epipolar.CalibratedViews(start, K0, K1), matches, law)
     last, iterations, reason = first, 0, None
     if len(matches) < epipolar.MINIMAL_SAMPLE:
@@ -180,18 +162,8 @@ def _core_plus(
                 "the matches lie where a pure rotation puts them, so that the "
                 "direction of the translation is not determined"
             )
-    if reason is not None:
-        both = (first.score, first.score)
-        return kept(len(matches), start, "core+", reason, first.weight(), both)
-    return made(
-        last.geometry.P_01,
-        start,
-        "core+",
-        last.weight(),
-        iterations,
-        (first.score, last.score),
-        partial(last.covariance, calibration),
-    )
+    P_01 = last.geometry.P_01
+    return refitted(start, P_01, first, last, iterations, reason, calibration)
 
 
 def _climbed(first: _View) -> tuple[_View, int]:
@@ -202,11 +174,12 @@ def _climbed(first: _View) -> tuple[_View, int]:
     last, iterations = climb(first)
     uncertain = _direction_std_deg(last) > UNCERTAIN_DEG
     if uncertain or len(first.matches) <= FEW:
-        held, more = climb(_Held(first))
+        held, more = climb(replace(first, free=3))  # the rotation
+        held = replace(held, free=None)
         if held.score > last.score:
-            last, iterations = climb(held.view)
+            last, iterations = climb(held)
         if uncertain and last.score - held.score < TELLING_NATS:
-            return held.view, more
+            return held, more
     last, more = highest(last, _of_a_plane(last), within=NEAR_NATS)
     return last, iterations + more
 
@@ -221,23 +194,6 @@ def _of_a_plane(view: _View) -> list[epipolar.CalibratedViews]:
     both = [epipolar.essential(P) for P in poses_of_plane(H_01, at.K0, at.K1)]
     poses = [epipolar.pose_in_front(E, x0, x1, weight) for E in both]
     return [epipolar.CalibratedViews(P, at.K0, at.K1) for P in poses]
-
-
-class _Held:
-    """A view of which only the rotation moves."""
-
-    def __init__(self, view: _View) -> None:
-        self.view, self.score = view, view.score
-
-    def equations(self) -> tuple[Matrix, Vector]:
-        normal, pull = self.view.equations()
-        return normal[:3, :3], pull[:3]
-
-    def moved(self, step: Vector) -> _Held:
-        return _Held(self.view.moved(np.append(step, [0.0, 0.0])))
-
-    def settled(self, step: Vector) -> bool:
-        return self.view.settled(step)
 
 
 def _direction_std_deg(view: _View) -> float:
@@ -275,64 +231,36 @@ def _turned(view: _View) -> Iterator[Points]:
     yield far
 
 
-class _Squares:
-    """A weighted sum of squares of one pose, the weights given."""
-
-    def __init__(
-        self,
-        P_01: Pose,
-        look: Callable[[Pose], tuple[FloatArray, FloatArray]],
-        weight: FloatArray,
-    ) -> None:
-        """`look` gives residuals (m,) and their derivatives (m, 5) at a pose."""
-        self.P_01, self.look, self.weight = P_01, look, weight
-        residual, J = look(P_01)
-        used = weight > 0
-        self.residual, self.J, self.used = residual[used], J[used], weight[used]
-        self.score = -float(self.used @ self.residual**2)
-
-    def equations(self) -> tuple[Matrix, Vector]:
-        weighted = self.used[:, None] * self.J
-        return self.J.T @ weighted, -weighted.T @ self.residual
-
-    def moved(self, step: Vector) -> _Squares:
-        return _Squares(epipolar.moved(self.P_01, step), self.look, self.weight)
-
-    def settled(self, step: Vector) -> bool:
-        return bool(np.abs(step).max() < STEP_TOLERANCE)
-
-
 def _epipolar_core(
     method: str,
     matches: Matches,
-    law: ErrorLaw,
+    calibration: Calibration,
     start: Pose,
     K0: Matrix3,
     K1: Matrix3,
 ) -> Refit:
-    lines = epipolar.epipolar_lines(start, matches, K0, K1)
-    weight = weights.core(law, lines.offset)
-    if method == "core":
+    def eight_point(weight: PerMatch) -> tuple[Pose | None, int]:
         x0, x1 = epipolar.rays(K0, matches.source), epipolar.rays(K1, matches.target)
         E = epipolar.weighted_eight_point(x0, x1, weight)
-        if E is None:
-            reason = "the weighted matches do not determine an essential matrix"
-            return kept(len(matches), start, method, reason, weight)
-        P_01 = epipolar.pose_in_front(E, x0, x1, weight)
-        return made(P_01, start, method, weight)
+        return None if E is None else epipolar.pose_in_front(E, x0, x1, weight), 1
 
     def look(P_01: Pose) -> tuple[FloatArray, FloatArray]:
-        at = epipolar.epipolar_lines(P_01, matches, K0, K1)
-        return at.distance, at.jacobian
+        lines = epipolar.epipolar_lines(P_01, matches, K0, K1)
+        return lines.distance, lines.jacobian
 
-    view, iterations = climb(_Squares(start, look, weight))
-    return made(view.P_01, start, method, weight, iterations)
+    def nonlinear(weight: PerMatch) -> tuple[Pose | None, int]:
+        return _least_squares(start, look, weight)
+
+    offset = epipolar.epipolar_lines(start, matches, K0, K1).offset
+    fit = eight_point if method == "core" else nonlinear
+    given = "core", matches, calibration, start, offset, fit
+    return replace(refit_once(*given, name="an essential matrix"), method=method)
 
 
 def _depth_assisted(
     method: str,
     matches: Matches,
-    law: ErrorLaw,
+    calibration: Calibration,
     start: Pose,
     K0: Matrix3,
     K1: Matrix3,
@@ -340,23 +268,36 @@ def _depth_assisted(
     baseline: float,
 ) -> Refit:
     has_depth = np.isfinite(depth) & (depth > 0)
+    weight = np.zeros(len(matches))
     if has_depth.sum() < epipolar.MINIMAL_SAMPLE:
         reason = f"only {has_depth.sum()} matches have a depth, a relative pose needs 5"
-        return kept(len(matches), start, method, reason)
+        return outcome(method, start, None, weight, reason=reason)
     used, used_depth = matches.take(has_depth), depth[has_depth]
 
     def look(P_01: Pose) -> tuple[FloatArray, FloatArray]:
         r, J = epipolar.reprojection(P_01, used, K0, K1, used_depth, baseline)
         return far_not_undefined(r).ravel(), J.reshape(-1, 5)
 
-    at_start = look(start)[0].reshape(-1, 2)
-    if method == "depth-huber":
-        weight = weights.huber(at_start)
-    else:
-        weight = weights.core(law.take(has_depth), at_start)
-    # A point behind the camera has no reprojection to improve.
-    weight[np.abs(at_start).max(axis=1) >= FAR_PX] = 0.0
-    view, iterations = climb(_Squares(start, look, np.repeat(weight, 2)))
-    of_all = np.zeros(len(matches))
-    of_all[has_depth] = weight
-    return made(view.P_01, start, method, of_all, iterations)
+    def fit(weight: PerMatch) -> tuple[Pose | None, int]:
+        return _least_squares(start, look, np.repeat(weight, 2))
+
+    kind = method.removeprefix("depth-")
+    residual = look(start)[0].reshape(-1, 2)
+    refit = refit_once(kind, used, calibration, start, residual, fit, name="a pose")
+    weight[has_depth] = refit.weight
+    return replace(refit, method=method, weight=weight)
+
+
+def _least_squares(
+    start: Pose,
+    look: Callable[[Pose], tuple[FloatArray, FloatArray]],
+    weight: FloatArray,
+) -> tuple[Pose, int]:
+    """The pose of the least weighted squares of the residuals that `look` gives."""
+
+    def settled(step: Vector, J: FloatArray) -> bool:
+        return bool(np.abs(step).max() < STEP_TOLERANCE)
+
+    first = WeightedSquares(start, look, weight, epipolar.moved, settled)
+    last, iterations = climb(first)
+    return last.model, iterations

@@ -11,10 +11,9 @@ import numpy as np
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
 from semisure.law.mixture import abs_quantile
-from semisure.pairs.models import MODEL_NAMES
-from semisure.pairs.motion import MOTION_NAMES
+from semisure.pairs.models import MODEL_NAMES, MOTION_NAMES
 from semisure.pairs.result import PairResult
-from semisure.refit import expected_corner_error
+from semisure.refit.planes import expected_corner_error
 from semisure.report.html import Fact
 from semisure.types import FloatArray, PerAxis
 from semisure.types.display import counted

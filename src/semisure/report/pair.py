@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ from semisure.report.uncertainty import (
 )
 from semisure.types import Calibration, Matches, PerMatch
 from semisure.types.checks import as_floats
-from semisure.types.display import html_model, html_of, html_table
 
 SHOWN_SIDE = 1400  # px, of a photo in a page
 BAND = 0.012  # half-width of a band as drawn, in image sides
@@ -57,15 +57,10 @@ def write_pair_page(
     settings: Mapping[str, Any],
 ) -> None:
     """Write everything about one pair as one HTML file."""
-    digests = [digest(file.read_bytes()) for file in files]
+    digests = [sha256(file.read_bytes()).hexdigest() for file in files]
     names = tuple(map(str, files))
     page = pair_page(images, result, names=names, digests=digests, settings=settings)
     write_atomically(Path(path), lambda file: file.write(page.encode()))
-
-
-def digest(data: bytes) -> str:
-    """The beginning of a file's SHA-256, enough to recognise it."""
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def pair_page(
@@ -76,7 +71,7 @@ def pair_page(
     digests: Sequence[str] | None,
     settings: Mapping[str, Any],
 ) -> str:
-    """The page as text; `digests` are those of the two files, if there are files.
+    """The page as text; `digests` are SHA-256 of the two files, if there are files.
 
     The images may be reduced.
     """
@@ -156,8 +151,10 @@ def picture_of_matches(images: Images, result: PairResult, about: str = "") -> P
 def picture_of_lines(images: Images, result: PairResult) -> Picture | None:
     """Some epipolar lines and their bands, if the model has lines."""
     bands = line_bands(result)
-    sample = shown_sample(result, bands) if bands is not None else ()
-    if bands is None or not len(sample):
+    if bands is None:
+        return None
+    sample = shown_sample(result, bands)
+    if not len(sample):
         return None
     widths = bands.half_width[sample] / max(result.matches.source_size)
     typical = max(float(np.median(widths)), float(widths.max()) / 2, 1e-12)
@@ -236,7 +233,7 @@ def _file_rows(
     for k, (width, height) in enumerate((matches.source_size, matches.target_size)):
         about = f"{width} × {height}"
         if digests is not None:
-            about += f", SHA-256 {digests[k]}…"
+            about += f", SHA-256 {digests[k][:16]}…"
         rows.append([Path(names[k]).name, about])
     return rows
 
@@ -299,15 +296,20 @@ def save_pair(result: PairResult, path: str | Path) -> None:
 
 def html_of_pair(result: PairResult) -> str:
     """The sentence, the model and, where the images are known, a picture."""
-    if result.motion is None:
-        parts = [html_model(result.refit.model)]
-    else:
+    rows: list[list[object]] = []
+    if result.motion is not None:
         lines = result.motion.describe().splitlines()
-        parts = [html_table((), (line.split(maxsplit=1) for line in lines))]
+        rows = [list(line.split(maxsplit=1)) for line in lines]
+    elif result.refit.model is not None:
+        rows = [[f"{v:.5g}" for v in row] for row in result.refit.model.tolist()]
+    cells = ("".join(f"<td>{escape(str(v))}</td>" for v in row) for row in rows)
+    table = "".join(f"<tr>{row}</tr>" for row in cells)
+    picture = ""
     if result.images is not None:
         data = b64encode(plots.jpeg(figure_of_pair(result))).decode()
-        parts.append(
+        picture = (
             '<img alt="Matches coloured by expected error" style="max-width:100%" '
             f'src="data:image/jpeg;base64,{data}">'
         )
-    return html_of(result.summary(), *parts)
+    summary = escape(result.summary())
+    return f"<div><p><b>{summary}</b></p><table>{table}</table>{picture}</div>"

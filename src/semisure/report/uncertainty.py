@@ -8,7 +8,7 @@ import numpy as np
 
 from semisure.geometry import homography as plane
 from semisure.pairs.result import PairResult
-from semisure.refit.line_law import across_quantile
+from semisure.refit.lines import across_quantile
 from semisure.types import FloatArray, Labels, PerMatch, Points
 
 NINETY = 1.645  # standard deviations of a Gaussian whose interval holds 90 %
@@ -86,7 +86,9 @@ def corner_regions(result: PairResult) -> CornerRegions | None:
     if not np.isfinite(corners).all() or np.abs(corners).max() > FARTHEST * side:
         return None
     half_axes, degrees = corner_ellipses(covariance)
-    magnified = round_factor(CORNER * side / max(np.median(half_axes[:, 0]), 1e-9))
+    magnified = round_factor(
+        CORNER * side / max(float(np.median(half_axes[:, 0])), 1e-9)
+    )
     return CornerRegions(corners, half_axes, degrees, magnified)
 
 

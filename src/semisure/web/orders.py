@@ -1,21 +1,32 @@
-"""An order for one pair, and the choices it is checked against."""
+"""An order for one pair: its settings, samples and uploads, and what they may be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from semisure.errors import InputError
+import numpy as np
+
+from semisure.datasets.samples import sample_folder
+from semisure.errors import FileError, InputError
 from semisure.estimators import ESTIMATOR_NAMES
 from semisure.io.files import SHIPPED, load_calibration
-from semisure.io.images import IMAGE_SUFFIXES
-from semisure.matchers import describe_matchers
+from semisure.io.images import (
+    IMAGE_SUFFIXES,
+    Image,
+    check_header,
+    jpeg,
+    read_image,
+    resized,
+)
+from semisure.matchers import MatcherStatus, describe_matchers
 from semisure.pairs.models import MODELS
-from semisure.refit import REFIT_METHODS
+from semisure.refit.weights import REFIT_METHODS
 from semisure.types import Calibration
-from semisure.web import samples
-from semisure.web.readiness import why_not_ready
 
 STAGES = (
     "Reading the images",
@@ -23,8 +34,8 @@ STAGES = (
     "Matching",
     "Fitting the model",
     "Drawing",
+    "Writing the report",  # if it was ordered
 )
-REPORT = "Writing the report"  # one more stage, if a report was ordered
 CHOICES = (
     "sample",
     "matcher",
@@ -37,6 +48,9 @@ CHOICES = (
     "seed",
 )
 FIELDS = (*CHOICES, "again", "report")
+UPLOADS = ("image0", "image1")
+# What a result keeps so that it can be estimated again without matching.
+KEPT = ("matches.npz", "image0.jpg", "image1.jpg", "origin.json")
 FIRST_USE = "made on first use"  # a calibration that the first job makes
 EMBEDDED = "daisy"  # the one matcher that is not a network
 NUMBERS = {  # name: (least, most, whole)
@@ -44,33 +58,49 @@ NUMBERS = {  # name: (least, most, whole)
     "seed": (0, 2**31 - 1, True),
     "fov": (1.0, 179.0, False),
 }
+THUMBNAIL = (96, 72)  # px, width and height of each image
+# name: (title, files); of a single file, two random views are shown
+SAMPLES = {
+    "coffee": ("Coffee, views made of one photo", ("coffee.png",)),
+    "brick": ("Bricks, repetitive views", ("brick.png",)),
+    "rocket": ("Rocket, views with plain sky", ("rocket.jpg",)),
+    "motorcycle": (
+        "Motorcycle, a real stereo pair",
+        ("motorcycle_left.png", "motorcycle_right.png"),
+    ),
+    "unrelated": ("Unrelated photos", ("coffee.png", "astronaut.png")),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What a result keeps so that it can be estimated again without matching."""
+class Limits:
+    """Limits on uploads, on jobs, and on kept results: no request exhausts the machine.
 
-    matches: bytes  # NPZ
-    image0: bytes  # JPEG, reduced
-    image1: bytes
-    origin: bytes  # JSON: digests of the files
+    >>> Limits().body_bytes
+    40064000
+    """
 
-    def parts(self) -> tuple[bytes, ...]:
-        """Its parts in the order of its fields."""
-        return tuple(getattr(self, f.name) for f in fields(self))
+    file_bytes: int = 20_000_000  # per image
+    pixels: int = 24_000_000  # per image; 16-bit ones count four times
+    workers: int = 2  # jobs at once, each in a process
+    seconds: float = 300.0  # a job is stopped after this
+    waiting: int = 8  # jobs in the queue; more are refused
+    kept: int = 24  # finished jobs; the oldest are dropped
+    connections: int = 64
+    upload_seconds: float = 120.0  # for all of an upload to arrive
+    shown_side: int = 1200  # of pictures in the page, px
 
-    @classmethod
-    def files(cls) -> tuple[str, ...]:
-        """The files of a result that hold its parts."""
-        return ("matches.npz", "image0.jpg", "image1.jpg", "origin.json")
+    @property
+    def body_bytes(self) -> int:
+        """Two images and the form around them."""
+        return 2 * self.file_bytes + 64_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """Two images, a sample's name or an earlier result; and the chosen settings."""
 
-    files: tuple[bytes, bytes] | None = field(default=None, repr=False)
-    kept: Kept | None = field(default=None, repr=False)
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     sample: str = ""
     matcher: str = EMBEDDED
     model: str = "auto"
@@ -82,14 +112,14 @@ class Order:
     seed: str = "0"
     report: str = ""  # "yes" for an HTML report
 
+    @property
+    def again(self) -> bool:
+        """Whether it is for the matches of an earlier result."""
+        return KEPT[0] in self.files
+
     def chosen(self) -> dict[str, str]:
         """The settings that decide the result."""
         return {name: getattr(self, name) for name in CHOICES}
-
-    def number(self, name: str) -> float | None:
-        """A setting that is a number; None where it was left empty."""
-        text = getattr(self, name)
-        return float(text) if text else None
 
 
 def shipped_calibrations() -> dict[str, Calibration]:
@@ -99,30 +129,42 @@ def shipped_calibrations() -> dict[str, Calibration]:
 
 def available_choices(calibrations: Mapping[str, Calibration]) -> dict[str, Any]:
     """Every choice the page offers, and why a matcher cannot run here."""
-    matchers = []
-    for row in describe_matchers():
-        suitable = [name for name, c in calibrations.items() if c.matcher == row.name]
-        if not suitable and samples.available():
-            suitable = [FIRST_USE]
-        why_not, command = why_not_ready(row, bool(suitable))
-        matchers.append(
-            {
-                "name": row.name,
-                "calibrations": suitable,
-                "why_not": why_not,
-                "command": command,
-            }
-        )
     return {
-        "matchers": matchers,
+        "matchers": [_matcher(row, calibrations) for row in describe_matchers()],
         "models": MODELS,
         "estimators": ESTIMATOR_NAMES,
         "methods": REFIT_METHODS,
-        "samples": samples.available(),
-        "stages": STAGES,
+        "samples": available_samples(),
         "first_use": FIRST_USE,
         "suffixes": sorted(IMAGE_SUFFIXES),
     }
+
+
+def _matcher(
+    row: MatcherStatus, calibrations: Mapping[str, Calibration]
+) -> dict[str, Any]:
+    """A matcher with its calibrations, why it cannot run, and what changes that."""
+    suitable = [name for name, c in calibrations.items() if c.matcher == row.name]
+    if not suitable and available_samples():
+        suitable = [FIRST_USE]
+    reason = command = ""
+    if row.status.startswith("not installed"):
+        reason = f"A package that {row.name} needs is not installed here."
+        command = "pip install 'semisure[torch]'"
+    elif not row.status.startswith("ready"):
+        size = f"{row.size / 1e6:.0f} MB, {row.licence}"
+        reason = f"The weights of {row.name} ({size}) are not on this machine."
+        command = f"semisure fetch {row.name}"
+        if "by hand" in row.status:
+            reason += f" Download them from {row.source}."
+            command = f"mkdir -p {Path(row.file).parent} && cp FILE {row.file}"
+    elif not suitable:
+        reason = (
+            f"{row.name} has no calibration, and no photos are here to make one from."
+        )
+        command = "pip install 'semisure[demo]'"
+    about = {"name": row.name, "calibrations": suitable}
+    return {**about, "why_not": reason, "command": command}
 
 
 def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
@@ -140,8 +182,8 @@ def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
         "method": REFIT_METHODS,
         "report": ("", "yes"),
     }
-    if order.files is None and order.kept is None:
-        choices["sample"] = tuple(samples.available())
+    if not order.files:
+        choices["sample"] = tuple(available_samples())
     for name, allowed in choices.items():
         if getattr(order, name) not in allowed:
             raise InputError(
@@ -169,3 +211,41 @@ def _check_number(name: str, text: str) -> None:
         raise InputError(
             f"{name} must be {kind} from {least:g} to {most:g}, but is {text[:30]!r}."
         )
+
+
+def check_upload(data: bytes, name: str, limits: Limits) -> None:
+    """Raise one sentence unless `data` may be an image, before it is decoded."""
+    if len(data) > limits.file_bytes:
+        raise FileError(
+            f"{name} has more than the {limits.file_bytes / 1e6:g} MB that are "
+            "accepted. Reduce it first."
+        )
+    check_header(data, name, limits.pixels)
+
+
+# ---- samples, from the photos that scikit-image carries ------------------------------
+
+
+def available_samples() -> dict[str, str]:
+    """Titles of the samples by name; empty if scikit-image is not installed."""
+    if find_spec("skimage") is None:
+        return {}
+    return {name: title for name, (title, _) in SAMPLES.items()}
+
+
+def load_sample(name: str) -> tuple[Image, Image]:
+    """The two images of a sample."""
+    from semisure.calibrate.random_views import WarpSettings, random_pair
+
+    images = [read_image(sample_folder() / file) for file in SAMPLES[name][1]]
+    if len(images) == 2:
+        return images[0], images[1]
+    whole = WarpSettings(max_occluders=0)
+    return random_pair(images[0], np.random.default_rng(len(name)), whole)[:2]
+
+
+@lru_cache(maxsize=len(SAMPLES))
+def thumbnail(name: str) -> bytes:
+    """A small JPEG of a sample's two images, side by side."""
+    small = [resized(image, THUMBNAIL) for image in load_sample(name)]
+    return jpeg(np.hstack(small), 80)

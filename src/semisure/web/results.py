@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,20 @@ from semisure.matchers import load_matcher
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import MODELS
 from semisure.pairs.result import PairResult
-from semisure.refit import REFIT_METHODS
+from semisure.refit.weights import REFIT_METHODS
 from semisure.report import documents
-from semisure.report.pair import digest, pair_page
 from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
-from semisure.types.progress import Begin
-from semisure.web import arms
-from semisure.web.limits import Limits
-from semisure.web.orders import EMBEDDED, FIRST_USE, REPORT, STAGES, Kept, Order
-from semisure.web.page_document import page_document
-from semisure.web.samples import load_sample
+from semisure.web.orders import (
+    EMBEDDED,
+    FIRST_USE,
+    KEPT,
+    STAGES,
+    UPLOADS,
+    Limits,
+    Order,
+    load_sample,
+)
+from semisure.web.page import comparison, page_document, pictures
 
 OnStage = Callable[[str], None]  # called with the name of each stage as it begins
 
@@ -41,26 +46,36 @@ def result_files(
     on_stage: OnStage,
 ) -> dict[str, bytes]:
     """Run `order` and return its result as files by name."""
-    kept, matches = _begun(order, limits, on_stage)
+    reading, loading, matching, fitting, drawing, reporting = STAGES
+    kept = order.files
+    if not order.again:
+        on_stage(reading)
+        images = _images(order, limits)
+        on_stage(loading)
+        matcher = _loaded(order.matcher)
+        on_stage(matching)
+        kept = _kept(matcher(*images), images, order, limits)
+    arrays, image0, image1, origin = (kept[name] for name in KEPT)
+    matches = _matches(arrays)
     calibration = _calibration(order, calibrations, on_stage)
-    on_stage(STAGES[3])
+    on_stage(fitting)
     pair = _estimated(order, matches, calibration)
-    rows = arms.arms(pair) if pair.related else []
-    on_stage(STAGES[4])
-    small = decode_image(kept.image0), decode_image(kept.image1)
-    sizes = matches.source_size, matches.target_size
-    pictures = arms.pictures(pair, rows, small, sizes)
-    names = ("image0", "image1", *pictures)
+    arms = comparison(pair)
+    on_stage(drawing)
+    small = decode_image(image0), decode_image(image1)
+    drawn = pictures(pair, arms, small)
     files = {
-        **dict(zip(Kept.files(), kept.parts(), strict=True)),
-        **{f"{name}.jpg": jpeg(picture) for name, picture in pictures.items()},
-        "page.json": _encoded(page_document(order, pair, rows, names)),
-        "semisure.json": _encoded(_document(order, pair)),
+        **kept,
+        **{f"{name}.jpg": jpeg(picture) for name, picture in drawn.items()},
+        "page.json": _encoded(page_document(order, pair, arms, [*drawn])),
+        "semisure.json": _encoded(
+            {**documents.full_document(pair), "chosen": order.chosen()}
+        ),
         "semisure.csv": csv_bytes(pair.matches, **pair.columns()),
     }
     if order.report:
-        on_stage(REPORT)
-        files["semisure.html"] = _report(order, kept, small, pair)
+        on_stage(reporting)
+        files["semisure.html"] = _report(order, json.loads(origin), small, pair)
     return files
 
 
@@ -74,25 +89,40 @@ def _loaded(name: str) -> Matcher:
     return load_matcher(name)
 
 
-def _begun(order: Order, limits: Limits, on_stage: OnStage) -> tuple[Kept, Matches]:
-    """Match the images, or take the matches of an earlier result."""
-    if order.kept is not None:
-        with np.load(io.BytesIO(order.kept.matches), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in MATCH_ARRAYS if name in stored}
-        return order.kept, matches_from(arrays, "the result")
-    on_stage(STAGES[0])
-    images = _images(order, limits)
-    on_stage(STAGES[1])
-    matcher = _loaded(order.matcher)
-    on_stage(STAGES[2])
-    matches = matcher(*images)
-    # Nothing else of the images is kept, and that not on disk.
-    first, second = (jpeg(reduced(image, limits.shown_side), 90) for image in images)
-    digests = [digest(data) for data in order.files or ()]
-    kept = Kept(
-        matches=_npz(matches), image0=first, image1=second, origin=_encoded(digests)
+def _images(order: Order, limits: Limits) -> tuple[Image, Image]:
+    if not order.files:
+        return load_sample(order.sample)
+    names = "Image 1", "Image 2"
+    first, second = (
+        decode_image(order.files[file], name)
+        for file, name in zip(UPLOADS, names, strict=True)
     )
-    return kept, matches
+    for image, name in ((first, names[0]), (second, names[1])):
+        if image.shape[0] * image.shape[1] > limits.pixels:
+            raise FileError(f"{name} has more pixels than its header states.")
+    return first, second
+
+
+def _kept(
+    matches: Matches, images: tuple[Image, Image], order: Order, limits: Limits
+) -> dict[str, bytes]:
+    """What is kept for later orders; nothing else of the images, and that not on disk.
+
+    The matches, reduced images, and digests of the files.
+    """
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {**arrays_of(matches)}
+    np.savez(buffer, **arrays)
+    small = (jpeg(reduced(image, limits.shown_side), 90) for image in images)
+    digests = [sha256(data).hexdigest() for data in order.files.values()]
+    parts = buffer.getvalue(), *small, _encoded(digests)
+    return dict(zip(KEPT, parts, strict=True))
+
+
+def _matches(npz: bytes) -> Matches:
+    with np.load(io.BytesIO(npz), allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in MATCH_ARRAYS if name in stored}
+    return matches_from(arrays, "the result")
 
 
 def _calibration(
@@ -101,12 +131,6 @@ def _calibration(
     """The chosen calibration; a matcher that has none gets one, which takes minutes."""
     if order.calibration != FIRST_USE:
         return calibrations[order.calibration]
-    options = FirstUse(tell=lambda sentence: None, begin=_counting(order, on_stage))
-    return calibration_for(_loaded(order.matcher), first_use=options)
-
-
-def _counting(order: Order, on_stage: OnStage) -> Begin:
-    """Stages of the calibration as the page tells them."""
 
     def begin(stage: str) -> Tick:
         def tick(done: int, total: int) -> None:
@@ -114,12 +138,12 @@ def _counting(order: Order, on_stage: OnStage) -> Begin:
 
         return tick
 
-    return begin
+    options = FirstUse(tell=lambda sentence: None, begin=begin)
+    return calibration_for(_loaded(order.matcher), first_use=options)
 
 
 def _estimated(order: Order, matches: Matches, calibration: Calibration) -> PairResult:
-    threshold, fov = order.number("threshold"), order.number("fov")
-    assert threshold is not None  # it was checked
+    fov = float(order.fov) if order.fov else None
     K0, K1 = (
         intrinsics_of(size, fov=fov)
         for size in (matches.source_size, matches.target_size)
@@ -130,52 +154,32 @@ def _estimated(order: Order, matches: Matches, calibration: Calibration) -> Pair
         model=as_choice("model", order.model, MODELS),
         estimator=order.estimator,
         method=as_choice("method", order.method, REFIT_METHODS),
-        settings=RansacSettings(threshold_px=threshold, seed=int(order.seed)),
+        settings=RansacSettings(
+            threshold_px=float(order.threshold), seed=int(order.seed)
+        ),
         K0=K0,
         K1=K1,
     )
 
 
-def _images(order: Order, limits: Limits) -> tuple[Image, Image]:
-    if order.files is None:
-        return load_sample(order.sample)
-    names = "Image 1", "Image 2"
-    first, second = (
-        decode_image(data, name) for data, name in zip(order.files, names, strict=True)
-    )
-    for image, name in ((first, names[0]), (second, names[1])):
-        if image.shape[0] * image.shape[1] > limits.pixels:
-            raise FileError(f"{name} has more pixels than its header states.")
-    return first, second
-
-
-def _npz(matches: Matches) -> bytes:
-    buffer = io.BytesIO()
-    arrays: dict[str, Any] = {**arrays_of(matches)}
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
-
-
-def _document(order: Order, pair: PairResult) -> dict[str, Any]:
-    """The download: the document of `semisure match -o result.json`."""
-    return {**documents.full_document(pair), "chosen": order.chosen()}
-
-
 def _report(
-    order: Order, kept: Kept, small: tuple[Image, Image], pair: PairResult
+    order: Order, digests: list[str], small: tuple[Image, Image], pair: PairResult
 ) -> bytes:
-    """The download: the page of `semisure match --report`."""
-    # Names of files stay in the browser.
+    """The page of `semisure match --report`; names of files stay in the browser."""
+    from semisure.report.pair import pair_page  # matplotlib: half a second
+
     names = [f"{order.sample or 'image'}{k}" for k in (1, 2)]
-    by_name = "matcher", "calibration", "model", "estimator", "method"
-    chosen = {
-        **{k: v for k, v in order.chosen().items() if k in by_name and v != FIRST_USE},
-        "threshold_px": order.number("threshold"),
+    chosen = order.chosen()
+    names_of = ("matcher", "calibration", "model", "estimator", "method")
+    settings = {
+        **{k: chosen[k] for k in names_of if chosen[k] != FIRST_USE},
+        "threshold_px": float(order.threshold),
         "seed": int(order.seed),
-        "fov": order.number("fov"),
+        "fov": float(order.fov) if order.fov else None,
     }
-    digests = json.loads(kept.origin) or None
-    page = pair_page(small, pair, names=names, digests=digests, settings=chosen)
+    page = pair_page(
+        small, pair, names=names, digests=digests or None, settings=settings
+    )
     return page.encode()
 
 

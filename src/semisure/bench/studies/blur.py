@@ -9,24 +9,25 @@ coarse cell depends on the scene.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 
-from semisure.bench.exported import Exported, Size
-from semisure.bench.outcome import Cell, EllipsePanel, Outcome, Table, where
+from semisure.bench.data import stored_png
+from semisure.bench.exported import Exported, with_truth
+from semisure.bench.outcome import Cell, Outcome, PhotoPanel, Table, where
 from semisure.bench.study import Study
-from semisure.bench.true_errors import with_truth
-from semisure.io.images import Image, read_image, resized, write_png
+from semisure.io.cache import Row
+from semisure.io.images import Image, read_image, resized
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import abs_quantile
 from semisure.report.documents import ONE_SIGMA
+from semisure.report.plots import draw_ellipses
 from semisure.types import Calibration, Labels, Pair, PerAxis, PerMatch, Points
 
 SIGMA_PX = 6.0
@@ -51,13 +52,13 @@ class Task:
     calibration: Calibration
 
 
-def evaluate(task: Task) -> dict[str, Any]:
+def evaluate(task: Task) -> Row:
     """Medians over the matches of predicted and true errors along x and y."""
     matches, residual = with_truth(task.exported)
     right = np.abs(residual).max(axis=1) <= matches.fine_window
     matches, residual = matches.take(right), residual[right]
     predicted = mixture.expected_abs_residual(error_law(matches, task.calibration))
-    row: dict[str, Any] = {
+    row: Row = {
         "matcher": task.matcher,
         "pair": task.exported.name,
         "blur": task.blur,
@@ -127,7 +128,7 @@ def blur(study: Study) -> Outcome:
 _HEAD = ("E|r_x|", "E|r_y|", "x / y", "|r_x|", "|r_y|", "x / y")
 
 
-def _printed(study: Study, rows: Sequence[dict[str, Any]]) -> list[list[Cell]]:
+def _printed(study: Study, rows: Sequence[Row]) -> list[list[Cell]]:
     printed: list[list[Cell]] = []
     for matcher in study.options.matchers:
         for name in AXES:
@@ -153,24 +154,17 @@ def refined_side(exported: Exported) -> int:
 def _pair(study: Study, one: Exported, name: str) -> Pair:
     """The pair at the size it was matched, its refined image blurred, both saved."""
     side = refined_side(one)
-    files = list(one.images)
+    files: list[Path] = list(one.images)
     assert one.size is not None
+    folder = study.options.cache / "blurred"
     for k in (0, 1):
         sigma = AXES[name] if k == side else (0.0, 0.0)
-        files[k] = _stored(files[k], one.size, sigma, study.options.cache / "blurred")
+        image = blurred(resized(read_image(files[k]), one.size), sigma)
+        files[k] = stored_png(image, folder)
     return Pair(name=one.name, image0=files[0], image1=files[1], H_01=one.H_01)
 
 
-def _stored(path: Path, size: Size, sigma: tuple[float, float], folder: Path) -> Path:
-    image = blurred(resized(read_image(path), size), sigma)
-    key = hashlib.sha256(image.tobytes()).hexdigest()[:24]
-    file = folder / f"{key}.png"
-    if not file.exists():
-        write_png(file, image)
-    return file
-
-
-def _panels(tasks: Sequence[Task]) -> list[EllipsePanel]:
+def _panels(tasks: Sequence[Task]) -> list[PhotoPanel]:
     """The same pair under each blur, its ellipses equally magnified."""
     drawn = [_drawn(task) for task in tasks]
     halves = np.concatenate([half for _, _, half, _ in drawn])
@@ -179,17 +173,19 @@ def _panels(tasks: Sequence[Task]) -> list[EllipsePanel]:
     panels = []
     for task, (image, points, half, expected) in zip(tasks, drawn, strict=True):
         fits = magnified * half.max(axis=1) < _LARGEST * _DRAWN * longest
-        panels.append(
-            EllipsePanel(
-                title=f"{task.matcher}, {task.exported.name}: blur {task.blur}, "
-                f"ellipses × {magnified:.0f}",
-                image=image,
-                points=points[fits],
-                half_axes=half[fits],
-                expected=expected[fits],
-                magnified=magnified,
-            )
+        size = image.shape[1], image.shape[0]
+        draw = partial(
+            draw_ellipses,
+            image=image,
+            size=size,
+            points=points[fits],
+            half_axes=half[fits],
+            expected_px=expected[fits],
+            magnified=magnified,
         )
+        title = f"{task.matcher}, {task.exported.name}: blur {task.blur}"
+        title += f", ellipses × {magnified:.0f}"
+        panels.append(PhotoPanel(title=title, sizes=[size], draw=draw))
     return panels
 
 

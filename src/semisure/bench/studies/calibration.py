@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semisure.bench.exported import Exported
+from semisure.bench.exported import Exported, with_truth
 from semisure.bench.outcome import Cell, Outcome, Table
 from semisure.bench.study import Study
-from semisure.bench.true_errors import with_truth
 from semisure.errors import FitError
 from semisure.io.atomic import as_json
 from semisure.io.files import calibration_document

@@ -1,8 +1,8 @@
 """Table 2: camera poses of queries in a map, before and after each refit.
 
 Two kinds of data: a map with the true poses of its queries
-(:mod:`semisure.datasets.query_maps`), judged here, and Aachen v1.1
-(:mod:`semisure.datasets.aachen`), which only the server of visuallocalization.net can
+(:mod:`semisure.datasets.queries`), judged here, and Aachen v1.1
+(:mod:`semisure.datasets.queries`), which only the server of visuallocalization.net can
 judge: for it a file to submit is written for each arm. A query that finds no pose is
 submitted with that of the first mapped image retrieved, as hloc does, and counted.
 
@@ -14,36 +14,304 @@ lifted. ``base − shift`` is the estimator on matches less the location.
 
 Images of Aachen are matched at the paper's 1180 × 896, turned for those taller than
 wide, those of other maps as they are; the query's camera and the map's observations are
-scaled. ``--map MATCHER=FOLDER`` names a COLMAP model triangulated from the matcher's
+scaled. ``maps`` names a COLMAP model triangulated from the matcher's
 own matches, which hloc makes, to take the place of the SIFT model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from semisure.bench import paper
-from semisure.bench.calibrations import check_known
+from semisure.bench.calibrations import SHIFTED, Calibrations, source_of
 from semisure.bench.data import labels, matched_at
+from semisure.bench.exported import Exported, Size, resizing
 from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
-from semisure.bench.query_poses import ARMS, Task, evaluate
-from semisure.bench.query_tasks import settings_for, size_for, tasks_of
+from semisure.bench.studies.homography import MATCHERS
 from semisure.bench.study import Study
-from semisure.datasets.localisation import retrieval_name
-from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
-from semisure.types import as_choice
+from semisure.datasets import evenly
+from semisure.datasets.queries import (
+    Query,
+    image_folder,
+    is_located,
+    map_files,
+    read_all_queries,
+    read_map,
+    retrieval_name,
+)
+from semisure.errors import InputError
+from semisure.estimators.pose import POSE_ESTIMATOR_NAMES, estimate_pose
+from semisure.estimators.settings import RansacSettings
+from semisure.geometry import pose as se3
+from semisure.geometry.lifting import lift
+from semisure.io.cache import Row
+from semisure.io.colmap import MapModel
+from semisure.refit.core import without_bias
+from semisure.refit.poses import refit_pose
+from semisure.types import (
+    Pair,
+    PerMatch,
+    Points,
+    Points3,
+    Pose,
+    WorldMatches,
+    as_choice,
+)
 
+ARMS = ("base", SHIFTED, "core", "core+")
+Poses = dict[str, Pose | None]  # by arm
 THRESHOLDS = ((0.01, 0.2), (0.02, 0.5), (0.05, 1.0))  # m, degrees; of maps with truth
 AACHEN_THRESHOLDS = ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
+AACHEN_SETTINGS = RansacSettings(threshold_px=12.0)  # hloc's
 _UNITS = ("m", "deg")
 JUDGE = (
     "The true poses of Aachen's queries are not public: visuallocalization.net judges "
     "the files Aachen-v1.1_*.txt, so that our cells are empty."
 )
+
+# Tab. 2 (tab:visual_localization): Aachen v1.1, top 50 of NetVLAD, PnP in RANSAC; share
+# of queries within 0.25 m 2°, 0.5 m 5°, 5 m 10° by day, base and CoRe, then by night.
+AACHEN_QUERIES = {"day": 824, "night": 191}
+AACHEN_SIZE = (1180, 896)  # of both images
+AACHEN_RETRIEVED = 50  # images for each query, by NetVLAD
+AACHEN: dict[str, dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
+    "loftr": {
+        "day": ((85.3, 91.3, 94.5), (86.9, 92.0, 95.1)),
+        "night": ((65.4, 83.2, 91.6), (69.1, 86.9, 92.1)),
+    },
+    "gim-loftr": {
+        "day": ((86.9, 92.8, 97.0), (87.9, 93.4, 97.1)),
+        "night": ((68.6, 80.1, 89.0), (67.0, 81.2, 90.1)),
+    },
+    "eloftr": {
+        "day": ((85.4, 91.3, 94.9), (86.7, 92.6, 95.0)),
+        "night": ((73.3, 84.3, 92.7), (72.8, 85.3, 92.7)),
+    },
+    "comatch": {
+        "day": ((85.2, 91.4, 95.1), (85.1, 91.1, 95.5)),
+        "night": ((66.5, 85.9, 94.2), (70.2, 87.4, 94.2)),
+    },
+    "edm": {
+        "day": ((87.3, 93.1, 96.8), (88.0, 93.2, 97.0)),
+        "night": ((70.2, 89.5, 97.9), (73.3, 90.6, 97.9)),
+    },
+    "xfeat-star-raw": {
+        "day": ((63.2, 70.3, 77.8), (67.1, 74.0, 79.6)),
+        "night": ((23.6, 34.0, 45.5), (28.8, 38.2, 49.7)),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class QueryTask:
+    """One query with its matches to each mapped image."""
+
+    root: Path  # of the map, which every worker reads once
+    own_map: Path | None  # a COLMAP model to take instead of the map that is there
+    files: tuple[Path, ...]  # that the map is made of
+    retrieval: str  # by what the mapped images were proposed
+    data: str
+    query: Query  # its mapped images are all in the map
+    exported: Sequence[Exported]  # in their order
+    calibrations: Calibrations
+    matcher: str
+    estimator: str
+    settings: RansacSettings
+
+
+def size_for(study: Study, root: Path) -> Size | None:
+    """The size of images: the paper's for Aachen, as they are in other maps."""
+    return study.options.size or (None if is_located(root) else AACHEN_SIZE)
+
+
+def settings_for(study: Study, root: Path) -> RansacSettings:
+    """The robust estimator's settings: hloc's for Aachen, ours for other maps."""
+    return study.options.ransac(None if is_located(root) else AACHEN_SETTINGS)
+
+
+def tasks_of(
+    study: Study, matcher: str, name: str, root: Path
+) -> tuple[list[QueryTask], str]:
+    """The queries of a folder, and where the calibrations are from."""
+    own = study.options.maps.get(matcher)
+    queries = _queries(root, own, study.options.limit)
+    exported = _exported(study, matcher, root, queries)
+    calibrations, remark = study.calibrations(matcher, list(exported.values()))
+    tasks = []
+    for query in queries:
+        mapped = tuple(n for n in query.mapped if (query.name, n) in exported)
+        tasks.append(
+            QueryTask(
+                root=root,
+                own_map=own,
+                data=name,
+                files=map_files(root, own),
+                retrieval=retrieval_name(root),
+                query=replace(query, mapped=mapped),
+                exported=[exported[query.name, n] for n in mapped],
+                calibrations=calibrations[0],
+                matcher=matcher,
+                estimator=study.options.estimator,
+                settings=settings_for(study, root),
+            )
+        )
+    return tasks, remark
+
+
+def _queries(root: Path, own: Path | None, limit: int | None) -> list[Query]:
+    """As many of each condition as the limit allows, with mapped images only."""
+    listed = read_all_queries(root)
+    in_map = read_map(root, own).images
+    return [
+        replace(query, mapped=_those(query.mapped, in_map))
+        for condition in dict.fromkeys(query.condition for query in listed)
+        for query in evenly([q for q in listed if q.condition == condition], limit)
+    ]
+
+
+def _those(names: Sequence[str], there: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in there)
+
+
+def _exported(
+    study: Study, matcher: str, root: Path, queries: Sequence[Query]
+) -> dict[tuple[str, str], Exported]:
+    """Matches of the pairs that can be read, by query and mapped image."""
+    folder = image_folder(root)
+    pairs = {
+        (query.name, other): Pair(
+            name=f"{query.name} {other}", image0=query.image, image1=folder / other
+        )
+        for query in queries
+        for other in query.mapped
+    }
+    if not pairs:
+        raise InputError(
+            f"The map of {root} has none of the images retrieved for its queries."
+        )
+    size = size_for(study, root)
+    matched = study.matched(
+        matcher, [(pair, size) for pair in pairs.values()], for_queries=True
+    )
+    by_name = {one.name: one for one in matched}
+    return {
+        key: by_name[pair.name] for key, pair in pairs.items() if pair.name in by_name
+    }
+
+
+def evaluate(task: QueryTask) -> Row:
+    """A row with each arm's pose and, where the truth is known, its errors."""
+    query, poses = task.query, Poses()
+    row: Row = {
+        "query": query.name,
+        "data": task.data,
+        "condition": query.condition,
+        "matcher": task.matcher,
+        "estimator": task.estimator,
+        "threshold_px": task.settings.threshold_px,
+        "retrieval": task.retrieval,
+        "mapped": len(query.mapped),
+        "reason": "no image of the map was retrieved",
+    }
+    if query.mapped:
+        closest = _map_of(task.root, task.own_map).images[query.mapped[0]]
+        row["closest"] = _seven_numbers(closest.pose)
+        poses, details = poses_of(task)
+        row |= details
+    for arm in ARMS:
+        if arm != SHIFTED or task.calibrations.ours.location is not None:
+            row |= _of_arm(arm, poses.get(arm), poses.get("base"), query.truth)
+    return row
+
+
+@lru_cache(maxsize=1)  # the queries that a worker is given are of one map in a row
+def _map_of(root: Path, own: Path | None) -> MapModel:
+    return read_map(root, own)
+
+
+def poses_of(task: QueryTask) -> tuple[Poses, Row]:
+    """The pose by each arm, and details of the start that all share."""
+    ours, model = task.calibrations.ours, _map_of(task.root, task.own_map)
+    world = lifted(model, task.query, task.exported)
+    camera = task.query.camera.resized(world.size)
+    start = estimate_pose(world, camera, task.estimator, task.settings)
+    details = {
+        "lifted": len(world),
+        "inliers": int(start.inliers.sum()),
+        "reason": start.reason,
+    }
+    if start.model is None:
+        return {}, details
+    core = refit_pose(world, camera, task.calibrations.paper, start, method="core")
+    poses: Poses = {"base": start.model, "core": core.model}
+    if ours.location is not None:
+        unbiased, _ = without_bias(world, ours)
+        shifted = estimate_pose(unbiased, camera, task.estimator, task.settings)
+        poses[SHIFTED] = shifted.model
+    moved = lifted(model, task.query, task.exported, compensate=True)
+    poses["core+"] = refit_pose(moved, camera, ours, start.model).model
+    return poses, details
+
+
+def lifted(
+    model: MapModel,
+    query: Query,
+    exported: Sequence[Exported],
+    *,
+    compensate: bool = False,
+) -> WorldMatches:
+    """The matches of a query to each mapped image, in the order of `query.mapped`.
+
+    As hloc forms them, the query's point stays where the matcher put it; with
+    `compensate` it moves as far as the keypoint is from the match.
+    """
+    parts = []
+    for name, pair in zip(query.mapped, exported, strict=True):
+        if pair.sizes[0] != query.camera.size:
+            (w, h), (cw, ch) = pair.sizes[0], query.camera.size
+            raise InputError(
+                f"The image of {query.name} is {w} × {h} px, but its camera {cw} × "
+                f"{ch}; intrinsics must be those of the image as it is read."
+            )
+        matches = pair.matches()
+        seen = observed(model, name, pair.sizes[1], matches.target_size)
+        parts.append(lift(matches, *seen, compensate=compensate))
+    return WorldMatches.joined(parts)
+
+
+def observed(
+    model: MapModel, name: str, before: Size, after: Size
+) -> tuple[Points, Points3, PerMatch]:
+    """What a mapped image saw, in pixels of the image as it was matched.
+
+    The keypoints, their points in the world, and the reprojection error of each, px.
+    """
+    points, world, error_px = model.observations(name)
+    if before == after:
+        return points, world, error_px
+    H = resizing(before, after)
+    scale = np.array([H[0, 0], H[1, 1]])
+    return points * scale + H[:2, 2], world, error_px * np.sqrt(scale.prod())
+
+
+def _of_arm(arm: str, pose: Pose | None, base: Pose | None, truth: Pose | None) -> Row:
+    row: Row = {f"{arm} pose": None if pose is None else _seven_numbers(pose)}
+    if truth is not None:
+        lost = float("inf"), float("inf")
+        apart, angle = lost if pose is None else se3.errors(pose, truth)
+        row |= {f"{arm} m": apart, f"{arm} deg": angle}
+    elif pose is not None and base is not None:
+        row[f"{arm} moved m"] = se3.errors(pose, base)[0]
+    return row
+
+
+def _seven_numbers(pose: Pose) -> str:
+    """A pose as it is submitted: qw qx qy qz tx ty tz, from world to camera."""
+    return " ".join(f"{v:.12g}" for v in se3.seven_numbers(pose))
 
 
 def localisation(study: Study) -> Outcome:
@@ -52,13 +320,17 @@ def localisation(study: Study) -> Outcome:
     estimator, names = options.estimator, labels(options.data)
     as_choice("The estimator of a camera pose", estimator, POSE_ESTIMATOR_NAMES)
     for matcher in options.matchers:
-        check_known(options, matcher)
-    rows: list[dict[str, Any]] = []
+        if source_of(options, matcher) == "cross-validated":
+            raise InputError(
+                f"A map has no true errors to fit {matcher}'s law to; give a file by "
+                "--calibration, or other data by --calibrate-on, or leave out "
+                "cross_validate where a calibration is shipped."
+            )
+    rows: list[Row] = []
     notes: list[str] = []
     for matcher in options.matchers:
         for name, root in zip(names, options.data, strict=True):
-            settings = settings_for(study, root)
-            tasks, remark = tasks_of(study, matcher, name, root, settings)
+            tasks, remark = tasks_of(study, matcher, name, root)
             rows += study.rows(evaluate, tasks, f"Localising, {matcher}")
             notes += [remark, _formed(study, matcher, name, root, tasks)]
     located = [row for row in rows if "base m" in row]
@@ -81,7 +353,7 @@ def localisation(study: Study) -> Outcome:
 
 
 def _formed(
-    study: Study, matcher: str, name: str, root: Path, tasks: Sequence[Task]
+    study: Study, matcher: str, name: str, root: Path, tasks: Sequence[QueryTask]
 ) -> str:
     """What 2D–3D matches and poses rest on, in a sentence."""
     pairs = sum(len(task.exported) for task in tasks)
@@ -94,7 +366,7 @@ def _formed(
     )
 
 
-def located_table(rows: Sequence[dict[str, Any]], estimator: str) -> Table:
+def located_table(rows: Sequence[Row], estimator: str) -> Table:
     """Medians, and recall in percent; a query without a pose errs infinitely."""
     printed: list[list[Cell]] = []
     for name, condition, mine in _groups(rows):
@@ -118,15 +390,13 @@ def located_table(rows: Sequence[dict[str, Any]], estimator: str) -> Table:
     )
 
 
-def aachen_table(
-    matchers: Sequence[str], rows: Sequence[dict[str, Any]], estimator: str
-) -> Table:
+def aachen_table(matchers: Sequence[str], rows: Sequence[Row], estimator: str) -> Table:
     """The paper's numbers, and how many queries have a pose of ours."""
     printed: list[list[Cell]] = []
     for matcher in matchers:
-        for when, numbers in paper.AACHEN.get(matcher, {}).items():
-            name, count = paper.MATCHERS[matcher], paper.AACHEN_QUERIES[when]
-            about = [count, count * paper.AACHEN_RETRIEVED, None, "NetVLAD, top 50"]
+        for when, numbers in AACHEN.get(matcher, {}).items():
+            name, count = MATCHERS[matcher], AACHEN_QUERIES[when]
+            about = [count, count * AACHEN_RETRIEVED, None, "NetVLAD, top 50"]
             for arm, recall in zip(("base", "core"), numbers, strict=True):
                 printed.append([f"{name}, paper", when, arm, *recall, None, *about])
         for name, when, mine in _groups(where(rows, matcher=matcher)):
@@ -148,7 +418,7 @@ def aachen_table(
 _ABOUT = ("pairs", "inlier px", "retrieval")
 
 
-def _about(rows: Sequence[dict[str, Any]]) -> list[Cell]:
+def _about(rows: Sequence[Row]) -> list[Cell]:
     """Image pairs, the inlier threshold and the retrieval of some queries."""
     first = rows[0]
     pairs = sum(row["mapped"] for row in rows)
@@ -156,17 +426,17 @@ def _about(rows: Sequence[dict[str, Any]]) -> list[Cell]:
 
 
 def _groups(
-    rows: Sequence[dict[str, Any]],
-) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    rows: Sequence[Row],
+) -> list[tuple[str, str, list[Row]]]:
     """Rows of one matcher, folder and condition, with a name, in their order."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         key = f"{row['matcher']}, {row['data']}", row["condition"]
         groups.setdefault(key, []).append(row)
     return [(name, condition, mine) for (name, condition), mine in groups.items()]
 
 
-def submissions(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
+def submissions(rows: Sequence[Row]) -> dict[str, bytes]:
     """A file for each folder, matcher and arm; without a pose, the closest image's."""
     lines: dict[str, list[str]] = {}
     for row in rows:
@@ -181,7 +451,7 @@ def submissions(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
     return {file: "".join(poses).encode() for file, poses in lines.items()}
 
 
-def lost(rows: Sequence[dict[str, Any]]) -> list[str]:
+def lost(rows: Sequence[Row]) -> list[str]:
     """A sentence for each matcher and condition on the queries without a pose."""
     notes = []
     for name, condition, mine in _groups(rows):
@@ -197,7 +467,7 @@ def lost(rows: Sequence[dict[str, Any]]) -> list[str]:
     return notes
 
 
-def _curves(rows: Sequence[dict[str, Any]], unit: str) -> list[Panel]:
+def _curves(rows: Sequence[Row], unit: str) -> list[Panel]:
     """Share of queries within a distance of the truth, or of the base if unknown."""
     panels = []
     for name, condition, mine in _groups(rows):

@@ -3,115 +3,282 @@
 Each matcher is judged on its own matches: AUROC of the event that the true error ‖r‖₂
 exceeds 8, 32, 64 or 128 px, and how often it does, at 1184 × 896 px. Beside the
 expected error stands what a matcher says itself: its confidence, its fine and coarse
-spread. Other matchers take part by files (``--native "RoMa v2=FOLDER"``), whose layout
-:mod:`semisure.bench.native_files` describes; of more than 8,500 matches of a pair,
-8,500 are drawn.
+spread.
+
+Other matchers take part by a folder (``native`` in ``--config``) with ``PAIR.npz``
+for each pair: ``source`` and ``target`` (n × 2 px, pixel centres at integers),
+``uncertainty`` (n, larger is less certain, any unit) and ``source_size``,
+``target_size`` (width, height of the images those pixels belong to).
+:func:`export_native` writes such a folder for any function that matches two images. Of
+more than 8,500 matches of a pair, 8,500 are drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import IO
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from semisure.bench import paper
-from semisure.bench.exported import Exported
+from semisure.bench.calibrations import Calibrations
+from semisure.bench.exported import (
+    Exported,
+    Size,
+    images_of,
+    moved,
+    residual_of,
+    with_truth,
+)
 from semisure.bench.outcome import Cell, Outcome, Panel, Table
 from semisure.bench.study import Study
-from semisure.bench.uncertainties import (
-    Judged,
-    NativeTask,
-    OwnTask,
-    evaluate,
-    evaluate_native,
-)
+from semisure.datasets import evenly
+from semisure.datasets.layouts import read_pairs
+from semisure.errors import FileError, InputError
+from semisure.io.atomic import write_atomically
+from semisure.io.cache import Row
+from semisure.io.files import load_arrays
+from semisure.io.images import Image, read_image, resized
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
 from semisure.metrics import auroc
-from semisure.types import PerMatch, Vector
+from semisure.types import Array, Matches, PerMatch
+from semisure.types.checks import as_size
+
+# Supplement, tab:native_uncertainty: HPatches; AUROC (%) of large errors and their
+# share (%), at 8, 32, 64, 128 px.
+SIZE = (1184, 896)
+LARGE_PX = (8, 32, 64, 128)
+PAPER: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "PDC-Net+": ((89.73, 93.54, 94.19, 95.13), (9.58, 5.52, 4.21, 2.77)),
+    "RoMa v2": ((95.82, 96.60, 96.49, 96.24), (8.52, 6.18, 5.43, 4.50)),
+    "EfficientLoFTR": ((88.64, 95.73, 96.87, 97.88), (2.70, 0.51, 0.32, 0.20)),
+}
+SAMPLE = 8500  # of a dense matcher's matches of a pair
+_ARRAYS = ("source", "target", "uncertainty", "source_size", "target_size")
 
 
-@dataclass(frozen=True, slots=True)
-class _Tally:
-    """Lines of the table, rows of pairs and panels, matcher by matcher."""
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnTask:
+    """One pair of a matcher of ours."""
 
-    printed: list[list[Cell]] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    panels: list[Panel] = field(default_factory=list)
+    exported: Exported
+    calibrations: Calibrations
 
-    def add(
-        self, name: str, exported: Sequence[Exported], judged: Sequence[Judged]
-    ) -> None:
-        """A line and a curve for each uncertainty of a matcher, a row for each pair."""
-        errors = np.concatenate([one.errors for one in judged])
-        lines = {}
-        for score in judged[0].scores:
-            values = np.concatenate([one.scores[score] for one in judged])
-            areas = [100.0 * auroc(values, errors > t) for t in paper.NATIVE_PX]
-            self.printed.append([name, score, *areas, len(errors)])
-            lines[score] = np.array(areas)
-        rates = [100.0 * float(np.mean(errors > t)) for t in paper.NATIVE_PX]
-        self.printed.append([name, "errors", *rates, len(errors)])
-        self.panels.append(_panel(name, lines))
-        self.rows.extend(
-            _row(name, pair, one.errors)
-            for pair, one in zip(exported, judged, strict=True)
-        )
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NativeTask:
+    """One pair of another matcher, whose file is given."""
+
+    exported: Exported
+    file: Path
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """True errors of matches, px, and what each uncertainty says of them."""
+
+    errors: PerMatch
+    scores: dict[str, PerMatch]
+
+
+def evaluate(task: OwnTask) -> Judged:
+    """The expected error under both laws, and what the matcher says itself."""
+    matches, residual = with_truth(task.exported)
+    both = task.calibrations
+    scores = {
+        "expected error": mixture.expected_abs_error(error_law(matches, both.paper)),
+        "confidence": matches.doubt,
+        "fine std": matches.fine_std.mean(axis=1),
+        "coarse std": matches.coarse_std.mean(axis=1),
+    }
+    if both.ours.location is not None:
+        law = error_law(matches, both.ours)
+        scores["expected error, with location"] = mixture.expected_abs_error(law)
+    return Judged(np.linalg.norm(residual, axis=1), scores)
+
+
+def evaluate_native(task: NativeTask) -> Judged:
+    """The uncertainty that a file states."""
+    own = task.exported.matches()
+    sizes = own.source_size, own.target_size
+    matches, uncertainty = read_native(task.file, sizes)
+    if len(matches) > SAMPLE:
+        rng = np.random.default_rng(task.seed)
+        some = rng.choice(len(matches), SAMPLE, replace=False)
+        matches, uncertainty = matches.take(some), uncertainty[some]
+    residual = residual_of(task.exported, matches)
+    finite = np.isfinite(residual).all(axis=1)
+    errors = np.linalg.norm(residual[finite], axis=1)
+    return Judged(errors, {"its own": uncertainty[finite]})
 
 
 def native(study: Study) -> Outcome:
     """The table by matcher and uncertainty, and AUROC over the thresholds."""
     options = study.options
-    size = options.size or paper.NATIVE_SIZE
-    tally, notes = _Tally(), []
-    for name, numbers in paper.NATIVE.items():
-        tally.printed.append([f"{name}, paper", "AUROC", *numbers[0], None])
-        tally.printed.append([f"{name}, paper", "errors", *numbers[1], None])
+    size = options.size or SIZE
+    judged: dict[str, list[Judged]] = {}
+    notes: list[str] = []
     exported: Sequence[Exported] = ()
+    rows: list[Row] = []
     for matcher in options.matchers:
         exported = study.exported(matcher, size)
         calibrations, remark = study.calibrations(matcher, exported)
         own = [OwnTask(*pair) for pair in zip(exported, calibrations, strict=True)]
-        judged = study.map(evaluate, own, f"Errors, {matcher}")
-        tally.add(study.label(matcher), exported, judged)
+        label = study.label(matcher)
+        judged[label] = study.map(evaluate, own, f"Errors, {matcher}")
+        rows += _rows(label, exported, judged[label])
         notes.append(remark)
     for name, folder in options.native.items():
         tasks = [
             NativeTask(pair, folder / f"{pair.name}.npz", options.seed + k)
             for k, pair in enumerate(exported)
         ]
-        others = study.map(evaluate_native, tasks, f"Errors, {name}")
-        tally.add(name, exported, others)
+        judged[name] = study.map(evaluate_native, tasks, f"Errors, {name}")
+        rows += _rows(name, exported, judged[name])
     if not options.native:
-        notes.append(
-            "No other matcher's uncertainties were given: --native NAME=FOLDER."
-        )
+        notes.append("No other matcher's uncertainties were given: native in --config.")
+    printed: list[list[Cell]] = []
+    for name, (areas, shares) in PAPER.items():
+        printed.append([f"{name}, paper", "AUROC", *areas, None])
+        printed.append([f"{name}, paper", "errors", *shares, None])
+    panels = []
+    for name, pairs in judged.items():
+        lines = _lines(name, pairs)
+        printed += lines
+        panels.append(_panel(name, lines[:-1]))
     table = Table(
         name="native",
         title=f"Large errors at {size[0]} × {size[1]}: AUROC (%) of an uncertainty, "
         "and their share (%); the paper's: supplement B.5, HPatches",
-        head=["", "", *(f">{t}px" for t in paper.NATIVE_PX), "matches"],
-        rows=tally.printed,
+        head=["", "", *(f">{t}px" for t in LARGE_PX), "matches"],
+        rows=printed,
     )
-    figures = {"native": tally.panels}
-    return Outcome(tables=[table], rows=tally.rows, figures=figures, notes=notes)
+    return Outcome(tables=[table], rows=rows, figures={"native": panels}, notes=notes)
 
 
-def _row(name: str, pair: Exported, errors: PerMatch) -> dict[str, Any]:
-    shares = {f"share >{t}px": _share(errors, t) for t in paper.NATIVE_PX}
-    return {"matcher": name, "pair": pair.name, "matches": len(errors), **shares}
+def _lines(name: str, pairs: Sequence[Judged]) -> list[list[Cell]]:
+    """AUROC of each uncertainty of a matcher, then the shares of large errors."""
+    errors = np.concatenate([pair.errors for pair in pairs])
+    lines: list[list[Cell]] = []
+    for score in pairs[0].scores:
+        values = np.concatenate([pair.scores[score] for pair in pairs])
+        areas = [100.0 * auroc(values, errors > t) for t in LARGE_PX]
+        lines.append([name, score, *areas, len(errors)])
+    shares = [100.0 * float(np.mean(errors > t)) for t in LARGE_PX]
+    return [*lines, [name, "errors", *shares, len(errors)]]
 
 
-def _share(errors: PerMatch, threshold: float) -> float | None:
-    return float(np.mean(errors > threshold)) if len(errors) else None
+def _rows(
+    name: str, exported: Sequence[Exported], judged: Sequence[Judged]
+) -> list[Row]:
+    """The shares of large errors of each pair."""
+    rows = []
+    for pair, one in zip(exported, judged, strict=True):
+        n = len(one.errors)
+        shares = {
+            f"share >{t}px": float(np.mean(one.errors > t)) if n else None
+            for t in LARGE_PX
+        }
+        rows.append({"matcher": name, "pair": pair.name, "matches": n, **shares})
+    return rows
 
 
-def _panel(name: str, lines: Mapping[str, Vector]) -> Panel:
-    x = np.array(paper.NATIVE_PX, dtype=np.float64)
+def _panel(name: str, lines: Sequence[list[Cell]]) -> Panel:
+    x = np.array(LARGE_PX, dtype=np.float64)
     return Panel(
         title=name,
         xlabel="true error above, px",
         ylabel="AUROC, %",
         xscale="log",
-        lines={label: (x, y) for label, y in lines.items()},
+        lines={str(line[1]): (x, np.array(line[2:-1], dtype=float)) for line in lines},
     )
+
+
+def read_native(file: Path, sizes: tuple[Size, Size]) -> tuple[Matches, PerMatch]:
+    """The matches of a file, brought to images of `sizes`, and their uncertainties."""
+    if not file.is_file():
+        raise FileError(
+            f"There is no {file}: expected an NPZ with source, target, uncertainty, "
+            "source_size and target_size for each pair."
+        )
+    arrays = load_arrays(file)
+    missing = [name for name in _ARRAYS if name not in arrays]
+    if missing:
+        raise FileError(f"{file} lacks {', '.join(missing)}.")
+    stored = _stored_matches(arrays, file)
+    values = arrays["uncertainty"]
+    if values.shape != (len(stored),) or not np.isfinite(values).all():
+        raise FileError(
+            f"{file} must hold {len(stored)} finite uncertainties, but they have shape "
+            f"{values.shape} or are not finite."
+        )
+    matches = replace(
+        stored,
+        source=moved(stored.source, stored.source_size, sizes[0]),
+        target=moved(stored.target, stored.target_size, sizes[1]),
+        source_size=sizes[0],
+        target_size=sizes[1],
+    )
+    return matches, np.asarray(values, dtype=np.float64)
+
+
+def _stored_matches(arrays: dict[str, Array], file: Path) -> Matches:
+    """The matches as the file has them; cues that it lacks are one."""
+    n = len(arrays["source"])
+    try:
+        return Matches(
+            source=arrays["source"],
+            target=arrays["target"],
+            confidence=np.ones(n),
+            fine_std=np.ones((n, 2)),
+            coarse_std=np.ones((n, 2)),
+            source_size=as_size("source_size", arrays["source_size"]),
+            target_size=as_size("target_size", arrays["target_size"]),
+        )
+    except InputError as error:
+        raise FileError(f"{file} cannot be used: {error}") from None
+
+
+# Points of both images (n × 2 px, centres at integers), and an uncertainty for each.
+NativeMatcher = Callable[[Image, Image], tuple[ArrayLike, ArrayLike, ArrayLike]]
+
+
+def export_native(
+    data: str | Path,
+    folder: str | Path,
+    match: NativeMatcher,
+    *,
+    size: Size = SIZE,
+    sample: int = SAMPLE,
+    limit: int | None = None,
+    seed: int = 0,
+) -> int:
+    """Write a file for each pair of a data set, and return how many.
+
+    Both images are brought to `size`; of more matches than `sample`, so many are drawn
+    at random, all alike. Pairs whose file is there are not matched again.
+    """
+    pairs = evenly(read_pairs(data), limit)
+    for k, pair in enumerate(pairs):
+        file = Path(folder) / f"{pair.name}.npz"
+        if file.is_file():
+            continue
+        images = [resized(read_image(path), size) for path in images_of(pair)]
+        parts = [np.asarray(part) for part in match(*images)]
+        rng = np.random.default_rng([seed, k])
+        some = np.sort(rng.permutation(len(parts[0]))[:sample])
+        arrays = [part[some] for part in parts] + [np.array(size)] * 2
+        named = dict(zip(_ARRAYS, arrays, strict=True))
+        write_atomically(file, partial(_put, named))
+    return len(pairs)
+
+
+def _put(arrays: dict[str, Array], file: IO[bytes]) -> None:
+    # NumPy's stubs take the second argument for `allow_pickle`.
+    save: Callable[..., None] = np.savez_compressed
+    save(file, **arrays)

@@ -2,29 +2,30 @@
 
 For each data set three pairs, by the first matcher's corner error before the refit: a
 quarter of the way up, in the middle, and the hardest that has a model; a column for
-each matcher. Matches are coloured by the error that the paper's law expects of them,
-with ``--palette paper`` as the paper does: from green to red, and outliers of the
-initial homography grey.
+each matcher. Matches are coloured by the error that the paper's law expects of them;
+outliers of the initial homography are grey.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from semisure.bench.arms import CORE_ARMS
+from semisure.bench.calibrations import CORE_ARMS
 from semisure.bench.exported import Exported, Size
-from semisure.bench.outcome import Cell, MatchPanel, Outcome, Table, where
-from semisure.bench.pair_rows import rows_of
+from semisure.bench.outcome import Cell, Outcome, PhotoPanel, Table, where
+from semisure.bench.studies.homography import rows_of
 from semisure.bench.study import Study
 from semisure.estimators import estimate_homography
+from semisure.io.cache import Row
 from semisure.io.images import Image, read_image, reduced, resized
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.types import Calibration, Mask, Matches
+from semisure.report.plots import draw_matches
+from semisure.types import Calibration
 
 SHARES = (0.25, 0.5, 1.0)  # of the pairs that have a model, from easy to hard
 SHOWN_SIDE = 640  # px
@@ -45,8 +46,8 @@ def chosen(errors: Sequence[float]) -> list[int]:
 def qualitative(study: Study) -> Outcome:
     """A figure for each data set."""
     printed: list[list[Cell]] = []
-    rows: list[dict[str, Any]] = []
-    figures: dict[str, list[MatchPanel]] = {}
+    rows: list[Row] = []
+    figures: dict[str, list[PhotoPanel]] = {}
     notes: list[str] = []
     for root in study.options.data:
         part = study.on([root])
@@ -60,16 +61,9 @@ def qualitative(study: Study) -> Outcome:
             for matcher, entries in by_matcher.items():
                 exported, calibration, row = entries[k]
                 panels.append(_panel(part, matcher, exported, calibration, row))
-                shown = [row[arm] for arm in ("base", *CORE_ARMS)]
-                printed.append(
-                    [
-                        root.name,
-                        row["pair"],
-                        study.label(matcher),
-                        *shown,
-                        row["matches"],
-                    ]
-                )
+                errors = [row[arm] for arm in ("base", *CORE_ARMS)]
+                about = root.name, row["pair"], study.label(matcher)
+                printed.append([*about, *errors, row["matches"]])
     table = Table(
         name="qualitative",
         title="Corner error, px, of the pairs shown; the paper's: Fig. 3, pictures",
@@ -82,10 +76,10 @@ def qualitative(study: Study) -> Outcome:
     )
 
 
-Shown = tuple[Exported, Calibration, dict[str, Any]]
+Shown = tuple[Exported, Calibration, Row]
 
 
-def _by_matcher(study: Study, rows: Sequence[dict[str, Any]]) -> dict[str, list[Shown]]:
+def _by_matcher(study: Study, rows: Sequence[Row]) -> dict[str, list[Shown]]:
     """The pairs of each matcher, with the paper's law and their rows."""
     pairs: dict[str, list[Shown]] = {}
     for matcher in study.options.matchers:
@@ -104,27 +98,23 @@ def _panel(
     matcher: str,
     exported: Exported,
     calibration: Calibration,
-    row: dict[str, Any],
-) -> MatchPanel:
-    matches = exported.matches()
-    images = [_shown(path, exported.size) for path in exported.images]
-    errors = " → ".join(f"{arm} {_px(row[arm])}" for arm in ("base", *CORE_ARMS))
-    return MatchPanel(
-        title=f"{exported.name}, {matcher}: {len(matches)} matches\n{errors} px",
-        image0=images[0],
-        image1=images[1],
-        matches=matches,
-        expected=mixture.expected_abs_error(error_law(matches, calibration)),
-        palette=study.options.palette,
-        grey=_outliers(study, matches) if study.options.palette == "paper" else None,
-    )
-
-
-def _outliers(study: Study, matches: Matches) -> Mask:
-    """Matches that the initial homography does not explain."""
-    options = study.options
+    row: Row,
+) -> PhotoPanel:
+    matches, options = exported.matches(), study.options
     start = estimate_homography(matches, options.estimator, options.ransac())
-    return np.asarray(~start.inliers)
+    image0, image1 = (_shown(path, exported.size) for path in exported.images)
+    draw = partial(
+        draw_matches,
+        image0=image0,
+        image1=image1,
+        matches=matches,
+        expected_px=mixture.expected_abs_error(error_law(matches, calibration)),
+        grey=np.asarray(~start.inliers),
+    )
+    errors = " → ".join(f"{arm} {_px(row[arm])}" for arm in ("base", *CORE_ARMS))
+    title = f"{exported.name}, {matcher}: {len(matches)} matches\n{errors} px"
+    sizes = matches.source_size, matches.target_size
+    return PhotoPanel(title=title, sizes=sizes, draw=draw)
 
 
 def _px(error: float) -> str:

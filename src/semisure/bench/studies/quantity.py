@@ -10,23 +10,33 @@ draws. Seconds are of one thread.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
-from semisure.bench import paper
-from semisure.bench.calibrations import given, labelled
-from semisure.bench.cross_validation import halves, inside, outside
-from semisure.bench.exported import Exported
+from semisure.bench.calibrations import given, halves, inside, labelled, outside
+from semisure.bench.exported import Exported, stored_matches, with_truth
 from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
+from semisure.bench.studies.laws import score
 from semisure.bench.study import Study
-from semisure.bench.subset_fits import AUC_PX, Judges, Task, evaluate
 from semisure.datasets.posed import PosedPair
 from semisure.errors import InputError
-from semisure.law.fit_law import OPTIMISERS
-from semisure.types import Vector
+from semisure.estimators import estimate_homography
+from semisure.estimators.settings import RansacSettings
+from semisure.io.cache import Row
+from semisure.law.fit_law import OPTIMISERS, Optimiser, fit
+from semisure.metrics import auc, corner_error
+from semisure.refit.planes import refit_homography
+from semisure.types import Calibration, Estimate, Vector
 
+# Supplement, calibration data quantity: sizes tried, and Powell's time on 200 pairs.
+QUANTITIES = (2, 5, 10, 20, 50, 200, 500, 1000)
+POWELL_SECONDS_200_PAIRS = 67.2
+AUC_PX = 3
 DRAWS = 5
 MIN_MATCHES = 16  # of a pair; one without matches teaches nothing
 TIMED_PAIRS = 200  # up to so many, both optimisers are timed
@@ -46,6 +56,72 @@ _DRAWN = {
     "auc": f"AUC at {AUC_PX} px, %",
 }
 Lines = dict[str, tuple[Vector, Vector]]  # by matcher
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Judges:
+    """Pairs with homographies, which have an AUC, and pairs whose NLL counts."""
+
+    planar: Sequence[Exported]
+    by_nll: Sequence[Exported]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Task:
+    """A subset to fit on, and the pairs to judge by."""
+
+    matcher: str
+    chosen: Sequence[Exported]
+    judges: Judges
+    estimator: str
+    settings: RansacSettings
+    optimiser: Optimiser
+    timed: Sequence[Optimiser] = ()  # others, whose time is taken too
+    given: Calibration | None = None  # judged instead of a fit
+
+
+def evaluate(task: Task) -> Row:
+    """One draw: the fit, its seconds, and how it does on the pairs held out."""
+    row: Row = {"matcher": task.matcher, "pairs": len(task.chosen)}
+    calibration = task.given
+    if calibration is None:
+        calibration, numbers = _fitted(task)
+        row |= numbers
+    row["held-out nll"] = float(score(calibration, task.judges.by_nll).nll.mean())
+    if task.judges.planar:
+        errors = [_error(task, calibration, e) for e in task.judges.planar]
+        row["auc"] = 100.0 * auc(errors, [AUC_PX])[0]
+    return row
+
+
+def _fitted(task: Task) -> tuple[Calibration, Row]:
+    """The law, and the numbers of its fit and of those that are only timed."""
+    pairs = [with_truth(e) for e in task.chosen]
+    begin = time.perf_counter()
+    calibration, report = fit(pairs, optimiser=task.optimiser)
+    numbers: Row = {
+        "matches": report.matches,
+        "fit nll": report.nll,
+        f"{task.optimiser} seconds": time.perf_counter() - begin,
+    }
+    for other in task.timed:
+        begin = time.perf_counter()
+        fit(pairs, optimiser=other)
+        numbers[f"{other} seconds"] = time.perf_counter() - begin
+    return calibration, numbers
+
+
+@lru_cache(maxsize=4096)
+def _start(file: Path, estimator: str, settings: RansacSettings) -> Estimate:
+    return estimate_homography(stored_matches(file), estimator, settings)
+
+
+def _error(task: Task, calibration: Calibration, exported: Exported) -> float:
+    """The corner error of a pair after the paper's refit, px."""
+    matches = exported.matches()
+    start = _start(exported.file, task.estimator, task.settings)
+    H = refit_homography(matches, calibration, start, method="core").model
+    return corner_error(H, exported.H_01, matches.source_size)
 
 
 def quantity(study: Study) -> Outcome:
@@ -78,7 +154,7 @@ def quantity(study: Study) -> Outcome:
     table = Table(
         name="quantity",
         title="Calibration data quantity; the paper's: supplement B.3, Powell "
-        f"{paper.POWELL_SECONDS_200_PAIRS} s on 200 pairs",
+        f"{POWELL_SECONDS_200_PAIRS} s on 200 pairs",
         head=[*head, "NLL held out", f"AUC@{AUC_PX}px", "draws"],
         rows=printed,
     )
@@ -111,12 +187,12 @@ def _how(study: Study, tasks: Sequence[Task]) -> str:
 
 def _held_out_tasks(study: Study, matcher: str) -> Iterator[Task]:
     """The paper's: subsets of held-out pairs, judged on all of the data."""
-    pool = _with_matches(study.held_out(matcher, count=max(paper.QUANTITIES)))
+    pool = _with_matches(study.held_out(matcher, count=max(QUANTITIES)))
     exported = _judged(study, matcher)
     judges = _judges(exported)
     if study.options.calibration is not None:
         yield _task(study, matcher, judges)
-    for count in (n for n in paper.QUANTITIES if n <= len(pool)):
+    for count in (n for n in QUANTITIES if n <= len(pool)):
         yield from _draws(study, matcher, pool, judges, count, 0)
 
 
@@ -129,7 +205,7 @@ def _halved_tasks(study: Study, matcher: str) -> Iterator[Task]:
     least = min((half == 0).sum(), (half == 1).sum())
     for k in (0, 1):
         pool = inside(exported, half, k)
-        for count in (n for n in paper.QUANTITIES if n <= least):
+        for count in (n for n in QUANTITIES if n <= least):
             judges = _judges(outside(exported, half, k))
             yield from _draws(study, matcher, pool, judges, count, k)
 
@@ -183,8 +259,7 @@ def _task(
     others = [name for name in OPTIMISERS if name != options.optimiser]
     law = None
     if not chosen:
-        assert options.calibration is not None
-        law = given(options, options.calibration)[0].paper
+        law = given(options)[0].paper
     return Task(
         matcher=matcher,
         chosen=chosen,
@@ -197,7 +272,7 @@ def _task(
     )
 
 
-def _mean(rows: Sequence[dict[str, Any]], name: str) -> float:
+def _mean(rows: Sequence[Row], name: str) -> float:
     values = [row[name] for row in rows if name in row]
     return float(np.mean(values)) if values else float("nan")
 

@@ -7,17 +7,23 @@ matches; the paper's two below ours. Fewer than three spokes make no radar but b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from semisure.bench import paper
-from semisure.bench.arms import CORE_ARMS
+from semisure.bench.calibrations import CORE_ARMS
 from semisure.bench.options import THRESHOLDS
-from semisure.bench.outcome import Cell, Outcome, Panel, Radar, Table, where
-from semisure.bench.pair_rows import rows_of
+from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
+from semisure.bench.studies.estimators import BY_ESTIMATOR
+from semisure.bench.studies.homography import (
+    HPATCHES,
+    MATCHERS,
+    MTV,
+    Numbers,
+    rows_of,
+)
 from semisure.bench.study import Study
 from semisure.estimators import PAPER_ESTIMATORS
+from semisure.io.cache import Row
 from semisure.metrics import auc
 
 ARMS = ("base", *CORE_ARMS)
@@ -36,8 +42,8 @@ def radar(study: Study) -> Outcome:
         for matcher in options.matchers
     }
     by_estimator = {name: _areas(rows, first, name, at) for name in PAPER_ESTIMATORS}
-    table_1 = paper.HPATCHES if study.protocol == "hpatches" else paper.MTV
-    published = {paper.MATCHERS[m]: _published(row) for m, row in table_1.items()}
+    table_1 = HPATCHES if study.protocol == "hpatches" else MTV
+    published = {MATCHERS[m]: _published(row) for m, row in table_1.items()}
     panels = [
         _panel(f"ours, {options.estimator}", by_matcher),
         _panel(f"ours, {study.label(first)}", by_estimator),
@@ -49,10 +55,7 @@ def radar(study: Study) -> Outcome:
         *_printed(f"ours, {study.label(first)}", by_estimator),
     ]
     if study.protocol == "hpatches":
-        theirs = {
-            paper.ESTIMATORS[name]: _published(row)
-            for name, row in paper.BY_ESTIMATOR.items()
-        }
+        theirs = {name.upper(): _published(row) for name, row in BY_ESTIMATOR.items()}
         panels.append(_panel("paper, EfficientLoFTR", theirs))
         printed += _printed("paper, EfficientLoFTR", theirs)
     table = Table(
@@ -71,25 +74,25 @@ def radar(study: Study) -> Outcome:
 
 
 def _areas(
-    rows: Sequence[dict[str, Any]], matcher: str, estimator: str, at: int
+    rows: Sequence[Row], matcher: str, estimator: str, at: int
 ) -> dict[str, float]:
     mine = where(rows, matcher=matcher, estimator=estimator)
     return {arm: 100.0 * auc([row[arm] for row in mine], [at])[0] for arm in ARMS}
 
 
-def _published(numbers: tuple[paper.Row, paper.Row]) -> dict[str, float]:
+def _published(numbers: tuple[Numbers, Numbers]) -> dict[str, float]:
     """The paper's AUC at its second threshold, 3 px on HPatches, 30 px on MTV."""
     return {"base": numbers[0][1], "core": numbers[1][1]}
 
 
-def _panel(title: str, spokes: dict[str, dict[str, float]]) -> Radar | Panel:
-    arms = next(iter(spokes.values()))
-    names = list(spokes)
-    lines = {arm: np.array([values[arm] for values in spokes.values()]) for arm in arms}
-    if len(names) >= MIN_SPOKES:
-        return Radar(title=title, spokes=names, lines=lines)
-    bars = {arm: (names, values) for arm, values in lines.items()}
-    return Panel(title=title, xlabel="", ylabel="AUC, %", lines=bars)
+def _panel(title: str, spokes: dict[str, dict[str, float]]) -> Panel:
+    names, arms = list(spokes), next(iter(spokes.values()))
+    lines = {
+        arm: (names, np.array([values[arm] for values in spokes.values()]))
+        for arm in arms
+    }
+    radar = len(names) >= MIN_SPOKES
+    return Panel(title=title, ylabel="AUC, %", lines=lines, radar=radar)
 
 
 def _printed(name: str, spokes: dict[str, dict[str, float]]) -> list[list[Cell]]:

@@ -12,23 +12,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semisure.bench.exported import Size
-from semisure.bench.law_scores import (
+from semisure.bench.exported import Exported, Size, with_truth
+from semisure.bench.outcome import Cell, Outcome, Panel, Table
+from semisure.bench.studies.laws import (
     LawScores,
-    densities,
+    LawTask,
+    Plan,
     joined,
+    law_tasks,
+    plan,
     reliability_panel,
     score,
 )
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
-from semisure.bench.splits import LawTask, Plan, law_tasks, plan
 from semisure.bench.study import Study
-from semisure.types import LawName, Vector
+from semisure.law import mixture
+from semisure.law.error_laws import error_law
+from semisure.types import Calibration, LawName, Vector
 
 FITTED_AT = (960, 640)
 SIZES = ((480, 320), (640, 480), (960, 640), (1280, 960))
 LAWS: tuple[LawName, ...] = ("fine_only", "mixture")
 REACH_PX = 40.0  # of the densities drawn
+_SAMPLE = 500  # matches of a pair whose densities are averaged
 _GRID = np.linspace(-REACH_PX, REACH_PX, 81)
 
 
@@ -45,13 +50,29 @@ def evaluate(task: LawTask) -> dict[str, AtSize]:
     """One law on the pairs it has not seen, at each size."""
     by_size = {}
     for size, exported in task.judged.items():
-        sums = [densities(task.calibration, one, _GRID) for one in exported]
+        sums = [densities(task.calibration, one) for one in exported]
         by_size[size] = AtSize(
             score(task.calibration, exported),
             np.sum([predicted for predicted, _ in sums], axis=0),
             np.sum([observed for _, observed in sums], axis=0),
         )
     return by_size
+
+
+def densities(calibration: Calibration, exported: Exported) -> tuple[Vector, Vector]:
+    """Σ over matches of the density of r_x at the grid, predicted and counted."""
+    matches, residual = with_truth(exported)
+    some = np.linspace(0, len(matches) - 1, min(_SAMPLE, len(matches)))
+    index = some.astype(np.int64)
+    law, r = error_law(matches.take(index), calibration), residual[index, 0]
+    predicted = [
+        float(np.exp(mixture.log_density(law, np.full((len(index), 2), x))[:, 0]).sum())
+        for x in _GRID
+    ]
+    step = _GRID[1] - _GRID[0]
+    edges = np.append(_GRID, _GRID[-1] + step) - step / 2
+    counted = np.histogram(r, edges)[0] / step
+    return np.array(predicted), counted
 
 
 def resolution(study: Study) -> Outcome:
@@ -103,7 +124,7 @@ def _named(size: Size) -> str:
 
 def _judged(study: Study, how: Plan) -> dict[str, dict[str, AtSize]]:
     """By law and size, each pair judged by a law that has not seen its sequence."""
-    others = [name for name in how.known if name != "uncalibrated"]
+    others = [name for name in how.unfitted if name != "uncalibrated"]
     tasks = law_tasks(study, list(dict.fromkeys([*LAWS, *others])), how)
     answers = study.map(evaluate, tasks, "Judging laws")
     by_law: dict[str, list[dict[str, AtSize]]] = {}

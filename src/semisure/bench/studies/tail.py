@@ -7,14 +7,13 @@ error is known: with depth not all are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from semisure.bench.exported import Exported
+from semisure.bench.exported import Exported, with_truth
 from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
 from semisure.bench.study import Study
-from semisure.bench.true_errors import with_truth
+from semisure.io.cache import Row
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.types import Calibration
@@ -32,11 +31,11 @@ class Task:
     calibration: Calibration
 
 
-def evaluate(task: Task) -> dict[str, Any]:
+def evaluate(task: Task) -> Row:
     """Predicted and observed tail of a pair, as means over its matches."""
     matches = task.exported.matches()
     _, residual = with_truth(task.exported)
-    row: dict[str, Any] = {
+    row: Row = {
         "matcher": task.matcher,
         "data": task.data,
         "pair": task.exported.name,
@@ -92,7 +91,7 @@ def tail(study: Study) -> Outcome:
 
 
 def _total(
-    rows: list[dict[str, Any]], matcher: str, data: str
+    rows: list[Row], matcher: str, data: str
 ) -> tuple[float, float, int, int, int]:
     """Tail predicted and observed, pairs, matches, and those with a known error."""
     mine = where(rows, matcher=matcher, data=data)
@@ -101,7 +100,7 @@ def _total(
     return predicted, observed, len(mine), matches, known
 
 
-def _mean(rows: list[dict[str, Any]], name: str, count: str) -> tuple[float, int]:
+def _mean(rows: list[Row], name: str, count: str) -> tuple[float, int]:
     """The mean over all matches that count, and their number."""
     full = [row for row in rows if row[count]]
     total = sum(row[count] for row in full)

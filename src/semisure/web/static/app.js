@@ -1,11 +1,16 @@
 /* The page: choose, run, show. Each part is a file beside this one. */
 
-import { $, ask, complain, element, note, state } from "./page.js";
+import { $, ask, complain, copyText, element, note, state } from "./page.js";
 import { inputKey, link, loadMenu, orderForm, restore, settingsForm, startChoosing } from "./choices.js";
 import { run, startJobs } from "./jobs.js";
 import { layout, point, pick, showMatches, startMatches } from "./matches.js";
 import { showComparison, startComparison } from "./compare.js";
-import { showCopies, startCopies } from "./copies.js";
+
+const TITLES = {
+  homography: "Homography from image 1 (0 in code) to image 2 (1 in code)",
+  fundamental: "Fundamental matrix: y F x = 0, x in image 1",
+  essential: "Pose of the second camera from the first: [R | t], ‖t‖ = 1",
+};
 
 Object.assign(state, { point, pick, layout }); // for tests
 
@@ -19,14 +24,14 @@ function picture(address) {
 }
 
 async function show(id, { scroll = true } = {}) {
-  const page = await ask(`api/jobs/${id}/page`);
-  const images = await Promise.all(["image0", "image1"].map((n) => picture(`api/jobs/${id}/picture/${n}`)));
+  const page = await ask(`api/jobs/${id}/page.json`);
+  const images = await Promise.all(["image0", "image1"].map((name) => picture(`api/jobs/${id}/${name}.jpg`)));
   state.shown = { id, page, images, input: inputKey() };
   $("summary").textContent = page.summary;
   numbers(page.numbers);
   $("result").hidden = false;
   showComparison();
-  showCopies();
+  model();
   showMatches();
   history.replaceState(null, "", link(id));
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -37,6 +42,19 @@ function numbers(facts) {
   $("numbers").replaceChildren(...facts.map(({ name, value, meaning }) => element("div", {},
     element("dt", { text: name }), element("dd", { text: value, kind: "value" }),
     element("dd", { text: meaning, kind: "meaning" }))));
+}
+
+/* The model as text, and the downloads. */
+function model() {
+  const { page, id } = state.shown;
+  for (const kind of ["json", "csv"]) $(kind).href = `api/jobs/${id}/semisure.${kind}`;
+  const name = ["H_01", "P_01", "F_01"].find((key) => page[key]);
+  $("model-part").hidden = !name || !page.related;
+  if (!name) return;
+  $("matrix-name").textContent = TITLES[page.model];
+  $("matrix").textContent = page[name].map((row) => row.map((v) => v.toPrecision(9).padStart(17)).join("")).join("\n");
+  const code = `${name} = np.array(${JSON.stringify(page[name])})\n`;
+  $("copy-matrix").onclick = () => copyText(code, $("copy-matrix"));
 }
 
 /* Other settings on the same matches: nothing is sent but the settings. */
@@ -78,7 +96,7 @@ startChoosing();
 startJobs();
 startMatches();
 startComparison();
-startCopies();
+$("copy-link").addEventListener("click", () => copyText(link(state.shown.id), $("copy-link")));
 $("form").addEventListener("submit", (event) => {
   event.preventDefault();
   run(orderForm, show, { keepsResult: false });

@@ -156,7 +156,7 @@ export function orderForm() {
     data.append("sample", sample());
     return data;
   }
-  const most = state.menu.limits.file_bytes;
+  const most = state.menu.file_bytes;
   state.files.forEach((file, slot) => {
     if (!file) throw new Error(`Image ${slot + 1} is missing: choose two images, or a sample.`);
     if (file.size > most) {

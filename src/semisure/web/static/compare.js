@@ -4,16 +4,12 @@ import { $, element, px, state } from "./page.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const NOTES = { base: "base: the estimator alone", core: "core: the paper's refit", "core+": "core+: ours" };
-const HINTS = {
-  laid: "Where edges do not jump as the line passes, the images are aligned; where image 1 does not reach, image 2 is pale.",
-  difference: "Darker is better aligned; plain grey is where image 1 does not reach.",
-};
 
 export function showComparison() {
   const { page } = state.shown;
   $("arms-part").hidden = !page.arms.length;
   table(page.arms, Boolean(page.lines));
-  const laid = page.related && page.pictures.includes("laid0");
+  const laid = page.pictures.includes("laid0");
   $("overlay").hidden = !laid;
   if (laid) offerPictures(page);
   $("corner-part").hidden = !page.corners;
@@ -26,10 +22,7 @@ function table(arms, lined) {
     [`median ${distance}`, (arm) => px(arm.median_distance_px)],
     ["effective inliers", (arm) => (arm.effective_matches === null ? "–" : Math.round(arm.effective_matches).toLocaleString("en"))],
   ];
-  if (!lined) {
-    columns.push(["corners away from the result", (arm) => (arm.chosen ? "the result" : px(arm.corner_shift_px))]);
-    columns.push(["expected corner error", (arm) => px(arm.expected_corner_error_px)]);
-  }
+  if (!lined) columns.push(["expected corner error", (arm) => px(arm.expected_corner_error_px)]);
   const head = element("tr", {}, element("th", { text: "model" }), ...columns.map(([text]) => element("th", { text })));
   const rows = arms.map((arm) => element("tr", { kind: arm.chosen ? "chosen" : "" },
     element("th", { text: NOTES[arm.name] || arm.name, scope: "row" }),
@@ -39,36 +32,22 @@ function table(arms, lined) {
 
 /* ---- the slider -------------------------------------------------------------- */
 
-function offerPictures(page) {
-  const names = page.arms.map((arm) => arm.name);
+function offerPictures({ arms }) {
   const rows = [["image1", "image 2"]];
-  names.forEach((name, k) => rows.push([`laid${k}`, `image 1 on it, by ${name}`]));
-  names.forEach((name, k) => rows.push([`difference${k}`, `difference, by ${name}`]));
+  arms.forEach(({ name }, k) => rows.push([`laid${k}`, `image 1 on it, by ${name}`]));
+  arms.forEach(({ name }, k) => rows.push([`difference${k}`, `difference, by ${name}`]));
   for (const id of ["left", "right"]) {
     $(id).replaceChildren(...rows.map(([value, text]) => new Option(text, value)));
   }
-  preset();
-}
-
-function preset() {
-  const { arms } = state.shown.page;
-  const chosen = Math.max(arms.findIndex((arm) => arm.chosen), 0);
-  const mode = document.querySelector("[name=mode]:checked").value;
-  [$("left").value, $("right").value] = mode === "difference"
-    ? ["difference0", `difference${chosen}`] : ["image1", `laid${chosen}`];
+  $("right").value = `laid${Math.max(arms.findIndex((arm) => arm.chosen), 0)}`;
   compare();
 }
 
 function compare() {
-  const [left, right] = [$("left"), $("right")];
-  const address = (name) => `api/jobs/${state.shown.id}/picture/${name}`;
-  $("under").src = address(right.value);
-  $("over").src = address(left.value);
-  const titles = [left, right].map((select) => select.selectedOptions[0].text);
-  [$("over").alt, $("under").alt] = titles;
-  [$("left-name").textContent, $("right-name").textContent] = titles;
-  const differences = [left, right].every((select) => select.value.startsWith("difference"));
-  $("mode-hint").textContent = differences ? HINTS.difference : HINTS.laid;
+  for (const [id, image] of [["left", "over"], ["right", "under"]]) {
+    $(image).src = `api/jobs/${state.shown.id}/${$(id).value}.jpg`;
+    $(image).alt = $(`${id}-name`).textContent = $(id).selectedOptions[0].text;
+  }
   slide();
 }
 
@@ -86,38 +65,21 @@ function shape(tag, attributes) {
   return made;
 }
 
-function projected([a, b, c], [x, y]) {
-  const at = (row) => row[0] * x + row[1] * y + row[2];
-  return [at(a) / at(c), at(b) / at(c)];
-}
-
-const path = (points) => `M${points.map((p) => p.join(" ")).join("L")}Z`;
-
 /* The outline of image 1 on image 2, and each corner's 90 % ellipse. */
-function corners(page) {
-  const [[w0, h0], [width, height]] = page.image_sizes;
-  const { points, regions, magnified } = page.corners;
-  const base = page.arms[0] && page.arms[0].model;
-  const frame = [[0, 0], [w0 - 1, 0], [w0 - 1, h0 - 1], [0, h0 - 1]];
-  const first = base ? frame.map((corner) => projected(base, corner)) : null;
-  const reach = magnified * Math.max(...regions.map(([major]) => major));
+function corners({ corners: { points, before, half_axes: radii, degrees, magnified }, image_sizes: [, [width, height]] }) {
+  const reach = magnified * Math.max(...radii.flat());
   const [xs, ys] = [0, 1].map((k) => points.map((p) => p[k]));
   const [left, top] = [Math.min(...xs, 0) - reach, Math.min(...ys, 0) - reach];
   const [right, bottom] = [Math.max(...xs, width) + reach, Math.max(...ys, height) + reach];
-  const drawing = $("corners");
-  drawing.setAttribute("viewBox", [left, top, right - left, bottom - top].join(" "));
-  const photo = shape("image", { x: -0.5, y: -0.5, width, height, preserveAspectRatio: "none",
-    href: `api/jobs/${state.shown.id}/picture/image1` });
-  drawing.replaceChildren(photo,
-    ...(first ? [shape("path", { class: "before", d: path(first) })] : []),
-    shape("path", { class: "outline", d: path(points) }),
-    ...regions.map(([major, minor, angle], k) => {
-      const [x, y] = points[k];
-      return shape("ellipse", { class: "region", cx: x, cy: y, rx: magnified * major, ry: magnified * minor,
-        transform: `rotate(${angle} ${x} ${y})` });
-    }));
-  const sizes = regions.map(([major, minor]) => `${major.toFixed(2)} × ${minor.toFixed(2)}`).join("; ");
-  $("corner-hint").textContent = `The outline of image 1 on image 2 by the result, dashed by the estimator alone. `
+  $("corners").setAttribute("viewBox", [left, top, right - left, bottom - top].join(" "));
+  $("corners").replaceChildren(
+    shape("image", { x: -0.5, y: -0.5, width, height, preserveAspectRatio: "none", href: `api/jobs/${state.shown.id}/image1.jpg` }),
+    shape("polygon", { class: "before", points: before.join(" ") }),
+    shape("polygon", { class: "outline", points: points.join(" ") }),
+    ...points.map(([x, y], k) => shape("ellipse", { class: "region", cx: x, cy: y,
+      rx: magnified * radii[k][0], ry: magnified * radii[k][1], transform: `rotate(${degrees[k]} ${x} ${y})` })));
+  const sizes = radii.map(([major, minor]) => `${major.toFixed(2)} × ${minor.toFixed(2)}`).join("; ");
+  $("corner-hint").textContent = "The outline of image 1 on image 2 by the result, dashed by the estimator alone. "
     + `Each corner lies in its ellipse with a probability of 90 %${magnified > 1 ? `; ellipses magnified ${magnified}×` : ""}. `
     + `Half-axes in px, from the top left clockwise: ${sizes}.`;
 }
@@ -125,5 +87,4 @@ function corners(page) {
 export function startComparison() {
   $("slider").addEventListener("input", slide);
   for (const id of ["left", "right"]) $(id).addEventListener("change", compare);
-  for (const radio of document.querySelectorAll("[name=mode]")) radio.addEventListener("change", preset);
 }

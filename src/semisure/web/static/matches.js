@@ -212,7 +212,7 @@ function bandFactor() {
 /* The epipolar line of match k and its band, in the image of its refined point. */
 function band(pen, k) {
   const { view, page } = state.shown;
-  const { side, line: rows, half_width: widths } = page.lines;
+  const { columns: { side }, lines: { line: rows, half_width: widths } } = page;
   const [a, b, c] = rows[k];
   const foot = view.place(side[k], [-a * c, -b * c]);
   const [x, y, w, h] = view.frames[side[k]];

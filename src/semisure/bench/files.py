@@ -1,0 +1,165 @@
+"""Outcomes as files: text, CSV, JSON, PNG and SVG, and a page with all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from semisure.bench import BENCHES
+from semisure.bench.exported import Size
+from semisure.bench.options import Options
+from semisure.bench.outcome import Outcome
+from semisure.bench.run import Everything
+from semisure.io.atomic import write_atomically, write_json
+from semisure.io.cache import Row
+from semisure.report.html import Picture, Section, versions, write_report
+
+
+def text_of(outcome: Outcome) -> str:
+    """Tables and remarks as they are printed."""
+    tables = "\n".join(table.text() for table in outcome.tables)
+    return tables + "".join(f"\n{note}" for note in outcome.notes) + "\n"
+
+
+def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -> None:
+    """Tables as text, CSV and JSON, rows as CSV, figures as PNG and SVG."""
+    text = f"{text_of(outcome)}\n{_made_with(options, name)}\n"
+    files = {f"{name}.txt": text.encode()}
+    for table in outcome.tables:
+        files[f"{table.name}.csv"] = _csv([table.head, *table.rows])
+    if outcome.rows:
+        files[f"{name}_rows.csv"] = _rows_csv(outcome.rows)
+    for figure_name in outcome.figures:
+        for kind in ("png", "svg"):
+            picture = _rendered(outcome, figure_name, kind)
+            if picture is not None:
+                files[f"{figure_name}.{kind}"] = picture
+    for file, content in {**files, **outcome.files}.items():
+        write_atomically(folder / file, partial(_put, content))
+    write_json(folder / f"{name}.json", document(name, options, outcome))
+
+
+def write_all(options: Options, everything: Everything, folder: Path) -> Path:
+    """The files of each bench, and ``index.html`` with all of them inside."""
+    sections: list[Section] = []
+    for name, outcome in everything.outcomes.items():
+        write_outcome(name, options, outcome, folder)
+        sections += _sections(name, outcome)
+    if everything.skipped:
+        table = [("what", "why"), *everything.skipped.items()]
+        sections.append(Section(heading="Not on this page", table=table))
+    lead = (
+        f"{_made_with(options)} Rows named paper are copied from it; its data and "
+        "matcher differ unless the row says otherwise."
+    )
+    page = folder / "index.html"
+    write_report(page, "The paper's evaluation", lead, sections)
+    return page
+
+
+def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
+    """All of an outcome but its figures, with what is needed to repeat it."""
+    settings = asdict(options)
+    settings["data"] = {
+        str(root): {
+            "protocol": options.protocol_of(root),
+            "size": _size_of(name, options, root),
+        }
+        for root in options.data
+    }
+    if not BENCHES[name].as_they_are:  # those say in their remarks what they took
+        settings["threshold_px"] = options.ransac().threshold_px
+    whole = {
+        "bench": name,
+        "paper": BENCHES[name].paper,
+        "settings": settings,
+        "versions": dict(versions(loaded_only=False)),
+        "notes": outcome.notes,
+        "tables": [asdict(table) for table in outcome.tables],
+        "rows": outcome.rows,
+    }
+    return {key: _plain(value) for key, value in whole.items()}
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON can hold it: NaN and infinity become null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+def _csv(rows: Sequence[Sequence[Any]]) -> bytes:
+    """Rows as CSV; None is an empty field, infinity is `inf`."""
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue().encode()
+
+
+def _rows_csv(rows: Sequence[Row]) -> bytes:
+    """Rows of named values, with a head of all names."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _csv([names, *([row.get(name) for name in names] for row in rows)])
+
+
+def _put(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
+
+
+def _rendered(outcome: Outcome, figure: str, kind: str) -> bytes | None:
+    """A figure as PNG or SVG; None without panels."""
+    from semisure.bench.figures import draw, rendered
+
+    panels = outcome.figures[figure]
+    if not panels:
+        return None
+    return rendered(draw(panels, outcome.columns.get(figure)), kind)
+
+
+def _made_with(options: Options, name: str | None = None) -> str:
+    """What is needed to get the same numbers, of one bench or of all."""
+    listed = ", ".join(" ".join(row) for row in versions(loaded_only=False))
+    sizes = {root: _size_of(name, options, root) for root in options.data}
+    sets = ", ".join(
+        root.name if size is None else "{} ({} × {})".format(root.name, *size)
+        for root, size in sizes.items()
+    )
+    return (
+        f"Matchers {', '.join(options.matchers)}; data {sets}; {options.estimator}; "
+        f"seed {options.seed}. Made with {listed}."
+    )
+
+
+def _size_of(name: str | None, options: Options, root: Path) -> Size | None:
+    """The size that images are brought to; None where they are taken as they are."""
+    as_they_are = name is not None and BENCHES[name].as_they_are
+    return options.size if as_they_are else options.size_of(root)
+
+
+def _sections(name: str, outcome: Outcome) -> Iterator[Section]:
+    """The first table with the remarks, others below it, the pictures at the end."""
+    entry, tables = BENCHES[name], list(outcome.tables)
+    pictures = [
+        Picture(png, f"{title}: {entry.what}", wide=len(panels) > 1)
+        for title, panels in outcome.figures.items()
+        if (png := _rendered(outcome, title, "png")) is not None
+    ]
+    for k, table in enumerate(tables):
+        yield Section(
+            heading=f"{name} ({entry.paper})" if k == 0 else table.name,
+            text=" ".join([f"{table.title}.", *(outcome.notes if k == 0 else ())]),
+            table=table.cells(),
+            pictures=pictures if k == len(tables) - 1 else (),
+        )

@@ -1,0 +1,269 @@
+"""The four effects of a pair, by the distances from its lines or by its residuals.
+
+Their prior is their spread over pairs, and the mode of their posterior is a few damped
+Newton steps away. An axis errs by one of two components; across a line, whose distance
+is the sum of two errors, either axis does. Laplace variables with scales a and b have
+a sum of mean size
+
+    E|X + Y| = (a² + a b + b²) / (a + b),
+
+and a Laplace variable of that size stands for it here: one exponential for each of the
+four combinations, whose derivatives are simple. Where a line runs along an axis the two
+are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from semisure.geometry.epipolar import Lines
+from semisure.law.climbing import climb
+from semisure.law.mixture import ErrorLaw
+from semisure.types import (
+    Columns,
+    FloatArray,
+    Index,
+    Matrix,
+    PairSpread,
+    PerAxis,
+    PerMatch,
+    Vector,
+)
+
+# Matches of one pair err together: no more than these count as independent, and no
+# more are looked at, taken evenly.
+EFFECTIVE_MATCHES = 500
+_TOLERANCE = 3e-2  # nats: no gain matters below it
+_LEAST_DENSITY = 1e-12  # per px: a match that nothing explains
+_LEAST_CHANCE = 1e-12
+
+# Of effects (4,): each match's log density, and its slopes by the effects (4, n).
+LogDensity = Callable[[Vector], tuple[PerMatch, FloatArray]]
+
+
+def effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
+    """A pair's four effects by the distances of its matches from their lines."""
+    if not len(law):
+        return np.array(spread.means)
+    rows = _evenly(len(law))
+    some = SomeMatches.of(law, rows)
+    seen = np.abs(lines.distance[rows]), np.abs(lines.normal[rows].T)
+    return _most_likely(partial(across_log_density, some, *seen), len(law), spread)
+
+
+def effects_by_residuals(
+    law: ErrorLaw, residual: PerAxis, spread: PairSpread
+) -> Vector:
+    """A pair's four effects by the residuals of its matches to a model."""
+    rows = np.flatnonzero(np.isfinite(residual).all(axis=1))
+    if not len(rows):
+        return np.array(spread.means)
+    rows = rows[_evenly(len(rows))]
+    some = SomeMatches.of(law, rows)
+    seen = np.abs(residual[rows].T)
+    return _most_likely(partial(axes_log_density, some, seen), len(law), spread)
+
+
+def with_effects(law: ErrorLaw, effects: FloatArray) -> ErrorLaw:
+    """`law` under the effects of a pair.
+
+    >>> one = np.ones((1, 2))
+    >>> law = ErrorLaw(one, 8 * one, -2 * one, 0 * one)
+    >>> other = with_effects(law, np.array([np.log(2), 0.5, 0.0, -np.inf]))
+    >>> other.fine_scale.round(6), other.tail_logit.round(6)
+    (array([[2., 2.]]), array([[-1.5, -1.5]]))
+    """
+    fine, gate, coarse, background = effects
+    fine_scale = law.fine_scale * np.exp(fine)
+    coarse_scale = np.maximum(law.coarse_scale * np.exp(coarse), fine_scale)
+    logit = either_logit(law.tail_logit + gate, background)
+    return replace(
+        law, fine_scale=fine_scale, coarse_scale=coarse_scale, tail_logit=logit
+    )
+
+
+def either_logit(first: FloatArray, second: FloatArray | float) -> FloatArray:
+    """Logit of the chance that at least one of two independent events happens.
+
+    The odds of neither are 1 to (1 + eˣ)(1 + eʸ) − 1 = eˣ + eʸ + eˣ⁺ʸ.
+
+    >>> odds = np.exp(either_logit(np.log(np.array([1.0])), np.log(2.0)))
+    >>> odds.round(12)  # 1 − ½ · ⅓ = 5/6
+    array([5.])
+    """
+    with np.errstate(over="ignore", divide="ignore"):  # infinite logits are the limits
+        odds, other = np.exp(first), np.exp(second)
+        return np.log(odds + other + odds * other)
+
+
+def size_of_sum(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Mean size of the sum of two Laplace variables with these scales."""
+    return first + second - first * second / (first + second)
+
+
+def _evenly(count: int) -> slice:
+    return slice(None, None, max(1, -(-count // EFFECTIVE_MATCHES)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Components:
+    """The fine and the coarse component of each axis under some effects, (2, 2, n)."""
+
+    chance: FloatArray
+    scale: FloatArray  # px
+    by_logit: FloatArray  # slopes of log chance by the logit of failing
+    by_gate: Columns  # slopes of that logit by the gate's effect
+    by_background: Columns
+    own: Columns  # where the coarse scale is above the fine one
+
+    def slopes(self, taken: FloatArray, stretched: FloatArray) -> FloatArray:
+        """Slopes of log densities by the effects, (4, n).
+
+        `taken` is the posterior of each component and `stretched` the slope by the
+        logarithm of its scale, both (2, 2, n).
+        """
+        by_coarse = stretched[1] * self.own
+        by_fine = stretched[0] + stretched[1] - by_coarse
+        by_logit = np.einsum("kan,kan->an", taken, self.by_logit)
+        gate, background = by_logit * self.by_gate, by_logit * self.by_background
+        return np.array([a[0] + a[1] for a in (by_fine, gate, by_coarse, background)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SomeMatches:
+    """The matches that tell a pair's effects, by columns."""
+
+    fine: Columns  # px
+    coarse: Columns
+    odds: Columns  # of success
+
+    @classmethod
+    def of(cls, law: ErrorLaw, rows: Index) -> SomeMatches:
+        some = law.take(rows)
+        # Logits beyond ±300 are 0 or 1 to rounding, and their odds finite.
+        odds = np.exp(-np.clip(some.tail_logit.T, -300.0, 300.0))
+        return cls(
+            np.ascontiguousarray(some.fine_scale.T),
+            np.ascontiguousarray(some.coarse_scale.T),
+            odds,
+        )
+
+    def under(self, effects: Vector) -> _Components:
+        fine_effect, gate, coarse_effect, background = effects.tolist()
+        foreseen = 1.0 / (1.0 + np.exp(-gate) * self.odds)
+        base = 1.0 / (1.0 + np.exp(-background))
+        failing = foreseen + base * (1.0 - foreseen)
+        np.minimum(failing, 1.0 - _LEAST_CHANCE, out=failing)
+        right = 1.0 - failing
+        fine = self.fine * np.exp(fine_effect)
+        coarse = self.coarse * np.exp(coarse_effect)
+        return _Components(
+            np.stack([right, failing]),
+            np.stack([fine, np.maximum(fine, coarse)]),
+            np.stack([-failing, right]),
+            foreseen / failing,
+            base / failing,
+            coarse > fine,
+        )
+
+
+def axes_log_density(
+    some: SomeMatches, residual: Columns, effects: Vector
+) -> tuple[PerMatch, FloatArray]:
+    """log p of each match's two |residuals|, nats, and its slopes by the effects."""
+    parts = some.under(effects)
+    size = residual / parts.scale
+    density = parts.chance / parts.scale * np.exp(-size)
+    whole = density.sum(axis=0) + 2.0 * _LEAST_DENSITY
+    taken = density / whole
+    slopes = parts.slopes(taken, taken * (size - 1.0))
+    return np.log(0.25 * whole[0] * whole[1]), slopes
+
+
+def across_log_density(
+    some: SomeMatches, distance: PerMatch, normal: Columns, effects: Vector
+) -> tuple[PerMatch, FloatArray]:
+    """log p of each match's |distance| from its line, and its slopes by the effects."""
+    parts = some.under(effects)
+    projected = parts.scale * normal
+    x, y = projected[:, None, 0], projected[None, :, 1]  # all combinations, (2, 2, n)
+    both = 1.0 / (x + y)
+    share_x, share_y = x * both, y * both
+    scale = y + x * share_x
+    size = distance / scale
+    taken = np.exp(-size)
+    taken *= parts.chance[:, None, 0]
+    taken *= parts.chance[None, :, 1]
+    taken /= scale
+    whole = np.einsum("abn->n", taken) + 2.0 * _LEAST_DENSITY
+    taken /= whole
+    size -= 1.0
+    size *= taken
+    size /= scale
+    # d scale / dx = 1 − (y / (x + y))², and likewise by y.
+    stretched, by_axis = np.empty((2, *projected.shape))
+    np.einsum("abn,abn->an", size, 1.0 - share_y * share_y, out=stretched[:, 0])
+    np.einsum("abn,abn->bn", size, 1.0 - share_x * share_x, out=stretched[:, 1])
+    stretched *= projected
+    np.einsum("abn->an", taken, out=by_axis[:, 0])
+    np.einsum("abn->bn", taken, out=by_axis[:, 1])
+    return np.log(0.5 * whole), parts.slopes(by_axis, stretched)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Posterior:
+    """The posterior of a pair's effects at one place, to be climbed."""
+
+    values: Vector
+    log_density: LogDensity
+    count: float  # matches that count as independent
+    means: Vector
+    deviations: Vector
+    slopes: FloatArray  # of each match's log density by the effects, (4, n)
+    score: float
+    gain: float = np.inf  # of score, by the last step
+
+    @classmethod
+    def at(
+        cls,
+        values: Vector,
+        log_density: LogDensity,
+        count: float,
+        means: Vector,
+        deviations: Vector,
+    ) -> _Posterior:
+        density, slopes = log_density(values)
+        off = (values - means) / deviations
+        score = count * float(density.mean()) - 0.5 * float(off @ off)
+        return cls(values, log_density, count, means, deviations, slopes, score)
+
+    def equations(self) -> tuple[Matrix, Vector]:
+        """The scores' own second moment stands for the curvature (BHHH)."""
+        precision = 1.0 / self.deviations**2
+        normal = self.count / self.slopes.shape[1] * (self.slopes @ self.slopes.T)
+        pull = self.count * self.slopes.mean(axis=1)
+        pull -= precision * (self.values - self.means)
+        return normal + np.diag(precision), pull
+
+    def moved(self, step: Vector) -> _Posterior:
+        limits = 6.0 * self.deviations  # nothing beyond is a pair of this matcher
+        low, high = self.means - limits, self.means + limits
+        values = np.clip(self.values + step, low, high)
+        prior = self.means, self.deviations
+        there = _Posterior.at(values, self.log_density, self.count, *prior)
+        return replace(there, gain=there.score - self.score)
+
+    def settled(self, step: Vector) -> bool:
+        return self.gain < _TOLERANCE
+
+
+def _most_likely(log_density: LogDensity, count: int, spread: PairSpread) -> Vector:
+    """The mode of the effects' posterior, from `count` matches of a pair."""
+    means, deviations = np.array(spread.means), np.array(spread.deviations)
+    effective = float(min(count, EFFECTIVE_MATCHES))
+    first = _Posterior.at(means, log_density, effective, means, deviations)
+    return climb(first, 20)[0].values

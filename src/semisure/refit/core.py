@@ -1,0 +1,166 @@
+"""CoRe, the paper's refit, whatever the model (Alg. weighted_refit): one weighted fit.
+
+Refits take raw matches. The location, a systematic shift of refined points that a
+calibration knows, is taken off by :func:`without_bias` where a refit begins, and not
+after that. Estimators know none, so whoever runs one on raw matches calls it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from semisure.errors import InputError
+from semisure.geometry.homography import FAR_PX
+from semisure.law import mixture
+from semisure.law.mixture import STD_FLOOR_PX
+from semisure.refit.weights import one_step_weight
+from semisure.types import (
+    Calibration,
+    Estimate,
+    FloatArray,
+    Mask,
+    Matches,
+    Matrix,
+    PerAxis,
+    PerMatch,
+    Refit,
+    WorldMatches,
+)
+from semisure.types.calibration import require_calibration
+from semisure.types.checks import as_reals
+from semisure.types.matches import require_matches
+from semisure.types.results import Uncertainty
+
+AnyMatches = TypeVar("AnyMatches", Matches, WorldMatches)
+
+
+def without_bias(
+    matches: AnyMatches, calibration: Calibration
+) -> tuple[AnyMatches, Calibration]:
+    """The matches less their location, and the calibration without it.
+
+    For estimators, which know none. Refits do this themselves, so that they
+    are given the raw matches and the calibration as it is.
+
+    >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
+    >>> located = replace(EXAMPLE_CALIBRATION, location=(0.125, 0.0))
+    >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
+    >>> moved, calibration = without_bias(matches, located)
+    >>> (matches.target - moved.target)[0].round(9).tolist()  # an eighth of 8 px
+    [1.0, 0.0]
+    >>> calibration.location is None
+    True
+    """
+    require_calibration(calibration)
+    if not isinstance(matches, WorldMatches):
+        require_matches(matches)
+    if calibration.location is None:
+        return matches, calibration
+    shift = mixture.location(matches, calibration)
+    return matches.shifted(-shift), replace(calibration, location=None)
+
+
+def start_of(
+    initial: Estimate | ArrayLike,
+    count: int,
+    checked: Callable[..., FloatArray],
+    estimated: Callable[..., FloatArray] | None = None,
+) -> tuple[FloatArray | None, Mask | None]:
+    """The initial model and its inliers where the estimator gave them.
+
+    `count` matches must have made it; `checked` raises unless it is a model, and
+    `estimated`, if given, unless what an estimator found is one.
+    """
+    if not isinstance(initial, Estimate):
+        if initial is None:
+            raise InputError(
+                "initial is None: the estimator found no model. Check for that before "
+                "the refit, or pass what semisure.estimate_homography returns."
+            )
+        if (
+            isinstance(initial, tuple)
+            and len(initial) == 2
+            and np.ndim(initial[0]) == 2
+        ):
+            raise InputError(
+                "initial must be one matrix, but is a tuple of two: OpenCV and others "
+                "return the model and a mask or report. Pass the first of them, [0]."
+            )
+        return checked(initial, "initial"), None
+    flags = as_reals("inliers", initial.inliers).shape
+    if flags != (count,):
+        raise InputError(
+            f"initial must come from these {count} matches, but has "
+            f"{flags[0] if len(flags) == 1 else flags} inlier flags."
+        )
+    if initial.model is None:
+        return None, initial.inliers
+    return (estimated or checked)(initial.model, "initial"), initial.inliers
+
+
+def no_start(initial: Estimate | ArrayLike, count: int, method: str) -> Refit:
+    """The refit of `count` matches that had nothing to begin with."""
+    reason = initial.reason if isinstance(initial, Estimate) else None
+    reason = reason or "there is no initial model"
+    return outcome(method, None, None, np.zeros(count), reason=reason)
+
+
+def outcome(
+    method: str,
+    start: FloatArray | None,
+    model: FloatArray | None,
+    weight: PerMatch,
+    *,
+    reason: str | None = None,
+    iterations: int = 1,
+    log_likelihood: tuple[float, float] | None = None,
+    uncertainty: Uncertainty | None = None,
+) -> Refit:
+    """The refit that returns `model`, or its start where there is a `reason` to."""
+    return Refit(
+        model=model if reason is None else start,
+        weight=weight,
+        initial=start,
+        method=method,
+        reason=reason,
+        iterations=iterations if reason is None else 0,
+        log_likelihood=log_likelihood,
+        std_floor_px=STD_FLOOR_PX,
+        uncertainty=uncertainty,
+    )
+
+
+def refit_once(
+    method: str,
+    matches: Matches | WorldMatches,
+    calibration: Calibration,
+    start: FloatArray,
+    residual: PerAxis,
+    fit: Callable[[PerMatch], tuple[FloatArray | None, int]],
+    *,
+    name: str,
+    inliers: Mask | None = None,
+    covariance: Callable[..., Matrix | None] | None = None,
+) -> Refit:
+    """Algorithm 2: weights by the residuals that the start leaves, then one `fit`.
+
+    `fit` returns a model, or None where the weighted matches do not determine one, and
+    how many iterations it took.
+    """
+    weight = one_step_weight(method, matches, calibration, residual, inliers)
+    # A point beyond the horizon or behind the camera has no residual to improve.
+    weight = np.where(np.abs(residual).max(axis=1) < FAR_PX, weight, 0.0)
+    model, iterations = fit(weight)
+    if model is None:
+        reason = f"the weighted matches do not determine {name}"
+        return outcome(method, start, None, weight, reason=reason)
+    spread = covariance and partial(covariance, model, weight=weight)
+    return outcome(
+        method, start, model, weight, iterations=iterations, uncertainty=spread
+    )

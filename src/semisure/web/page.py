@@ -1,0 +1,185 @@
+"""What the page shows of a result: numbers, columns of matches, and its refits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from semisure.geometry import epipolar
+from semisure.geometry import homography as plane
+from semisure.io.images import Image
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import lines_matrix
+from semisure.pairs.result import PairResult
+from semisure.refit.core import without_bias
+from semisure.refit.planes import expected_corner_error
+from semisure.refit.weights import RefitMethod
+from semisure.report import documents
+from semisure.report.overlay import between_small, difference, laid_over
+from semisure.report.palettes import ErrorRange
+from semisure.report.uncertainty import corner_regions, line_bands
+from semisure.types import Array, FloatArray, Refit
+from semisure.web.orders import Order
+
+METHODS: tuple[RefitMethod, ...] = ("core", "core+")
+LIKELY = 0.5  # weight of the matches whose distances are compared
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arm:
+    """A model of the pair, and the refit that made it; none for the estimator's."""
+
+    name: str
+    model: FloatArray | None
+    refit: Refit | None = None
+
+
+def comparison(pair: PairResult) -> list[Arm]:
+    """base, core and core+, and the chosen method where it is another.
+
+    All start from the same model, so that nothing but the refit differs. None for
+    unrelated images.
+    """
+    start, chosen = pair.refit.initial, pair.refit.method
+    if start is None or not pair.related:
+        return []
+    K0, K1 = pair.cameras or (None, None)
+    refits = {chosen: pair.refit}
+    for method in METHODS:
+        if method != chosen:
+            refits[method] = refit_matches(
+                pair.matches,
+                pair.calibration,
+                model=pair.kind,
+                method=method,
+                initial=start,
+                K0=K0,
+                K1=K1,
+            ).refit
+    order = sorted(refits, key=lambda name: (name in METHODS, name))
+    arms = [Arm(name, refits[name].model, refits[name]) for name in order]
+    return [Arm("base", start), *arms]
+
+
+def pictures(
+    pair: PairResult, arms: Sequence[Arm], small: tuple[Image, Image]
+) -> dict[str, Image]:
+    """Image 0 laid over image 1, and their difference, by each arm's homography."""
+    drawn = {}
+    sizes = pair.matches.source_size, pair.matches.target_size
+    for k, arm in enumerate(arms):
+        if arm.model is not None and pair.H_01 is not None:
+            H = between_small(arm.model, small, sizes)
+            drawn[f"laid{k}"] = laid_over(*small, H)
+            drawn[f"difference{k}"] = difference(*small, H)
+    return drawn
+
+
+def page_document(
+    order: Order, pair: PairResult, arms: Sequence[Arm], drawn: Sequence[str]
+) -> dict[str, Any]:
+    """The document of the page, ready for JSON; `drawn` names its pictures."""
+    sizes = pair.matches.source_size, pair.matches.target_size
+    scale = ErrorRange.of_sizes(sizes)
+    return {
+        **documents.document(pair),
+        "chosen": order.chosen(),
+        "numbers": [asdict(fact) for fact in documents.numbers(pair)],
+        "arms": [_compared(pair, arm) for arm in arms],
+        "colors_px": (scale.least, scale.most),
+        "image_sizes": sizes,
+        "pictures": drawn,
+        "columns": _columns(pair),
+        "lines": _lines(pair),
+        "corners": _corners(pair),
+    }
+
+
+def _compared(pair: PairResult, arm: Arm) -> dict[str, Any]:
+    """The numbers of an arm for a table."""
+    error = weights = None
+    if arm.refit is not None:
+        weights = float(arm.refit.weight.sum())
+        if arm.refit.covariance is not None and pair.kind == "homography":
+            error = expected_corner_error(arm.refit.covariance)
+    return {
+        "name": arm.name,
+        "median_distance_px": _distance(pair, arm.model),
+        "expected_corner_error_px": error,
+        "effective_matches": weights,
+        "chosen": arm.refit is pair.refit,
+    }
+
+
+def _distance(pair: PairResult, model: FloatArray | None) -> float | None:
+    """Median distance of the likely matches from what the model predicts, px."""
+    likely = pair.refit.weight > LIKELY
+    if model is None or not likely.any():
+        return None
+    matches, _ = without_bias(pair.matches.take(likely), pair.calibration)
+    F = lines_matrix(pair.kind, model, pair.cameras)
+    if F is None:
+        distance = np.linalg.norm(plane.residual(model, matches), axis=1)
+    else:
+        distance = np.abs(epipolar.lines_of(F[None], matches).distance)
+    median = float(np.median(distance))
+    return median if np.isfinite(median) else None
+
+
+def _columns(pair: PairResult) -> dict[str, Any]:
+    """One list for each number of a match."""
+    unbiased, _ = without_bias(pair.matches, pair.calibration)
+    columns = {
+        "source": pair.matches.source,
+        "target": pair.matches.target,
+        "side": pair.matches.side,
+        "center": unbiased.refined,  # where the true point is expected
+        "half_axes": documents.half_axes(pair),
+        "confidence": pair.matches.confidence,
+        "expected": pair.expected_px,
+        "median": pair.median_px,
+        "within_90": pair.within_90_px,
+        "failure": pair.failure,
+        "weight": pair.refit.weight,
+    }
+    listed = {name: _rounded(column, 3) for name, column in columns.items()}
+    residual = None
+    if pair.related and pair.H_01 is not None:
+        distance = np.linalg.norm(plane.residual(pair.H_01, unbiased), axis=1)
+        residual = [v if np.isfinite(v) else None for v in _rounded(distance, 3)]
+    return {**listed, "residual": residual}
+
+
+def _lines(pair: PairResult) -> dict[str, Any] | None:
+    """Each match's epipolar line, in the image of `side`; None where none are meant."""
+    bands = line_bands(pair)
+    if bands is None:
+        return None
+    return {
+        "line": _rounded(bands.line, 5),
+        "distance": _rounded(bands.distance, 2),
+        "half_width": _rounded(bands.half_width, 2),
+    }
+
+
+def _corners(pair: PairResult) -> dict[str, Any] | None:
+    """The corners of image 0 in image 1 and their 90 % ellipses, to be drawn."""
+    regions = corner_regions(pair)
+    if regions is None:
+        return None
+    frame, initial = plane.corners(pair.matches.source_size), pair.refit.initial
+    before = frame[:0] if initial is None else plane.project(initial, frame)
+    return {
+        "points": _rounded(regions.points, 2),
+        "before": _rounded(before, 2) if np.isfinite(before).all() else [],
+        "half_axes": _rounded(regions.half_axes, 3),
+        "degrees": _rounded(regions.degrees, 3),
+        "magnified": regions.magnified,
+    }
+
+
+def _rounded(array: Array, digits: int) -> list[Any]:
+    return np.round(array, digits).tolist()

@@ -1,0 +1,604 @@
+"""Benches of planes and of laws: by hand, and on small trees; and how all are drawn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from bench_trees import add_sequence, write_scene, write_sequences
+from semisure.bench import BENCHES
+from semisure.bench.data import usable
+from semisure.bench.figures import MAX_AREA, draw, rendered
+from semisure.bench.files import text_of, write_outcome
+from semisure.bench.options import Options
+from semisure.bench.outcome import Panel, PhotoPanel
+from semisure.bench.run import of_study, run_bench
+from semisure.bench.studies import resolution
+from semisure.bench.studies.blur import AXES, SIGMA_PX, blurred, easiest, refined_side
+from semisure.bench.studies.estimators import BY_ESTIMATOR
+from semisure.bench.studies.homography import HPATCHES, MATCHERS, MTV
+from semisure.bench.studies.initial import BY_INITIAL, binned
+from semisure.bench.studies.laws import LAWS, LawScores
+from semisure.bench.studies.native import read_native
+from semisure.bench.studies.posterior import curves
+from semisure.bench.studies.qualitative import chosen
+from semisure.bench.studies.quantity import DRAWS
+from semisure.bench.studies.runtime import STAGES
+from semisure.bench.studies.tail import _total
+from semisure.bench.studies.weights import BY_WEIGHT
+from semisure.bench.study import Study
+from semisure.datasets.posed import PosedCamera, PosedPair, depth_residual
+from semisure.engine import Engine
+from semisure.errors import FileError, InputError
+from semisure.estimators import PAPER_ESTIMATORS
+from semisure.io.files import load_calibration, save_calibration
+from semisure.io.images import write_png
+from semisure.synthetic import SyntheticMatcher
+from semisure.types import Matches
+
+SIZE = (160, 120)
+TRAINING = "index/scene_info_0.1_0.7"
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sequences(tmp_path_factory.mktemp("sequences"))
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def study(tree: Path, cache: Path, pool: Engine) -> Study:
+    return Study(options_for(tree, cache), pool)
+
+
+def options_for(tree: Path, cache: Path) -> Options:
+    return Options(data=[tree], size=SIZE, cache=cache)
+
+
+def test_the_papers_tables_are_whole() -> None:
+    assert set(HPATCHES) == set(MTV) == set(MATCHERS)
+    assert set(BY_ESTIMATOR) == set(PAPER_ESTIMATORS)
+    assert sum(int(row[0]) for row in BY_INITIAL.values()) == 540
+    assert BY_ESTIMATOR["ransac"] == HPATCHES["eloftr"]
+
+
+def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -> None:
+    outcome = of_study("homography", study)
+    assert len(outcome.rows) == 6
+    assert all(row["core"] < 2.0 and row["core+"] < 2.0 for row in outcome.rows)
+    write_outcome("homography", study.options, outcome, tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {f"homography.{k}" for k in ("txt", "csv", "json", "png", "svg")} <= names
+    stored = json.loads((tmp_path / "homography.json").read_text())
+    root = str(study.options.data[0])
+    asked = {"protocol": "hpatches", "size": list(SIZE)}
+    assert stored["settings"]["data"] == {root: asked}
+    assert stored["settings"]["threshold_px"] == 3.0
+    assert stored["versions"]["semisure"]
+    assert len(stored["rows"]) == 6
+    assert "daisy: the shipped calibration" in text_of(outcome)
+
+
+def test_estimators_and_weights_print_the_paper_beside_ours(study: Study) -> None:
+    table = of_study("estimators", study).tables[0]
+    assert len(table.rows) == 5 * (2 + 3)
+    table = of_study("weights", study).tables[0]
+    arms = [row[1] for row in table.rows if row[0] == "daisy"]
+    readings = ["fine-std-inliers", "fine-std-blind"]
+    assert [arm for arm in arms if arm in BY_WEIGHT] == list(BY_WEIGHT)
+    assert arms[-6:] == ["fine-std", *readings, "core", "core-guarded", "core+"]
+
+
+def test_a_pair_without_matches_errs_infinitely(tmp_path: Path, cache: Path) -> None:
+    folder = tmp_path / "v_flat"
+    folder.mkdir()
+    for k in (1, 2):
+        write_png(folder / f"{k}.png", np.full((120, 160), 128, np.uint8))
+    np.savetxt(folder / "H_1_2", np.eye(3))
+    outcome = run_bench("homography", options_for(tmp_path, cache))
+    assert outcome.rows[0]["base"] == float("inf")
+    assert outcome.rows[0]["core+"] == float("inf")
+
+
+def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
+    outcome = of_study("laws", study)
+    ours = {row["law"]: row for row in outcome.rows}
+    assert set(LAWS) < set(ours)
+    assert ours["mixture"]["nll"] < ours["uncalibrated"]["nll"]
+    assert "cross-validation by sequence" in outcome.notes[0]
+    names = [str(row[0]) for row in outcome.tables[0].rows]
+    assert all("paper" in name or "cross-validated" in name for name in names)
+
+
+def test_strata_and_ece_of_a_law_by_hand() -> None:
+    scores = LawScores(
+        nll=np.array([1.0, 2.0, 6.0]),
+        expected=np.array([1.0, 2.0, 10.0]),
+        observed=np.array([1.0, 3.0, 20.0]),
+    )
+    # Mean 3; below 8 px the mean of 1 and 2; nothing beyond 64. One match a bin: the
+    # gaps are 0, 1 and 10. The order is the same.
+    numbers = scores.numbers()
+    np.testing.assert_allclose(numbers[:3], [3.0, 1.5, 6.0])
+    assert np.isnan(numbers[3])
+    np.testing.assert_allclose(numbers[4:], [11 / 3, 1.0])
+
+
+def test_bins_of_initial_error_by_hand() -> None:
+    rows = [
+        {"base": base, "core": core, "base inliers": 10, "core inliers": n}
+        for base, core, n in ((0.5, 0.6, 9), (2.0, 1.0, 15), (2.5, 2.0, 11))
+    ]
+    rows.append({**rows[0], "base": float("inf"), "core": float("inf")})
+    bins = binned(rows, "core")
+    assert len(bins) == 7
+    # Reductions 1 and 0.5, both better; 5 and 1 more inliers; 50 % and 20 %.
+    np.testing.assert_allclose(bins[1], [2, 0.75, 100, 3, 35])
+    np.testing.assert_allclose(bins[0], [1, -0.1, 0, -1, -20])
+    assert [row[0] for row in bins[2:]] == [0] * 5
+
+
+def test_roc_and_precision_by_hand() -> None:
+    score = np.array([0.9, 0.8, 0.8, 0.1])
+    positive = np.array([True, True, False, False])
+    false, recall, precision = curves(score, positive)
+    np.testing.assert_allclose(false, [0, 0.5, 1])
+    np.testing.assert_allclose(recall, [0.5, 1, 1])
+    np.testing.assert_allclose(precision, [1, 2 / 3, 0.5])
+
+
+def test_initial_and_posterior_benches_run(study: Study, tmp_path: Path) -> None:
+    outcome = of_study("initial", study)
+    counts = [row[3] for row in outcome.tables[0].rows if row[:2] == ["daisy", "core"]]
+    assert sum(counts) == 6
+    write_outcome("initial", study.options, outcome, tmp_path)
+    assert (tmp_path / "initial.svg").is_file()
+    outcome = of_study("posterior", study)
+    ours = outcome.tables[0].rows[1]
+    assert ours[:2] == ["daisy", "cell"]
+    assert outcome.tables[0].rows[2][:2] == ["daisy", "window"]
+    # The window is twice as wide as the cell, so that no success by it is rarer.
+    assert 0.2 < ours[4] <= outcome.tables[0].rows[2][4] <= 1.0
+    write_outcome("posterior", study.options, outcome, tmp_path)
+
+
+def test_quantity_fits_subsets_of_one_half_only(study: Study) -> None:
+    rows = of_study("quantity", study).rows
+    # Three sequences of two pairs: halves of four and two pairs, so N = 2 in both; of
+    # the two pairs there is but one subset.
+    assert [row["pairs"] for row in rows] == [2] * (DRAWS + 1)
+    assert all("newton seconds" in row for row in rows)
+    assert sum("powell seconds" in row for row in rows) == 2
+    assert all(np.isfinite(row["held-out nll"]) for row in rows)
+
+
+def test_resolution_is_judged_where_it_was_not_fitted(
+    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(resolution, "SIZES", (SIZE, (200, 150)))
+    monkeypatch.setattr(resolution, "FITTED_AT", SIZE)
+    outcome = of_study("resolution", study)
+    shown = [row[1:3] for row in outcome.tables[0].rows]
+    assert shown == [
+        ["160x120", "fine_only"],
+        ["160x120", "mixture"],
+        ["200x150", "fine_only"],
+        ["200x150", "mixture"],
+    ]
+    write_outcome("resolution", study.options, outcome, tmp_path)
+
+
+def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
+    outcome = of_study("tail", study)
+    predicted, observed, pairs = outcome.tables[0].rows[0][2:5]
+    assert 0 < predicted < 1
+    assert 0 <= observed < 1
+    assert pairs == 6
+    write_outcome("tail", study.options, outcome, tmp_path)
+    outcome = of_study("runtime", study)
+    cues = ("coarse cues", "fine cues")
+    timed = [stage for stage in STAGES if stage not in cues]
+    assert all(row[stage] > 0 for row in outcome.rows for stage in timed)
+    # The embedded matcher's cues come with its search.
+    assert all(row[stage] == 0 for row in outcome.rows for stage in cues)
+    mean = np.mean([row["core"] for row in outcome.rows])
+    assert outcome.tables[0].rows[0][2 + STAGES.index("core")] == pytest.approx(mean)
+    write_outcome("runtime", study.options, outcome, tmp_path)
+
+
+def test_tail_is_over_all_matches_and_observed_where_truth_is_known() -> None:
+    about = {"matcher": "m", "data": "d"}
+    rows = [
+        {**about, "matches": 30, "known": 10, "predicted": 0.1, "observed": 0.5},
+        {**about, "matches": 10, "known": 0, "predicted": 0.5, "observed": None},
+        {**about, "matches": 0, "known": 0, "predicted": None, "observed": None},
+    ]
+    # (30 · 0.1 + 10 · 0.5) / 40 over all, and 0.5 of the ten whose error is known.
+    assert _total(rows, "m", "d") == (pytest.approx(0.2), 0.5, 3, 40, 10)
+
+
+def test_table_1_judges_each_protocol_at_its_thresholds(
+    pool: Engine, tmp_path: Path
+) -> None:
+    roots = [tmp_path / "planar", tmp_path / "thermal"]
+    for k, name in enumerate(("planar/i_a", "planar/v_b", "thermal/x")):
+        add_sequence(tmp_path / name, k)
+    outcome = of_study("homography", study_of(pool, tmp_path / "c", *roots))
+    heads = {table.name: table.head[2] for table in outcome.tables}
+    assert heads["homography"] == heads["homography_gain"] == "@1px"
+    assert heads["homography_mtv"] == heads["homography_mtv_gain"] == "@10px"
+    assert [row["protocol"] for row in outcome.rows] == ["hpatches", "hpatches", "mtv"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MegaDepth with both indexes, and two planar sequences."""
+    root = tmp_path_factory.mktemp("data")
+    for scene in ("0015", "0022"):
+        write_scene(root / "mega", scene)
+    for scene in ("0001", "0002", "0015"):
+        write_scene(root / "mega", scene, index=TRAINING)
+    for k, name in enumerate(("i_a", "v_b")):
+        add_sequence(root / "planar" / name, 40 + k)
+    return root
+
+
+def study_of(pool: Engine, cache: Path, *roots: Path, **changed: Any) -> Study:
+    return Study(Options(data=roots, size=SIZE, cache=cache, **changed), pool)
+
+
+def test_laws_are_fitted_to_held_out_pairs_and_judged_on_the_test_pairs(
+    root: Path, pool: Engine, cache: Path
+) -> None:
+    asked = {"calibrate_on": root / "mega", "calibration_size": SIZE}
+    outcome = of_study("laws", study_of(pool, cache, root / "mega", **asked))
+    assert {row["data"] for row in outcome.rows} == {"depth"}
+    assert {row["law"] for row in outcome.rows} > {"fine_only", "mixture", "hard_gate"}
+    ours = [row for row in outcome.tables[0].rows if "paper" not in str(row[0])]
+    assert {row[0] for row in ours} == {"daisy, depth"}  # nothing about a fit
+    (note,) = outcome.notes
+    assert "judged on 2 pairs; calibrated on 2 pairs of mega at 160 × 120" in note
+
+
+def test_a_law_given_as_a_file_is_judged_without_a_fit(
+    root: Path, pool: Engine, cache: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.json"
+    save_calibration(load_calibration("daisy"), file)
+    study = study_of(pool, cache, root / "mega", calibration=str(file))
+    outcome = of_study("laws", study)
+    assert [row["law"] for row in outcome.rows] == ["uncalibrated", "mixture"]
+    assert "mine.json; the other laws need pairs" in outcome.notes[0]
+
+
+def test_resolution_is_fitted_at_its_own_size_on_held_out_pairs(
+    root: Path, pool: Engine, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolution, "SIZES", (SIZE,))
+    monkeypatch.setattr(resolution, "FITTED_AT", (200, 150))
+    study = study_of(pool, cache, root / "mega", calibrate_on=root / "mega")
+    outcome = of_study("resolution", study)
+    assert [row[:3] for row in outcome.tables[0].rows] == [
+        ["daisy", "160x120", "fine_only"],
+        ["daisy", "160x120", "mixture"],
+    ]
+    assert "calibrated on 2 pairs of mega at 200 × 150" in outcome.notes[0]
+
+
+def test_quantity_judges_auc_by_homographies_and_nll_by_depth(
+    root: Path, pool: Engine, cache: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.json"
+    save_calibration(load_calibration("daisy"), file)
+    asked = {"calibrate_on": root / "mega", "calibration": str(file)}
+    roots = (root / "planar", root / "mega")
+    study = study_of(pool, cache, *roots, calibration_size=SIZE, **asked)
+    outcome = of_study("quantity", study)
+    given, drawn = outcome.rows  # of two pairs there is one subset
+    assert (given["pairs"], drawn["pairs"]) == (0, 2)
+    assert outcome.tables[0].rows[0][1] == "file"
+    assert {"newton seconds", "powell seconds", "auc", "held-out nll"} <= set(drawn)
+    assert "AUC on 2 pairs with homographies, NLL on 2 pairs by cameras" in str(
+        outcome.notes
+    )
+    no_auc = of_study("quantity", study.on([root / "mega"])).rows
+    assert all("auc" not in row for row in no_auc)
+
+
+def test_without_shipped_law_or_held_out_pairs_every_row_says_so(
+    root: Path,
+    pool: Engine,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("semisure.io.files.SHIPPED", tmp_path)
+    study = study_of(pool, cache, root / "planar")
+    for name in ("homography", "weights", "initial", "posterior", "tail", "native"):
+        for table in of_study(name, study).tables:
+            ours = [str(row[0]) for row in table.rows if "paper" not in str(row[0])]
+            assert ours, name
+            assert all("cross-validated" in label for label in ours), name
+
+
+# -- true errors by depth
+
+
+def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
+    """A wall 4 m away seen by two cameras 0.25 m apart: everything moves by 4 px."""
+    cameras = []
+    for k in (0, 1):
+        depth = np.full((48, 64), 4000, np.uint16)
+        if k == 1:
+            depth[hidden_from_row:] = 2000  # something stands before the wall
+        cv2.imwrite(str(folder / f"{k}.png"), depth)
+        camera = PosedCamera(
+            image=folder / f"{k}.jpg",
+            K=np.diag([64.0, 64.0, 1.0]),
+            R=np.eye(3),
+            t=np.array([0.25 * k, 0, 0]),
+            depth=folder / f"{k}.png",
+        )
+        cameras.append(camera)
+    return PosedPair(name="p", camera0=cameras[0], camera1=cameras[1], scene="s")
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_residual_from_depth_by_hand(tmp_path: Path, side: int) -> None:
+    pair = posed_pair(tmp_path, hidden_from_row=30)
+    source = np.array([[10.0, 10.0], [20.0, 20.0], [10.0, 40.0], [62.0, 10.0]])
+    matches = Matches(
+        source=source,
+        target=source + np.array([5.0, -2.0]),
+        confidence=np.ones(4),
+        fine_std=np.ones((4, 2)),
+        coarse_std=np.ones((4, 2)),
+        source_size=(64, 48),
+        target_size=(64, 48),
+        side=side,
+    )
+    residual = depth_residual(pair, matches)
+    # The truth is 4 px to the right: off by (1, −2) in image 1, by (−1, 2) in image 0.
+    off = np.array([1.0, -2.0]) * (1 if side else -1)
+    np.testing.assert_allclose(residual[:2], [off, off], atol=1e-9)
+    # Hidden in image 1; and beyond its edge, or of no depth there.
+    assert np.isnan(residual[2:]).all()
+
+
+def test_posed_pairs_without_depth_or_for_homographies_are_refused(
+    study: Study, tmp_path: Path
+) -> None:
+    pair = posed_pair(tmp_path, 48)
+    blind = replace(pair, camera0=replace(pair.camera0, depth=None))
+    one = SyntheticMatcher().match(np.eye(3), count=20, seed=0)[0]
+    with pytest.raises(FileError, match=r"There is no depth of .*0\.jpg"):
+        depth_residual(blind, one)
+    (tmp_path / "cameras.txt").touch()
+    (tmp_path / "pairs.csv").touch()
+    with pytest.raises(InputError, match="no homographies: "):
+        usable(study.on([tmp_path]).options, BENCHES["homography"])
+    tree = study.options.data[0]
+    both = study.on([tree, tmp_path]).options
+    roots, remarks = usable(both, BENCHES["homography"])
+    assert roots == [tree]
+    assert "no homographies" in remarks[0]
+    assert usable(both, BENCHES["laws"])[0] == [tree, tmp_path]
+
+
+# -- pictures and other matchers
+
+
+def test_radar_has_the_papers_spokes_and_ours(study: Study, tmp_path: Path) -> None:
+    outcome = of_study("radar", study)
+    bars, *radars = outcome.figures["radar"]
+    # One matcher makes no radar; five estimators do.
+    assert isinstance(bars, Panel)
+    assert not bars.radar
+    spokes = []
+    for panel in radars:
+        assert isinstance(panel, Panel)
+        assert panel.radar
+        spokes.append(dict(zip(*panel.lines["core"], strict=True)))
+    ours, published, theirs = spokes
+    assert list(ours) == list(PAPER_ESTIMATORS)
+    assert list(published) == list(MATCHERS.values())
+    assert published["LoFTR"] == 58.72
+    assert theirs["MAGSAC++"] == 61.03
+    assert {row["estimator"] for row in outcome.rows} == set(PAPER_ESTIMATORS)
+    write_outcome("radar", study.options, outcome, tmp_path)
+    assert (tmp_path / "radar.svg").stat().st_size > 1000
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sequences of one pair, moved by 5 px to the right."""
+    root = tmp_path_factory.mktemp("pictures") / "set"
+    for seed, name in enumerate(("i_a", "v_b")):
+        add_sequence(root / name, seed)
+    return root
+
+
+def write_native(folder: Path, name: str, **changed: Any) -> Path:
+    """Six matches at twice the study's size, three of them 20 px off there."""
+    x = np.array([[20.0, 20], [60, 30], [100, 80], [150, 90], [200, 40], [240, 200]])
+    # In pixels of images twice as large everything moves by 5 px.
+    off = np.array([0.0, 0, 0, 20, 20, 20])
+    arrays = {
+        "source": x,
+        "target": x + np.column_stack([5 + off, 0 * off]),
+        "uncertainty": np.array([0.1, 0.2, 5.0, 1.0, 2.0, 3.0]),
+        "source_size": np.array([320, 240]),
+        "target_size": np.array([320, 240]),
+        **changed,
+    }
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.npz"
+    np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
+    return path
+
+
+def test_other_matchers_uncertainties_by_hand(
+    two: Path, pool: Engine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "roma"
+    for name in ("i_a_2", "v_b_2"):
+        write_native(folder, name)
+    options = Options(
+        data=[two], size=SIZE, cache=tmp_path / "c", native={"RoMa v2": folder}
+    )
+    outcome = of_study("native", Study(options, pool))
+    rows = {(row[0], row[1]): row[2:] for row in outcome.tables[0].rows}
+    # At the study's size three matches of six err by 10 px, beyond 8 and below 32.
+    assert rows["RoMa v2", "errors"] == [50.0, 0.0, 0.0, 0.0, 12]
+    # Of nine pairs of a large and a small error, the three with 5.0 are out of order.
+    assert rows["RoMa v2", "its own"][0] == pytest.approx(100 * 6 / 9)
+    assert np.isnan(rows["RoMa v2", "its own"][1])
+    assert rows["RoMa v2, paper", "AUROC"][0] == 95.82
+    assert {score for name, score in rows if name == "daisy"} == {
+        "expected error",
+        "confidence",
+        "fine std",
+        "coarse std",
+        "errors",
+    }
+    (folder / "v_b_2.npz").unlink()
+    with pytest.raises(FileError, match=r"There is no .*v_b_2\.npz: expected an NPZ"):
+        of_study("native", Study(options, pool))
+
+
+def test_the_example_of_another_matcher_is_judged(
+    two: Path, pool: Engine, tmp_path: Path
+) -> None:
+    example = Path(__file__).parents[1] / "examples" / "native_uncertainty.py"
+    asked = [sys.executable, str(example), str(two), str(tmp_path / "sift")]
+    subprocess.run(asked, check=True)
+    options = Options(
+        data=[two], size=SIZE, cache=tmp_path / "c", native={"S": tmp_path / "sift"}
+    )
+    outcome = of_study("native", Study(options, pool))
+    (row,) = [row for row in outcome.tables[0].rows if row[:2] == ["S", "its own"]]
+    # The two best distances tell a wrong match from a right one.
+    assert row[2] > 80
+    assert row[-1] > 100
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"uncertainty": None}, "lacks uncertainty"),
+        ({"uncertainty": np.ones(5)}, "must hold 6 finite uncertainties"),
+        ({"uncertainty": np.full(6, np.nan)}, "not finite"),
+        ({"target": np.ones((5, 2))}, "cannot be used"),
+        ({"source": np.ones((6, 3))}, "cannot be used"),
+        ({"source_size": np.array([0, 0])}, "cannot be used"),
+    ],
+)
+def test_bad_native_files_are_one_sentence(
+    tmp_path: Path, changed: dict[str, Any], sentence: str
+) -> None:
+    path = write_native(tmp_path, "a", **changed)
+    with pytest.raises(FileError, match=sentence):
+        read_native(path, (SIZE, SIZE))
+
+
+def test_blur_is_along_one_axis() -> None:
+    dot = np.zeros((61, 61), np.uint8)
+    dot[30, 30] = 255
+    across = blurred(np.repeat(dot[..., None], 3, axis=2), AXES["horizontal"])[..., 0]
+    assert across[29].max() == across[31].max() == 0
+    assert across[:, 30].argmax() == 30
+    # The height of a Gaussian's peak is 1 / (σ √2π).
+    assert across[30, 30] == pytest.approx(255 / (SIGMA_PX * np.sqrt(2 * np.pi)), abs=1)
+    down = blurred(dot, AXES["vertical"])
+    np.testing.assert_array_equal(down, across.T)
+    assert blurred(dot, AXES["none"]) is dot
+
+
+def test_blur_bench_blurs_the_refined_image(
+    study: Study, two: Path, tmp_path: Path
+) -> None:
+    study = study.on([two])
+    outcome = of_study("blur", study)
+    assert [row["blur"] for row in outcome.rows] == [*AXES, *AXES]
+    by_blur = {row[1]: row for row in outcome.tables[0].rows}
+    # True errors grow with blur, and the law says so.
+    assert by_blur["horizontal"][2] > by_blur["none"][2]
+    assert by_blur["horizontal"][5] > by_blur["none"][5]
+    # More along x than along y, in relation to the sharp image.
+    assert by_blur["horizontal"][7] > by_blur["vertical"][7]
+    exported = study.exported("daisy")
+    assert refined_side(exported[0]) == 1
+    assert {one.group for one in easiest(exported)} == {"i_a/1.png", "v_b/1.png"}
+    write_outcome("blur", study.options, outcome, tmp_path)
+    assert (tmp_path / "blur.png").is_file()
+
+
+def test_pairs_shown_go_from_easy_to_hard(
+    study: Study, two: Path, tmp_path: Path
+) -> None:
+    study = study.on([two])
+    assert chosen([float("inf")]) == []
+    assert chosen([2.0]) == [0]
+    assert chosen([9.0, 1, 8, 2, 7, 3, 6, 4]) == [3, 7, 0]
+    outcome = of_study("qualitative", study)
+    panels = outcome.figures["qualitative_set"]
+    assert len(panels) == 2
+    first = panels[0]
+    assert isinstance(first, PhotoPanel)
+    assert "base" in first.title
+    assert "core+" in first.title
+    write_outcome("qualitative", study.options, outcome, tmp_path)
+    assert (tmp_path / "qualitative_set.svg").is_file()
+
+
+def test_every_kind_of_panel_is_drawn_the_same_each_time() -> None:
+    x = np.array([1.0, 2.0])
+    names = ["u", "v", "w"]
+    panels = [
+        Panel(title="p", lines={"a": (x, x)}),
+        Panel(title="b", lines={"a": (names, np.ones(3))}),
+        Panel(title="r", lines={"a": (names, np.ones(3))}, radar=True),
+        PhotoPanel(title="m", sizes=[(4, 3)], draw=lambda axes: axes.axis("off")),
+    ]
+    svg = rendered(draw(panels), "svg")
+    assert svg == rendered(draw(panels), "svg")
+    assert len(draw(panels).axes) == 5  # one is the bar of colours
+    single = draw(panels[:2], columns=1)
+    assert single.get_figheight() > single.get_figwidth()
+
+
+def test_the_area_of_a_marker_is_in_proportion_to_its_pairs() -> None:
+    names = ["<1", "1-3", ">=3"]
+    panel = Panel(
+        title="",
+        xlabel="e0",
+        ylabel="%",
+        lines={"a": (names, np.array([10.0, 20.0, np.nan]))},
+        counts={"a": np.array([40.0, 10.0, 0.0])},
+    )
+    axes = draw([panel]).axes[0]
+    (dots,) = axes.collections
+    np.testing.assert_allclose(dots.get_sizes() / MAX_AREA, [1.0, 0.25, 0.0])
+    assert [label.get_text() for label in axes.get_xticklabels()] == names
+
+
+def test_narrow_logarithmic_axes_have_ticks_that_can_be_read() -> None:
+    x = np.linspace(0.03, 0.9, 20)
+    panel = Panel(title="", xlabel="", ylabel="", lines={"a": (x, x)}, xscale="log")
+    axes = draw([panel]).axes[0]
+    axes.set_xlim(0.03, 0.9)
+    shown = [t.get_text() for t in axes.get_xticklabels() if t.get_text()]
+    assert {"0.05", "0.1", "0.2", "0.5"} <= set(shown)
+    assert not any(t.get_text() for t in axes.get_xticklabels(minor=True))

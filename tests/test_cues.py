@@ -1,0 +1,134 @@
+"""The tiled dual softmax against the N × N matrix it never keeps; the cues' clock."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from semisure.matchers import cues  # noqa: E402
+from semisure.matchers.cues import Cells  # noqa: E402
+from semisure.matchers.stopwatch import extraction, seconds_on_cues  # noqa: E402
+
+SIZE0, SIZE1 = (9, 12), (14, 7)
+
+
+def features(seed: int = 0) -> tuple:
+    """Unlike grids that share 60 descriptors, so that many cells match."""
+    generator = torch.Generator().manual_seed(seed)
+    f0 = torch.randn(SIZE0[0] * SIZE0[1], 32, generator=generator)
+    f1 = torch.randn(SIZE1[0] * SIZE1[1], 32, generator=generator)
+    f1[20:80] = f0[30:90].flip(0) + 0.5 * f1[20:80]
+    return f0 / 3, f1
+
+
+def brute_force(f0, f1, threshold: float, border: int):
+    similarity = (f0.double() @ f1.double().T).numpy()
+    rows = torch.softmax(torch.from_numpy(similarity), 1).numpy()
+    dual = rows * torch.softmax(torch.from_numpy(similarity), 0).numpy()
+    (h0, w0), (h1, w1) = SIZE0, SIZE1
+    cells = []
+    for i in range(h0 * w0):
+        j = int(dual[i].argmax())
+        off0 = border <= i // w0 < h0 - border and border <= i % w0 < w0 - border
+        off1 = border <= j // w1 < h1 - border and border <= j % w1 < w1 - border
+        if off0 and off1 and dual[:, j].argmax() == i and dual[i, j] > threshold:
+            cells.append((i, j))
+    return cells, dual, rows
+
+
+@pytest.mark.parametrize(("threshold", "border"), [(0.0, 0), (0.2, 0), (0.0, 2)])
+def test_tiles_find_what_the_whole_matrix_holds(
+    threshold: float, border: int, monkeypatch
+) -> None:
+    monkeypatch.setattr(cues, "TILE_ROWS", 7)  # 108 rows: the last tile is smaller
+    f0, f1 = features()
+    i, j, confidence, spread = cues.mutual_cells(
+        Cells(f0, f1, SIZE0, SIZE1), threshold=threshold, border=border
+    )
+    cells, dual, _ = brute_force(f0, f1, threshold, border)
+    assert len(cells) > 5
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == cells
+    assert confidence.tolist() == pytest.approx(dual[i, j].tolist(), abs=1e-5)
+    # Found in the sweep for all rows, or asked for afterwards: the same.
+    assert (spread - cues.row_spread(f0[i], f1, SIZE1)).abs().max() < 1e-5
+
+
+def test_equal_cells_are_all_reported_as_the_library_does() -> None:
+    """Two rows that tie for a column: both hold its maximum."""
+    f = torch.eye(4)[[0, 0, 2, 3]] * 5
+    i, j, *_ = cues.mutual_cells(
+        Cells(f, torch.eye(4) * 5, (2, 2), (2, 2)), threshold=0.0, border=0
+    )
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == [
+        (0, 0),
+        (1, 0),
+        (2, 2),
+        (3, 3),
+    ]
+
+
+def test_spread_is_the_std_of_the_row_softmax(monkeypatch) -> None:
+    monkeypatch.setattr(cues, "TILE_ROWS", 7)
+    f0, f1 = features()
+    chosen = torch.tensor([3, 40, 41, 90, 107, 0, 1, 2])
+    spread = cues.row_spread(f0[chosen], f1, SIZE1).numpy()
+    _, _, rows = brute_force(f0, f1, 0.0, 0)
+    k = torch.arange(SIZE1[0] * SIZE1[1]).numpy()
+    for axis, at in enumerate((k % SIZE1[1], k // SIZE1[1])):
+        for row, std in zip(rows[chosen], spread[:, axis], strict=True):
+            mean = (row * at).sum()
+            assert std == pytest.approx((row * (at - mean) ** 2).sum() ** 0.5, rel=1e-5)
+
+
+def test_two_equal_peaks_by_hand() -> None:
+    """Mass a half each in columns 1 and 5 of one row of cells: std 2 and 0 cells."""
+    f1 = torch.full((7, 1), -50.0)
+    f1[[1, 5]] = 0.0
+    assert cues.row_spread(torch.ones(1, 1), f1, (1, 7)).tolist() == [[2.0, 0.0]]
+
+
+def test_no_match_is_no_error() -> None:
+    f = torch.zeros(0, 4)
+    assert cues.row_spread(f, torch.ones(6, 4), (2, 3)).shape == (0, 2)
+
+
+# ---- the clock -----------------------------------------------------------------------
+
+
+def test_each_stage_is_counted_by_itself_even_if_it_fails() -> None:
+    @extraction("fine")
+    def failing() -> None:
+        time.sleep(0.02)
+        raise ValueError("on purpose")
+
+    before = seconds_on_cues()
+    with pytest.raises(ValueError, match="on purpose"):
+        failing()
+    after = seconds_on_cues()
+    assert after["fine"] - before["fine"] >= 0.02
+    assert after["coarse"] == before["coarse"]
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_the_device_is_waited_for(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    def wait() -> None:
+        waited.append(device)
+
+    here = device == "cuda"
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(
+            is_available=lambda: here, is_initialized=lambda: here, synchronize=wait
+        ),
+        backends=SimpleNamespace(mps=SimpleNamespace(is_available=lambda: not here)),
+        mps=SimpleNamespace(synchronize=wait),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    extraction("fine")(lambda: None)()
+    assert waited == [device] * 2  # before and after
