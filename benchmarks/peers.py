@@ -21,9 +21,10 @@ import cv2
 import numpy as np
 
 from semisure.calibrate.choice import calibration_for
+from semisure.datasets.homographies import read_sequences
 from semisure.datasets.posed import read_posed
-from semisure.datasets.sequences import read_sequences
-from semisure.estimators import estimate_homography, estimate_relative
+from semisure.estimators import estimate_homography
+from semisure.estimators.relative import estimate_relative
 from semisure.io.images import Image, as_grey, read_image
 from semisure.matchers import load_matcher
 from semisure.metrics import auc, corner_error, pose_error_deg

@@ -53,6 +53,7 @@ def points_of_the_room() -> FloatArray:
 
 def write_model(folder: Path, poses: Sequence[FloatArray]) -> None:
     """The room as COLMAP's text files; each image observes what is not hidden in it."""
+    pytest.importorskip("pycolmap", reason="needs the extra pose")
     folder.mkdir()
     width, height = SIZE
     fx, fy, cx, cy = K[0, 0], K[1, 1], K[0, 2] + 0.5, K[1, 2] + 0.5
@@ -60,6 +61,7 @@ def write_model(folder: Path, poses: Sequence[FloatArray]) -> None:
         f"1 PINHOLE {width} {height} {fx} {fy} {cx} {cy}\n"
     )
     world, lines = points_of_the_room(), []
+    tracks: dict[int, list[str]] = {}
     for k, pose in enumerate(poses):
         pixels = se3.project(pose, CAMERA, world)
         near = np.rint(pixels).astype(int)
@@ -68,13 +70,16 @@ def write_model(folder: Path, poses: Sequence[FloatArray]) -> None:
         seen = inside & (np.abs(depth - se3.to_camera(pose, world)[:, 2]) < 0.5)
         numbers = " ".join(str(v) for v in se3.seven_numbers(pose))
         lines.append(f"{k + 1} {numbers} 1 {k}.png")
-        places = [
-            f"{x + 0.5} {y + 0.5} {i}"
-            for i, (x, y) in zip(np.flatnonzero(seen), pixels[seen], strict=True)
-        ]
+        places = []
+        for place, i in enumerate(np.flatnonzero(seen)):
+            places.append(f"{pixels[i, 0] + 0.5} {pixels[i, 1] + 0.5} {i}")
+            tracks.setdefault(int(i), []).append(f"{k + 1} {place}")
         lines.append(" ".join(places))
     (folder / "images.txt").write_text("\n".join(lines) + "\n")
-    rows = [f"{i} {x} {y} {z} 0 0 0 0.1 1 0" for i, (x, y, z) in enumerate(world)]
+    rows = [
+        f"{i} {world[i, 0]} {world[i, 1]} {world[i, 2]} 0 0 0 0.1 {' '.join(track)}"
+        for i, track in tracks.items()
+    ]
     (folder / "points3D.txt").write_text("\n".join(rows) + "\n")
 
 

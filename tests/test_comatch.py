@@ -96,15 +96,6 @@ def test_adapter_maps_back_to_the_images_own_pixels(checkpoint: Path) -> None:
         assert (points < np.array(size) - 10).all()
 
 
-def test_an_image_matches_itself_at_the_same_place(checkpoint: Path) -> None:
-    image = parity.photo_pair()[0]
-    matches = CoMatch(weights=checkpoint, threshold=0.0)(image, image)
-    assert len(matches) > 20
-    # Only the second image's features see the first's, so not quite the same.
-    gap = np.abs(matches.source - matches.target).max(axis=1)
-    assert np.median(gap) < 8
-
-
 def test_no_matches_is_an_answer(checkpoint: Path) -> None:
     assert not len(CoMatch(weights=checkpoint, threshold=1.0)(*parity.photo_pair()))
 

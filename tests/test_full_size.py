@@ -118,13 +118,6 @@ def test_brightness_and_contrast_do_not_matter(pair: tuple[Any, Any]) -> None:
     assert np.median(error_px(after)) < 0.06
 
 
-def test_the_refined_side_moves_and_no_other(pair: tuple[Any, Any]) -> None:
-    before = rough(side=0)
-    after = FullSize()(*pair, before, SEEN)
-    np.testing.assert_array_equal(after.target, before.target)
-    assert np.median(error_px(after)) < 0.05
-
-
 def test_both_sides_may_be_refined_in_one_pair(pair: tuple[Any, Any]) -> None:
     one, other = rough(side=1), rough(side=0)
     first = np.arange(len(one)) % 2 == 0
@@ -137,6 +130,8 @@ def test_both_sides_may_be_refined_in_one_pair(pair: tuple[Any, Any]) -> None:
     after = FullSize()(*pair, mixed, SEEN)
     assert np.median(error_px(after)[first]) < 0.05
     assert np.median(error_px(after)[~first]) < 0.05
+    np.testing.assert_array_equal(after.source[first], mixed.source[first])
+    np.testing.assert_array_equal(after.target[~first], mixed.target[~first])
 
 
 def test_a_photo_that_shows_nothing_leaves_matches_as_they_were() -> None:
@@ -155,9 +150,8 @@ def test_unrelated_photos_leave_nearly_all_matches_as_they_were() -> None:
     assert stayed.mean() > 0.9
 
 
-@pytest.mark.parametrize("sigma", [6.0, 15.0])
-def test_a_blurred_photo_gets_no_worse(sigma: float) -> None:
-    image = texture(sigma)
+def test_a_blurred_photo_gets_no_worse() -> None:
+    image = texture(6.0)
     pair = photo(image), photo(moved(image, SHIFT), seed=1)
     before = rough(off=1.0)
     after = FullSize()(*pair, before, SEEN)
@@ -262,14 +256,6 @@ def test_the_embedded_matcher_refines_photos_larger_than_it_looks_at() -> None:
     assert len(coarse) == len(full) > 300
     assert np.median(full) < np.median(coarse) / 3
     assert np.quantile(full, 0.9) < np.quantile(coarse, 0.9)
-
-
-def test_photos_it_sees_whole_are_matched_as_ever() -> None:
-    image = texture(2.5)[:300, :400]
-    pair = photo(image), photo(image, seed=1)
-    one, other = (Daisy(max_side=400, refine=way)(*pair) for way in ("none", "full"))
-    np.testing.assert_array_equal(one.target, other.target)
-    np.testing.assert_array_equal(one.fine_std, other.fine_std)
 
 
 def test_names_say_what_is_refined() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -235,7 +234,7 @@ def test_a_pose_is_told_in_degrees_with_its_uncertainty() -> None:
 
 
 def test_no_turn_has_an_axis_all_the_same() -> None:
-    from semisure.pairs.motion import Motion
+    from semisure.pairs.models import Motion
 
     still = Motion.of(np.column_stack([np.eye(3), [0.0, 0.0, 2.0]]))
     assert still.rotation_deg == 0
@@ -310,10 +309,6 @@ def test_notebooks_get_html_and_a_picture(result) -> None:
     html = result._repr_html_()
     assert result.summary().split(",")[0] in html
     assert "data:image/jpeg;base64," in html
-    for thing in (result.matches, result.calibration, result.estimate, result.refit):
-        assert thing._repr_html_().startswith("<div>")
-    hostile = replace(result.calibration, matcher="<script>")
-    assert "<script" not in hostile._repr_html_()
 
 
 def test_plots_draw_the_matches_on_their_images(result, photos) -> None:
@@ -341,7 +336,6 @@ def test_a_result_without_a_model_shows_itself_too(photos) -> None:
     )
     assert "No homography" in nothing._repr_html_()
     assert nothing.plot()._repr_png_().startswith(b"\x89PNG")
-    assert nothing.matches._repr_html_().startswith("<div>")
     assert len(nothing.to_dataframe()) == 0
 
 

@@ -19,7 +19,7 @@ from semisure.demo import sample_folder  # noqa: E402
 from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.geometry.homography import residual  # noqa: E402
 from semisure.io.images import Image, read_image, reduced  # noqa: E402
-from semisure.matchers import describe_matchers, load_matcher  # noqa: E402
+from semisure.matchers import describe_matchers  # noqa: E402
 from semisure.matchers.weights import WEIGHTS, locate  # noqa: E402
 from semisure.matchers.xfeat import (  # noqa: E402
     RawXFeatStar,
@@ -58,12 +58,11 @@ def own_matches(model, image0: Image, image1: Image, top_k: int):
     return [p.numpy() for p in model.match_xfeat_star(*tensors, top_k=top_k)]
 
 
-@pytest.mark.parametrize("swap", [False, True])
-def test_matches_are_the_librarys_own(random_weights: Path, images, swap: bool) -> None:
+def test_matches_are_the_librarys_own(random_weights: Path, images) -> None:
     xfeat = RawXFeatStar(weights=random_weights, top_k=1000)
-    pair = images[::-1] if swap else images
-    matches = xfeat(*pair)
-    source, target = own_matches(xfeat.model, *pair, 1000)
+    assert isinstance(xfeat, Matcher)
+    matches = xfeat(*images)
+    source, target = own_matches(xfeat.model, *images, 1000)
     assert len(matches) == len(source)
     if len(source):
         assert np.abs(matches.source - source).max() < 1e-4
@@ -165,20 +164,6 @@ def brute_force(xfeat: XFeatStar, image0: Image, image1: Image):
 def std_of(probability: np.ndarray, values: np.ndarray) -> np.ndarray:
     mean = probability @ values
     return np.sqrt(np.maximum(probability @ values**2 - mean**2, 0))
-
-
-@needs_weights
-def test_reduced_images_are_mapped_back_to_their_own_pixels() -> None:
-    photo = read_image(sample_folder() / "astronaut.png")
-    matches = load_matcher("xfeat-star", max_side=256)(photo, photo)
-    assert matches.source_size == (512, 512)
-    gap = np.median(matches.source - matches.target, axis=0)
-    assert np.abs(gap).max() < 4
-    assert matches.source.max() > 400
-    # Cells of 8 px at 0.6 or 1.3 of half the size, in px of the whole.
-    cells = 16.0 / np.array([0.6, 1.3])
-    assert np.abs(matches.fine_window[:, None] - cells).min(axis=1).max() < 1e-3
-    assert isinstance(load_matcher("xfeat-star"), Matcher)
 
 
 @needs_weights

@@ -27,7 +27,7 @@ from semisure.pairs.result import PairResult
 from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
 from semisure.types.checks import did_you_mean
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, quietly
 
 if TYPE_CHECKING:
     from semisure.calibrate.photos import Photos, SelfCalibration

@@ -18,13 +18,13 @@ from semisure.datasets.megadepth import read_index
 from semisure.io import hloc, shards
 from semisure.io.colmap import read_model
 from semisure.io.files import (
+    UNREADABLE,
     load_calibration,
     load_matches,
     save_calibration,
     save_matches,
 )
 from semisure.io.images import MAX_PIXELS, focal_px, read_image
-from semisure.io.npz import UNREADABLE
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types.pair_records import PairRecord
 

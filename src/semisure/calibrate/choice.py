@@ -25,8 +25,7 @@ from semisure.io.sources import digest
 from semisure.matchers import has_official_weights, identity, name_of
 from semisure.types import Calibration, Matcher, Tick
 from semisure.types.checks import require_kind
-from semisure.types.display import counted
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, counted, quietly
 
 # What makes a calibration is loaded where one is made: most matchers have theirs.
 if TYPE_CHECKING:

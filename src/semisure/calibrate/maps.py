@@ -35,7 +35,7 @@ from semisure.io.colmap import read_model
 from semisure.io.images import read_image, reduced
 from semisure.law.likelihood import observe
 from semisure.types import Matcher, Matches
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, quietly
 
 VIEWS = "views of photos"
 

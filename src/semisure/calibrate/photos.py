@@ -29,7 +29,7 @@ from semisure.law.fit_law import FitReport, fit
 from semisure.law.likelihood import observe
 from semisure.matchers import NamedMatcher, identity, load_matcher, name_of
 from semisure.types import Calibration, Matcher, Matches, PerAxis, Tick
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, quietly
 
 MIN_PHOTOS = 5
 MIN_SIDE_PX = 64

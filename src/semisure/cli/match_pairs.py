@@ -15,8 +15,8 @@ from semisure.cli.root import app
 
 if TYPE_CHECKING:
     from semisure.pairs.run import PairsOutcome
+    from semisure.types.display import Begin
     from semisure.types.pair_records import Names
-    from semisure.types.progress import Begin
 
 REASONS_SHOWN = 20
 FOLLOWING = 4  # frames that a frame of a video is paired with

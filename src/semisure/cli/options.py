@@ -37,7 +37,6 @@ ESTIMATORS = (
     "gc-ransac",
     "magsac++",
     "poselib",
-    "superansac",
 )
 METHODS = (
     "core+",

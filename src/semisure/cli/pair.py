@@ -231,9 +231,7 @@ def _print(result: PairResult, as_json: bool, quiet: bool) -> None:
 
 def _described(result: PairResult) -> str:
     """The model's numbers: a matrix, or a motion with its standard errors."""
-    from semisure.types.display import matrix_text
-
     if result.motion is not None:
         return result.motion.describe()
     assert result.model is not None  # or the images were not related
-    return matrix_text(result.model)
+    return str(result.model)

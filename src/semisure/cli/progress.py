@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from semisure.types import Tick
-    from semisure.types.progress import Begin
+    from semisure.types.display import Begin
 
 LINE_S = 60.0  # between two lines
 
@@ -24,7 +24,7 @@ def stages(quiet: bool = False) -> Iterator[Begin]:
     Calling the result with a stage's name begins it and returns its tick, to be called
     with (done, total). A stage that never ticks shows a clock until the next begins.
     """
-    from semisure.types.progress import quietly
+    from semisure.types.display import quietly
 
     if quiet:
         logger = logging.getLogger("semisure")

@@ -27,7 +27,7 @@ import numpy as np
 from semisure.datasets import evenly, numpy_pickles, shares
 from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
 from semisure.errors import FileError, in_short
-from semisure.io.npz import MAX_BYTES, UNREADABLE, read_npz
+from semisure.io.files import MAX_BYTES, UNREADABLE, read_npz
 from semisure.types.checks import require_file
 
 TEST_SCENES = ("0015", "0022")  # of MegaDepth-1500: nothing is calibrated on them

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from semisure.errors import FileError, MissingExtraError, in_short
+from semisure.io.files import UNREADABLE, read_npz
 from semisure.io.images import read_channel
-from semisure.io.npz import UNREADABLE, read_npz
 from semisure.types import (
     Array,
     FloatArray,

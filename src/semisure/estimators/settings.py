@@ -12,7 +12,7 @@ import numpy as np
 
 from semisure.errors import InputError, MissingExtraError
 from semisure.types import Estimate, FloatArray, IntArray, Mask, Matches, PerMatch
-from semisure.types.checks import as_integer, as_number, as_reals
+from semisure.types.checks import as_integer, as_number, as_reals, put
 from semisure.types.display import counted
 
 
@@ -31,9 +31,9 @@ class RansacSettings:
 
     def __post_init__(self) -> None:
         for name in ("threshold_px", "confidence"):
-            object.__setattr__(self, name, as_number(name, getattr(self, name)))
+            put(self, **{name: as_number(name, getattr(self, name))})
         for name in ("max_iterations", "seed"):
-            object.__setattr__(self, name, as_integer(name, getattr(self, name)))
+            put(self, **{name: as_integer(name, getattr(self, name))})
         if not self.threshold_px > 0:
             raise InputError(
                 f"threshold_px must be positive, but is {self.threshold_px}."

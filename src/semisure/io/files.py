@@ -1,10 +1,15 @@
-"""Calibrations as JSON, matches as NPZ or CSV."""
+"""Calibrations as JSON, matches as NPZ or CSV; files may be by strangers."""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
-from collections.abc import Collection, Mapping
+import pickle
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +37,32 @@ _SIZES = ("source_size", "target_size")
 MATCH_ARRAYS = (*_REQUIRED, *_OPTIONAL, *_SIZES)  # in a file of matches
 SIZE_COLUMNS = ("width0", "height0", "width1", "height1")
 CSV_DIGITS = 9  # a hundred-thousandth of a pixel of any image; NPZ keeps all
+MAX_BYTES = 384 << 20  # of all arrays of a file together
 _MAX_CSV_BYTES = 128 << 20
 _MAX_JSON_BYTES = 16 << 20
+# What NumPy, zipfile, csv and unpicklers raise on damaged files.
+UNREADABLE = (
+    OSError,
+    ValueError,
+    TypeError,
+    EOFError,
+    LookupError,
+    AttributeError,
+    NotImplementedError,
+    RuntimeError,  # of encrypted members; RecursionError
+    OverflowError,
+    MemoryError,
+    SyntaxError,  # of headers, which are Python literals
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    csv.Error,
+    zlib.error,
+    pickle.UnpicklingError,
+)
+_NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def save_calibration(
@@ -226,8 +255,6 @@ def load_arrays(
     if path.suffix not in (".npz", ".csv"):
         raise FileError(f"Matches are read from .npz or .csv, not from {path}.")
     require_file(path)
-    from semisure.io.npz import UNREADABLE, read_npz  # no part of most commands
-
     try:
         return read_npz(path, names) if path.suffix == ".npz" else _read_csv(path)
     except UNREADABLE as error:
@@ -236,14 +263,49 @@ def load_arrays(
         raise FileError(f"{path} cannot be read: {in_short(error)}.") from None
 
 
+def read_npz(
+    path: Path,
+    names: Collection[str] | None = None,
+    *,
+    unpickle: Callable[[bytes], Any] | None = None,
+) -> dict[str, Any]:
+    """The arrays of an NPZ file, or those of the given `names` that it has.
+
+    Pickled ones are refused unless `unpickle` reads them. Raises `UNREADABLE`.
+    """
+    require_file(path)
+    arrays, left = {}, MAX_BYTES
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name == member.filename or (names is not None and name not in names):
+                continue
+            left -= member.file_size
+            if left < 0:
+                raise ValueError(
+                    f"its arrays take more than {MAX_BYTES >> 20} MB once unpacked"
+                )
+            # Whole, so that its checksum is compared.
+            arrays[name] = _array(archive.read(member), unpickle)
+    return arrays
+
+
+def _array(content: bytes, unpickle: Callable[[bytes], Any] | None) -> Any:
+    file = io.BytesIO(content)
+    if unpickle is not None:
+        *_, dtype = _NPY_HEADERS[np.lib.format.read_magic(file)](file)
+        if dtype.hasobject:
+            return unpickle(file.read())
+        file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)
+
+
 def _read_csv(path: Path) -> dict[str, Array]:
     if path.stat().st_size > _MAX_CSV_BYTES:
         raise FileError(
             f"{path} is larger than the {_MAX_CSV_BYTES >> 20} MB that are read as "
             "CSV. Write it as NPZ."
         )
-    import csv
-
     with path.open(newline="", encoding="utf-8") as file:
         header = [name.strip() for name in next(csv.reader(file), [])]
         lines = [line for line in file if line.strip()]

@@ -50,8 +50,7 @@ from semisure.types import (
     WorldMatches,
     silent,
 )
-from semisure.types.display import counted
-from semisure.types.progress import Begin, quietly
+from semisure.types.display import Begin, counted, quietly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

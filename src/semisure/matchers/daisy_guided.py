@@ -110,12 +110,13 @@ def _lookup(cells: Cells) -> Array:
 def _window(predicted: Array, lookup: Array) -> Array:
     """Numbers (n, k) of the cells around each prediction, -1 where there is none."""
     rows, cols = lookup.shape
-    known = np.asarray(np.isfinite(predicted).all(axis=1))
-    at = np.floor(np.where(known[:, None], predicted, 0) / CELL).astype(int)
+    predictable = np.asarray(np.isfinite(predicted).all(axis=1))
+    at = np.floor(np.where(predictable[:, None], predicted, 0) / CELL).astype(int)
     step = np.arange(-REACH, REACH + 1)
     x = at[:, 0, None, None] + step[None, None, :]
     y = at[:, 1, None, None] + step[None, :, None]
-    inside = (x >= 0) & (x < cols) & (y >= 0) & (y < rows) & known[:, None, None]
+    inside = (x >= 0) & (x < cols) & (y >= 0) & (y < rows)
+    inside &= predictable[:, None, None]
     numbers = lookup[np.clip(y, 0, rows - 1), np.clip(x, 0, cols - 1)]
     return np.where(inside, numbers, -1).reshape(len(predicted), -1)
 

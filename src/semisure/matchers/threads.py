@@ -6,18 +6,15 @@ depend on it.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from itertools import islice
 from typing import Any, TypeVar
 
 import cv2
 
 MAX_THREADS = 8  # more gain little here, and each holds a tile of a few MB
-_PREFIX = "semisure-tiles"
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -26,32 +23,17 @@ Answer = TypeVar("Answer")
 def by_threads(
     work: Callable[[Item], Answer], items: Iterable[Item]
 ) -> Iterator[Answer]:
-    """The answers in the items' order, few more than there are threads at a time.
+    """The answers in the items' order.
 
     >>> list(by_threads(abs, [-3, 4]))
     [3, 4]
     """
     threads = min(cv2.getNumThreads(), MAX_THREADS)
-    # What one of the threads asks for, it does itself: the others may all wait for it.
-    if threads < 2 or threading.current_thread().name.startswith(_PREFIX):
+    if threads < 2:
         yield from map(work, items)
         return
-    rest, pool = iter(items), _pool(threads, os.getpid())
-    with _quiet_blas:
-        pending = [pool.submit(work, item) for item in islice(rest, 2 * threads)]
-        try:
-            while pending:
-                answer = pending.pop(0).result()
-                pending += [pool.submit(work, item) for item in islice(rest, 1)]
-                yield answer
-        finally:
-            wait([task for task in pending if not task.cancel()])
-
-
-@lru_cache(maxsize=1)
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """Threads that stay: starting them costs as much as a tile. A fork has none."""
-    return ThreadPoolExecutor(threads, thread_name_prefix=_PREFIX)
+    with _quiet_blas, ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, items)
 
 
 class _QuietBlas:

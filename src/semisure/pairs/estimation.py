@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from os import PathLike
 
 import numpy as np
@@ -39,10 +40,8 @@ from semisure.refit.weights import RefitMethod
 from semisure.types import (
     Calibration,
     Estimate,
-    FloatArray,
     Matcher,
     Matches,
-    Refit,
     RobustEstimator,
     as_choice,
 )
@@ -95,24 +94,23 @@ def match_pair(
     ('homography', [14.0, 9.0])
     """
     require_calibration(calibration)
-    cameras = checked_cameras(model, K0, K1)
-    _check_estimator(estimator, model)
-    matches = _matched(matcher, image0, image1)
+    _check(model, estimator)
+    checked_cameras(model, K0, K1)
     result = refit_matches(
-        matches,
+        _matched(matcher, image0, image1),
         calibration,
         model=model,
         estimator=estimator,
         method=method,
         settings=settings,
-        K0=None if cameras is None else cameras[0],
-        K1=None if cameras is None else cameras[1],
+        K0=K0,
+        K1=K1,
     )
     return replace(result, images=(image0, image1))
 
 
 def _matched(matcher: Matcher, image0: Image, image1: Image) -> Matches:
-    """The matches; a name, a path and foreign answers are told in a sentence."""
+    """The matches; a sentence for a name, a path or an answer of another kind."""
     if not callable(matcher):
         raise InputError(
             f"matcher must be callable, but is {matcher!r}: load it with "
@@ -130,7 +128,8 @@ def _matched(matcher: Matcher, image0: Image, image1: Image) -> Matches:
     return matches
 
 
-def _check_estimator(estimator: str | RobustEstimator, model: Model) -> None:
+def _check(model: Model, estimator: str | RobustEstimator) -> None:
+    as_choice("model", model, MODELS)
     if model == "auto" and not isinstance(estimator, str):
         raise InputError(
             "An estimator of your own finds models of one kind: say which by "
@@ -155,22 +154,33 @@ def refit_matches(
     With `initial`, the refit starts from that model and nothing is estimated; ``auto``
     takes it for a homography.
     """
-    as_choice("model", model, MODELS)
-    _check_estimator(estimator, model)
-    task = _Task(
-        matches=matches,
-        calibration=calibration,
+    _check(model, estimator)
+    cameras = checked_cameras(model, K0, K1)
+    fitted = partial(
+        _fitted,
+        matches,
+        calibration,
         estimator=estimator,
         method=method,
         settings=settings or RansacSettings(),
-        cameras=checked_cameras(model, K0, K1),
+        cameras=cameras,
     )
     if model != "auto":
-        return task.fitted(model, initial)
-    first = task.fitted("homography", initial)
-    if initial is not None or not task.has_lines():
-        return replace(first, chosen=initial is None)
-    return _chosen(first, task.fitted(task.kind_of_lines()))
+        return fitted(model, initial=initial)
+    flat = fitted("homography", initial=initial)
+    law = error_law(matches.take(slice(0)), calibration)
+    has_lines = method in FUNDAMENTAL_METHODS and law.family is LAPLACE
+    if initial is not None or not has_lines:
+        return replace(flat, chosen=initial is None)
+    return _chosen(flat, fitted(_kind_of_lines(estimator, cameras)))
+
+
+def _kind_of_lines(estimator: str | RobustEstimator, cameras: Cameras | None) -> Kind:
+    if cameras is None:
+        return "fundamental"
+    from semisure.estimators.relative import RELATIVE_ESTIMATORS
+
+    return "essential" if estimator in RELATIVE_ESTIMATORS else "fundamental"
 
 
 def _chosen(flat: PairResult, deep: PairResult) -> PairResult:
@@ -199,99 +209,93 @@ def _evidence(flat: PairResult, deep: PairResult) -> Evidence | None:
     source, target = view.matches.source, view.matches.target
     through = plane.weighted_dlt(source, target, view.weight())
     if through is not None:
-        refit = refit_homography(deep.matches, deep.calibration, through)
-        through = refit.model
+        through = refit_homography(deep.matches, deep.calibration, through).model
     planes = [H for H in (flat.H_01, through) if H is not None]
     weighed = [weigh_depth(view, H) for H in planes]
     return min(weighed, key=lambda e: e.depth_share, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
-    """What every model of one pair is fitted with."""
-
-    matches: Matches
-    calibration: Calibration
-    estimator: str | RobustEstimator
-    method: RefitMethod
-    settings: RansacSettings
-    cameras: Cameras | None
-
-    def has_lines(self) -> bool:
-        """True where method and law can be used with epipolar lines."""
-        law = error_law(self.matches.take(slice(0)), self.calibration)
-        return self.method in FUNDAMENTAL_METHODS and law.family is LAPLACE
-
-    def kind_of_lines(self) -> Kind:
-        if self.cameras is None:
-            return "fundamental"
-        from semisure.estimators.relative import RELATIVE_ESTIMATORS
-
-        return "essential" if self.estimator in RELATIVE_ESTIMATORS else "fundamental"
-
-    def fitted(self, kind: Kind, initial: ArrayLike | None = None) -> PairResult:
-        # Estimators know no location: it is taken off what they see, and only there.
-        unbiased, _ = without_bias(self.matches, self.calibration)
-        if initial is None:
-            estimate = self._estimate(kind, unbiased)
-        else:
-            estimate = self._given(kind, initial, unbiased)
-        refit = self._refit(kind, estimate)
-        chance = 1.0
-        if refit.model is not None:
-            chance = chance_of(kind, refit.model, unbiased, self.cameras)
-        return PairResult(
-            matches=self.matches,
-            calibration=self.calibration,
-            estimate=estimate,
-            refit=refit,
-            model_failure=chance,
-            kind=kind,
-            cameras=self.cameras if kind == "essential" else None,
-        )
-
-    def _threshold_px(self, kind: Kind) -> float:
-        share = 1.0 if kind == "homography" else LINE_THRESHOLD
-        return share * self.settings.threshold_px
-
-    def _estimate(self, kind: Kind, matches: Matches) -> Estimate:
-        if not isinstance(self.estimator, str):
-            return own_estimate(self.estimator, matches, kind)
-        settings = replace(self.settings, threshold_px=self._threshold_px(kind))
-        if kind == "homography":
-            return estimate_homography(matches, self.estimator, settings)
-        if kind == "fundamental":
-            return estimate_fundamental(matches, self.estimator, settings)
-        assert self.cameras is not None
-        from semisure.estimators.relative import estimate_relative
-
-        return estimate_relative(matches, *self.cameras, self.estimator, settings)
-
-    def _given(self, kind: Kind, initial: ArrayLike, matches: Matches) -> Estimate:
-        """A model from elsewhere as an estimate, with the inliers it has here."""
-        model = _checked_model(kind, initial)
-        F = lines_matrix(kind, model, self.cameras)
-        if F is None:
-            distance = np.linalg.norm(plane.residual(model, matches), axis=1)
-        else:
-            distance = np.abs(epipolar.lines_of(F[None], matches).distance)
-        inliers = distance <= self._threshold_px(kind)
-        return Estimate(model=model, inliers=inliers, estimator="given")
-
-    def _refit(self, kind: Kind, start: Estimate) -> Refit:
-        matches, calibration, method = self.matches, self.calibration, self.method
-        if kind == "homography":
-            return refit_homography(matches, calibration, start, method=method)
+def _fitted(
+    matches: Matches,
+    calibration: Calibration,
+    kind: Kind,
+    *,
+    estimator: str | RobustEstimator,
+    method: RefitMethod,
+    settings: RansacSettings,
+    cameras: Cameras | None,
+    initial: ArrayLike | None = None,
+) -> PairResult:
+    """One model estimated, or taken as `initial`, and refitted."""
+    # Estimators know no location: it is taken off what they see, and only there.
+    unbiased, _ = without_bias(matches, calibration)
+    if kind != "homography":
+        threshold_px = LINE_THRESHOLD * settings.threshold_px
+        settings = replace(settings, threshold_px=threshold_px)
+    if initial is None:
+        start = _estimated(kind, unbiased, estimator, settings, cameras)
+    else:
+        start = _given(kind, initial, unbiased, settings.threshold_px, cameras)
+    if kind == "homography":
+        refit = refit_homography(matches, calibration, start, method=method)
+    else:
         way = as_choice("method", method, FUNDAMENTAL_METHODS)
         if kind == "fundamental":
-            return refit_fundamental(matches, calibration, start, method=way)
-        assert self.cameras is not None
-        from semisure.refit.relative import refit_relative
+            refit = refit_fundamental(matches, calibration, start, method=way)
+        else:
+            from semisure.refit.relative import refit_relative
 
-        return refit_relative(matches, calibration, start, *self.cameras, method=way)
+            assert cameras is not None
+            refit = refit_relative(matches, calibration, start, *cameras, method=way)
+    chance = 1.0
+    if refit.model is not None:
+        chance = chance_of(kind, refit.model, unbiased, cameras)
+    return PairResult(
+        matches=matches,
+        calibration=calibration,
+        estimate=start,
+        refit=refit,
+        model_failure=chance,
+        kind=kind,
+        cameras=cameras if kind == "essential" else None,
+    )
 
 
-def _checked_model(kind: Kind, initial: ArrayLike) -> FloatArray:
+def _estimated(
+    kind: Kind,
+    matches: Matches,
+    estimator: str | RobustEstimator,
+    settings: RansacSettings,
+    cameras: Cameras | None,
+) -> Estimate:
+    if not isinstance(estimator, str):
+        return own_estimate(estimator, matches, kind)
     if kind == "homography":
-        return plane.checked(initial, name="initial")
-    return (fm.checked if kind == "fundamental" else epipolar.checked_pose)(initial)
+        return estimate_homography(matches, estimator, settings)
+    if kind == "fundamental":
+        return estimate_fundamental(matches, estimator, settings)
+    assert cameras is not None
+    from semisure.estimators.relative import estimate_relative
+
+    return estimate_relative(matches, *cameras, estimator, settings)
+
+
+def _given(
+    kind: Kind,
+    initial: ArrayLike,
+    matches: Matches,
+    threshold_px: float,
+    cameras: Cameras | None,
+) -> Estimate:
+    """A model from elsewhere as an estimate, with the inliers it has here."""
+    if kind == "homography":
+        model = plane.checked(initial, name="initial")
+        distance = np.linalg.norm(plane.residual(model, matches), axis=1)
+    else:
+        check = fm.checked if kind == "fundamental" else epipolar.checked_pose
+        model = check(initial)
+        F = lines_matrix(kind, model, cameras)
+        assert F is not None
+        distance = np.abs(epipolar.lines_of(F[None], matches).distance)
+    inliers = distance <= threshold_px
+    return Estimate(model=model, inliers=inliers, estimator="given")

@@ -30,10 +30,11 @@ from semisure.pairs.models import (
     MODEL_NAMES,
     Cameras,
     Kind,
+    Motion,
     lines_matrix,
+    std_deg,
     view_of_lines,
 )
-from semisure.pairs.motion import Motion, std_deg
 from semisure.pairs.verdict import Verdict, judged
 from semisure.refit.core import without_bias
 from semisure.refit.lines import AcrossLines

@@ -40,8 +40,8 @@ from semisure.pairs.lists import unique_pairs
 from semisure.pairs.settings import PairSettings
 from semisure.types import Calibration
 from semisure.types.checks import require_file
+from semisure.types.display import Begin, quietly
 from semisure.types.pair_records import ImageRecord, Names, PairState
-from semisure.types.progress import Begin, quietly
 
 PAIRS_A_SHARD = 64
 IMAGES_A_BATCH = 32

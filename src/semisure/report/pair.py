@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ from semisure.report.uncertainty import (
 )
 from semisure.types import Matches
 from semisure.types.checks import as_floats
-from semisure.types.display import html_model, html_of, html_table
 
 SHOWN_SIDE = 1400  # px, of a photo in a page
 BAND = 0.012  # half-width of a band as drawn, in image sides
@@ -244,15 +244,20 @@ def save_pair(result: PairResult, path: str | Path) -> None:
 
 def html_of_pair(result: PairResult) -> str:
     """The sentence, the model and, where the images are known, a picture."""
-    if result.motion is None:
-        parts = [html_model(result.refit.model)]
-    else:
+    rows: list[list[object]] = []
+    if result.motion is not None:
         lines = result.motion.describe().splitlines()
-        parts = [html_table((), (line.split(maxsplit=1) for line in lines))]
+        rows = [list(line.split(maxsplit=1)) for line in lines]
+    elif result.refit.model is not None:
+        rows = [[f"{v:.5g}" for v in row] for row in result.refit.model.tolist()]
+    cells = ("".join(f"<td>{escape(str(v))}</td>" for v in row) for row in rows)
+    table = "".join(f"<tr>{row}</tr>" for row in cells)
+    picture = ""
     if result.images is not None:
         data = b64encode(plots.jpeg(figure_of_pair(result))).decode()
-        parts.append(
+        picture = (
             '<img alt="Matches coloured by expected error" style="max-width:100%" '
             f'src="data:image/jpeg;base64,{data}">'
         )
-    return html_of(result.summary(), *parts)
+    summary = escape(result.summary())
+    return f"<div><p><b>{summary}</b></p><table>{table}</table>{picture}</div>"

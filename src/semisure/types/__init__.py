@@ -55,10 +55,15 @@ from semisure.types.calibration import (
     PairSpread,
 )
 from semisure.types.checks import as_choice
-from semisure.types.matches import DEFAULT_FINE_WINDOW_PX, Cues, Matcher, Matches
-from semisure.types.progress import Tick, silent
+from semisure.types.display import Tick, silent
+from semisure.types.matches import (
+    DEFAULT_FINE_WINDOW_PX,
+    Cues,
+    Matcher,
+    Matches,
+    WorldMatches,
+)
 from semisure.types.results import Estimate, Pair, Refit, RobustEstimator
-from semisure.types.world import WorldMatches
 
 __all__ = [
     "DEFAULT_FINE_WINDOW_PX",

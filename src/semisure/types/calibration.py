@@ -12,9 +12,10 @@ from semisure.types.checks import (
     as_number,
     as_numbers,
     as_size,
+    put,
     require_kind,
 )
-from semisure.types.display import counted, html_of, html_table, size_text
+from semisure.types.display import counted, size_text
 
 LawName = Literal[
     "mixture",
@@ -38,7 +39,7 @@ class AlongLines:
 
     def __post_init__(self) -> None:
         for name in ("fine", "coarse", "gate", "departure"):
-            object.__setattr__(self, name, as_number(name, getattr(self, name)))
+            put(self, **{name: as_number(name, getattr(self, name))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +72,11 @@ class PairSpread:
                     f"{name} must be a mean and a positive standard deviation, but is "
                     f"{getattr(self, name)}."
                 )
-            object.__setattr__(self, name, (mean, deviation))
+            put(self, **{name: (mean, deviation)})
         if self.usual is not None:
-            object.__setattr__(self, "usual", as_numbers("usual", self.usual, 4))
+            put(self, usual=as_numbers("usual", self.usual, 4))
         if isinstance(self.along, Mapping):  # as files have it
-            object.__setattr__(self, "along", AlongLines(**self.along))
+            put(self, along=AlongLines(**self.along))
 
     @property
     def means(self) -> tuple[float, float, float, float]:
@@ -123,19 +124,15 @@ class Calibration:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        pairs = ["coarse_var_gain", "fine_var_gain", "intercept"]
-        if self.location is not None:
-            pairs.append("location")
-        for name in pairs:
-            object.__setattr__(self, name, as_numbers(name, getattr(self, name), 2))
+        for name in ("coarse_var_gain", "fine_var_gain", "intercept", "location"):
+            if name != "location" or self.location is not None:
+                put(self, **{name: as_numbers(name, getattr(self, name), 2)})
         for name in ("spread_slope", "doubt_slope"):
-            number = as_numbers(name, getattr(self, name), 1)[0]
-            object.__setattr__(self, name, number)
+            put(self, **{name: as_number(name, getattr(self, name))})
         for name in ("coarse_var_gain", "fine_var_gain"):
-            if min(getattr(self, name)) <= 0:
-                raise InputError(
-                    f"{name} must be positive, but is {getattr(self, name)}."
-                )
+            gain = getattr(self, name)
+            if min(gain) <= 0:
+                raise InputError(f"{name} must be positive, but is {gain}.")
         if self.model_error is not None:
             share = as_number("model_error", self.model_error)
             if not 0 <= share < 1:
@@ -143,11 +140,10 @@ class Calibration:
                     "model_error must be a share of the image's diagonal from 0 to 1, "
                     f"but is {share}."
                 )
-            object.__setattr__(self, "model_error", share)
+            put(self, model_error=share)
         as_choice("law", self.law, LAW_NAMES)
         if self.resolution is not None:
-            size = as_size("resolution", self.resolution)
-            object.__setattr__(self, "resolution", size)
+            put(self, resolution=as_size("resolution", self.resolution))
 
     @classmethod
     def from_paper(
@@ -176,13 +172,7 @@ class Calibration:
 
     @property
     def origin(self) -> str | None:
-        """How it was made, in words, where it says so.
-
-        >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
-        >>> made = {"first_use": {"views": 60}}
-        >>> Calibration.from_paper(**nine, provenance=made).origin
-        'calibrated on first use, 60 views'
-        """
+        """How it was made, in words, where it says so."""
         first = self.provenance.get("first_use")
         if isinstance(first, Mapping) and isinstance(first.get("views"), int):
             return f"calibrated on first use, {counted(first['views'], 'view')}"
@@ -199,21 +189,9 @@ class Calibration:
         parts = (self.matcher, f"law {self.law}", *made_at, self.origin)
         return f"Calibration({', '.join(part for part in parts if part)})"
 
-    def _repr_html_(self) -> str:
-        symbols = self.paper_symbols()
-        rows = [["" if v is None else v for v in symbols.values()]]
-        return html_of(repr(self), html_table(list(symbols), rows))
-
     @property
     def caution(self) -> str | None:
-        """Why its errors are not to be trusted, if its own trial says so.
-
-        >>> trial = {"expected_px": 0.97, "observed_px": 2.4, "trusted": False}
-        >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
-        >>> tried = Calibration.from_paper(**nine, provenance={"trial": trial})
-        >>> tried.caution.split(":")[0]
-        'This calibration is not to be trusted'
-        """
+        """Why its errors are not to be trusted, if its own trial says so."""
         trial = self.provenance.get("trial")
         if not isinstance(trial, Mapping) or trial.get("trusted", True):
             return None

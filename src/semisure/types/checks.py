@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import UnionType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,16 +31,12 @@ def as_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
     for choice in choices if isinstance(value, str) else ():
         if choice == value:
             return choice
+    shown = " ".join(repr(value).split())  # on a line: an array has hundreds
+    shown = shown if len(shown) < 80 else f"{shown[:60]}…"
     raise InputError(
-        f"{name} must be one of {', '.join(choices)}, but is {_shown(value)}."
+        f"{name} must be one of {', '.join(choices)}, but is {shown}."
         f"{did_you_mean(value, choices)}"
     )
-
-
-def _shown(value: object) -> str:
-    """What was passed, on a line: an array has hundreds."""
-    text = " ".join(repr(value).split())
-    return text if len(text) < 80 else f"{text[:60]}…"
 
 
 def did_you_mean(value: object, choices: Sequence[str]) -> str:
@@ -68,8 +64,7 @@ def as_path(path: object, advice: str = "") -> Path:
     Traceback (most recent call last):
     semisure.errors.InputError: a path cannot be None. Give the name of a file.
     """
-    if not isinstance(path, str | PathLike):
-        require_kind("a path", path, str, advice or "Give the name of a file.")
+    require_kind("a path", path, str | PathLike, advice or "Give the name of a file.")
     return Path(cast("str | PathLike[str]", path))
 
 
@@ -219,6 +214,11 @@ def as_integer(name: str, value: ArrayLike) -> int:
     return int(number)
 
 
+def put(checked: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass while it is made."""
+    for name, value in values.items():
+        object.__setattr__(checked, name, value)
+
+
 def as_numbers(name: str, values: ArrayLike, count: int) -> tuple[float, ...]:
-    array = as_floats(name, np.atleast_1d(as_reals(name, values)), (count,))
-    return tuple(float(v) for v in array)
+    return tuple(as_floats(name, as_reals(name, values), (count,)).tolist())

@@ -1,20 +1,28 @@
-"""How the types look at a prompt, in a notebook and as a table."""
+"""What people see: numbers with their nouns, tables, pictures, progress."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semisure.errors import MissingExtraError
-from semisure.types.arrays import Array, FloatArray
+from semisure.types.arrays import Array
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-SHOWN_ROWS = 5  # of a table in a notebook
+Tick: TypeAlias = Callable[[int, int], None]  # called with (done, total)
+Begin: TypeAlias = Callable[[str], Tick]  # called with the name of each stage
+
+
+def silent(done: int, total: int) -> None:
+    """A tick that does nothing."""
+
+
+def quietly(stage: str) -> Tick:
+    """Begin a stage that tells nobody."""
+    return silent
 
 
 def counted(count: float, one: str, many: str | None = None) -> str:
@@ -32,51 +40,6 @@ def counted(count: float, one: str, many: str | None = None) -> str:
 def size_text(size: tuple[int, int]) -> str:
     """Width and height for people."""
     return f"{size[0]} × {size[1]}"
-
-
-def matrix_text(array: Array) -> str:
-    """A small matrix on lines of its own, with the digits that mean something."""
-    return np.array2string(array, precision=8, suppress_small=False)
-
-
-def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table for a notebook; floats with five digits."""
-    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
-    lines = [f"<tr>{cells}</tr>"] if cells else []
-    for row in rows:
-        shown = "".join(f"<td>{escape(_cell(value))}</td>" for value in row)
-        lines.append(f"<tr>{shown}</tr>")
-    return f"<table>{''.join(lines)}</table>"
-
-
-def escape(text: str) -> str:
-    """Text as HTML has it."""
-    import html  # with a table of all names of characters, for notebooks alone
-
-    return html.escape(text)
-
-
-def html_model(model: FloatArray | None) -> str:
-    """A model's matrix as a table; nothing without one."""
-    return "" if model is None else html_table((), model.tolist())
-
-
-def html_of(title: str, *parts: str) -> str:
-    """A title with tables or pictures below it."""
-    return f"<div><p><b>{escape(title)}</b></p>{''.join(parts)}</div>"
-
-
-def _cell(value: object) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
-def html_columns(columns: Mapping[str, Array]) -> str:
-    """The first rows of columns, and how many more there are."""
-    total = len(next(iter(columns.values()), ()))
-    shown = (column[:SHOWN_ROWS].tolist() for column in columns.values())
-    rows = zip(*shown, strict=True)
-    more = f"<p>{total - SHOWN_ROWS:,} more</p>" if total > SHOWN_ROWS else ""
-    return html_table(list(columns), rows) + more
 
 
 def as_dataframe(columns: Mapping[str, Array]) -> DataFrame:

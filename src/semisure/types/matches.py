@@ -1,8 +1,8 @@
-"""What a matcher said about two images."""
+"""What a matcher said about two images, or about an image and a map."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -20,23 +20,19 @@ from semisure.types.arrays import (
     PerAxis,
     PerMatch,
     Points,
+    Points3,
 )
 from semisure.types.checks import (
+    MAX_WORLD,
     as_floats,
     as_reals,
     as_size,
+    put,
     require,
     require_kind,
     require_px,
 )
-from semisure.types.display import (
-    as_dataframe,
-    counted,
-    from_report,
-    html_columns,
-    html_of,
-    size_text,
-)
+from semisure.types.display import as_dataframe, counted, from_report, size_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -48,7 +44,7 @@ CELL_EDGE = 1e-9  # of half a cell: its edge belongs to it, whatever the roundin
 Rows = TypeVar("Rows", bound="DataclassInstance")  # matches of either kind
 
 
-def default_window() -> FloatArray:
+def _window() -> FloatArray:
     """The window of a matcher that names none; one number stands for all matches."""
     return np.array(DEFAULT_FINE_WINDOW_PX)
 
@@ -84,47 +80,36 @@ class Matches:
     source_size: tuple[int, int]  # width, height
     target_size: tuple[int, int]  # width, height
     side: Labels = field(default_factory=lambda: np.array(1))  # 0 or 1
-    fine_window: PerMatch = field(default_factory=default_window)  # px
+    fine_window: PerMatch = field(default_factory=_window)  # px
     cell: CellMaps | None = None  # px of the refined image
 
     doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
 
     def __post_init__(self) -> None:
-        source = as_reals("source", self.source)
-        if source.ndim == 3 and source.shape[1:] == (1, 2):
-            raise InputError(
-                f"source must have shape (n, 2), but has {source.shape}, as OpenCV's "
-                "points. Pass source.reshape(-1, 2), and the same of target."
-            )
-        n = len(np.atleast_1d(source))
+        n = len(np.atleast_1d(as_reals("source", self.source)))
         for name, shape in _ARRAY_SHAPES.items():
-            values = as_reals(name, getattr(self, name))
+            values = getattr(self, name)
             if name in ("side", "fine_window") and np.ndim(values) == 0:
                 values = np.full(n, values)
-            array = as_floats(name, values, (n, *shape))
-            object.__setattr__(self, name, array)
-        if self.cell is not None:
-            cell = as_floats("cell", as_reals("cell", self.cell), (n, 2, 3))
-            object.__setattr__(self, "cell", cell)
+            if values is not None or name != "cell":
+                put(self, **{name: as_floats(name, values, (n, *shape))})
         for name in ("source_size", "target_size"):
-            object.__setattr__(self, name, as_size(name, getattr(self, name)))
+            put(self, **{name: as_size(name, getattr(self, name))})
         self._check_ranges()
-        object.__setattr__(self, "side", self.side.astype(np.int64))
-        object.__setattr__(self, "doubt", -np.log(self.confidence))
+        put(self, side=self.side.astype(np.int64), doubt=-np.log(self.confidence))
 
     def _check_ranges(self) -> None:
         for name in ("source", "target", "fine_std", "coarse_std", "fine_window"):
             require_px(name, getattr(self, name))
-        m = self.confidence
+        m, window = self.confidence, self.fine_window
         advice = "Raw scores need a softmax first; give an underflow to 0 a tiny value."
         require("confidence", m, (m > 0) & (m <= 1), "lie in (0, 1]", advice)
+        advice = "It is a standard deviation in px; a variance's root."
         for name in ("fine_std", "coarse_std"):
             std = getattr(self, name)
-            advice = "It is a standard deviation in px; a variance's root."
             require(name, std, std >= 0, "not be negative", advice)
         advice = "It names the image whose point was refined."
         require("side", self.side, np.isin(self.side, (0, 1)), "be 0 or 1", advice)
-        window = self.fine_window
         require("fine_window", window, window > 0, "be positive", "It is a size in px.")
         if self.cell is not None:
             area = np.linalg.det(self.cell[:, :, :2])
@@ -160,9 +145,6 @@ class Matches:
         refined = f", refined in image {' or '.join(map(str, sides))}" if sides else ""
         sizes = f"{size_text(self.source_size)} to {size_text(self.target_size)} px"
         return f"Matches({counted(len(self), 'match', 'matches')}, {sizes}{refined})"
-
-    def _repr_html_(self) -> str:
-        return html_of(repr(self), html_columns(self.columns()))
 
     def columns(self) -> dict[str, Array]:
         """Each number of the matches as a column, under its name in a CSV file."""
@@ -207,17 +189,7 @@ class Matches:
         return np.where(self.side[:, None] == 1, self.target, self.source)
 
     def in_cell(self, points: Points) -> Mask | None:
-        """Which points, one for each match, lie in its coarse cell; None without cells.
-
-        >>> import numpy as np
-        >>> one = Matches(
-        ...     source=np.zeros((1, 2)), target=np.ones((1, 2)), confidence=[0.9],
-        ...     fine_std=np.ones((1, 2)), coarse_std=np.ones((1, 2)),
-        ...     source_size=(640, 480), target_size=(640, 480),
-        ...     cell=np.array([[[4.0, 0.0, 20.0], [0.0, 4.0, 20.0]]]))
-        >>> one.in_cell(np.array([[24.0, 16.5]])), one.in_cell(np.array([[24.5, 20.0]]))
-        (array([ True]), array([False]))
-        """
+        """Which points, one for each match, lie in its cell; None without cells."""
         if self.cell is None:
             return None
         away = (points - self.cell[:, :, 2])[:, :, None]
@@ -230,9 +202,7 @@ class Matches:
 
     def take(self, index: Index) -> Matches:
         """The matches that `index` (a mask, a slice or positions) picks."""
-        cell = () if self.cell is None else ("cell",)
-        names = [*_ARRAY_SHAPES, "doubt", *cell]
-        return unchecked(self, picked_rows(self, names, index))
+        return _taken(self, index)
 
     def swapped(self) -> Matches:
         """The same matches with images 0 and 1 exchanged."""
@@ -253,20 +223,126 @@ class Matches:
             if refined.any():
                 moved[name] = getattr(self, name) + np.where(refined, shift, 0.0)
                 require_px(name, moved[name])
-        return unchecked(self, moved)
+        return _changed(self, moved)
 
 
-def unchecked(rows: Rows, changed: dict[str, Array]) -> Rows:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WorldMatches:
+    """Query points, the world points they show, and the matcher's cues for them.
+
+    The cues describe the query's points: it is the refined side. Pixels are ours
+    (centres at integers), world points are in whatever unit the map has. `map_error`
+    is the scale of a world point's own error, seen in the query. `shift_map` takes a
+    shift of the refined point to the query's pixels: the identity where the query's
+    point was refined, −A (in query pixels per unit of the window) where the mapped one
+    was.
+
+    >>> matches = WorldMatches(
+    ...     points=np.zeros((2, 2)), world=np.ones((2, 3)), confidence=[0.9, 0.5],
+    ...     fine_std=np.ones((2, 2)), coarse_std=np.full((2, 2), 20.0),
+    ...     size=(640, 480))
+    >>> matches, matches.refined_size.tolist()
+    (WorldMatches(2 matches, query of 640 × 480 px), [[640.0, 480.0]])
+    """
+
+    points: Points  # px in the query
+    world: Points3
+    confidence: PerMatch  # in (0, 1]
+    fine_std: PerAxis  # px
+    coarse_std: PerAxis  # px
+    size: tuple[int, int]  # width, height of the query
+    fine_window: PerMatch = field(default_factory=_window)  # px
+    map_error: PerMatch = field(default_factory=lambda: np.array(0.0))  # px
+    shift_map: FloatArray = field(default_factory=lambda: np.eye(2))  # (n, 2, 2)
+
+    doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
+
+    def __post_init__(self) -> None:
+        # The same arrays are the same claims about one image: checked in one place.
+        image = Matches(
+            source=self.points,
+            target=self.points,
+            confidence=self.confidence,
+            fine_std=self.fine_std,
+            coarse_std=self.coarse_std,
+            source_size=as_size("size", self.size),
+            target_size=as_size("size", self.size),
+            fine_window=self.fine_window,
+        )
+        n = len(image)
+        world = as_floats("world", self.world, (n, 3))
+        near = np.abs(world) <= MAX_WORLD
+        require("world", world, near, f"lie within ±{MAX_WORLD:g}", "Use other units.")
+        error = as_floats("map_error", np.broadcast_to(self.map_error, (n,)), (n,))
+        if (error < 0).any():
+            raise InputError("map_error must not be negative; it is a scale in px.")
+        maps = np.broadcast_to(self.shift_map, (n, 2, 2))
+        maps = as_floats("shift_map", maps, (n, 2, 2))
+        put(self, points=image.source, world=world, map_error=error, shift_map=maps)
+        for name in ("confidence", "fine_std", "coarse_std", "fine_window", "doubt"):
+            put(self, **{name: getattr(image, name)})
+        put(self, size=image.source_size)
+
+    def __repr__(self) -> str:
+        many = counted(len(self), "match", "matches")
+        return f"WorldMatches({many}, query of {size_text(self.size)} px)"
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def refined_size(self) -> FloatArray:
+        """Width and height of the query, (1, 2) px: the paper's D."""
+        return np.array([self.size], dtype=np.float64)
+
+    @property
+    def spread(self) -> PerAxis:
+        """Coarse std in percent of the query's sides."""
+        return self.coarse_std * (100.0 / self.refined_size)
+
+    def shift_px(self, location: tuple[float, float]) -> PerAxis:
+        """What a location, in fine windows, is in pixels of each query point."""
+        windows = self.fine_window[:, None] * np.array(location)
+        return np.einsum("nij,nj->ni", self.shift_map, windows)
+
+    def take(self, index: Index) -> WorldMatches:
+        """The matches that `index` (a mask, a slice or positions) picks."""
+        return _taken(self, index)
+
+    def shifted(self, shift: PerAxis) -> WorldMatches:
+        """The matches with `shift` (n, 2) px added to each query point."""
+        points = self.points + shift
+        require_px("points", points)
+        return _changed(self, {"points": points})
+
+    @classmethod
+    def joined(cls, parts: Sequence[WorldMatches]) -> WorldMatches:
+        """All matches of one query, from however many database images."""
+        if len({part.size for part in parts}) != 1:
+            sizes = sorted({part.size for part in parts})
+            raise InputError(f"Matches of one query have one size, but have {sizes}.")
+        names = [f.name for f in fields(cls) if f.init and f.name != "size"]
+        return cls(
+            size=parts[0].size,
+            **{k: np.concatenate([getattr(part, k) for part in parts]) for k in names},
+        )
+
+
+def _changed(rows: Rows, arrays: dict[str, Array]) -> Rows:
     """A copy of `rows` with some arrays changed to such as need no check."""
     copy = object.__new__(type(rows))
-    for name in (f.name for f in fields(rows)):
-        object.__setattr__(copy, name, changed.get(name, getattr(rows, name)))
+    for f in fields(rows):
+        put(copy, **{f.name: arrays.get(f.name, getattr(rows, f.name))})
     return copy
 
 
-def picked_rows(rows: Any, names: Iterable[str], index: Index) -> dict[str, Array]:
-    """Some rows of arrays of checked matches, one axis after the other in memory."""
-    return {name: getattr(rows, name).T[..., index].T for name in names}
+def _taken(rows: Rows, index: Index) -> Rows:
+    """Some of checked matches, one axis after the other in memory."""
+    arrays = {f.name: getattr(rows, f.name) for f in fields(rows)}
+    return _changed(
+        rows,
+        {k: a.T[..., index].T for k, a in arrays.items() if isinstance(a, np.ndarray)},
+    )
 
 
 _ARRAY_SHAPES: dict[str, tuple[int, ...]] = {
@@ -277,6 +353,7 @@ _ARRAY_SHAPES: dict[str, tuple[int, ...]] = {
     "coarse_std": (2,),
     "side": (),
     "fine_window": (),
+    "cell": (2, 3),
 }
 
 

@@ -15,8 +15,6 @@ PairState = Literal["sound", "weak", "unrelated", "matched", "failed"]
 MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
 PAIR_STATES: tuple[PairState, ...] = get_args(PairState)
 
-DIGITS = 16  # of a SHA-256, to tell images apart
-
 # Where a name goes, a control character would begin a line or end a string.
 _CONTROLS = frozenset(map(chr, (*range(32), 127)))
 
@@ -70,9 +68,7 @@ class PairRecord(PairSummary):
     matches: Matches | None = None  # None where the pair failed
     weight: PerMatch | None = None  # behind the model, 0 to 1
     expected_px: PerMatch | None = None  # expected error
-    fine_scale: PerAxis | None = (
-        None  # px, Laplace scale while the coarse cell is right
-    )
+    fine_scale: PerAxis | None = None  # px, where the coarse cell is right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +89,7 @@ class ImageRecord:
     @property
     def digest(self) -> str:
         """The first digits of `sha256`, as pairs have them."""
-        return self.sha256[:DIGITS]
+        return self.sha256[:16]
 
 
 def check_name(name: str) -> None:

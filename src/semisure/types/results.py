@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from semisure.types.arrays import FloatArray, Mask, Matrix, Matrix3, PerMatch, Points
-from semisure.types.display import html_model, html_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -33,9 +32,6 @@ class Estimate:
             return f"Estimate(no model by {self.estimator}: {self.reason})"
         kept = f"{int(self.inliers.sum()):,} of {len(self.inliers):,} matches"
         return f"Estimate(model by {self.estimator}, {kept} are inliers)"
-
-    def _repr_html_(self) -> str:
-        return html_of(repr(self), html_model(self.model))
 
 
 class Uncertainty(Protocol):
@@ -81,9 +77,6 @@ class Refit:
             f"Refit(model by {self.method}, effective inliers (sum of weights) "
             f"{inliers}{kept})"
         )
-
-    def _repr_html_(self) -> str:
-        return html_of(repr(self), html_model(self.model))
 
     @cached_property
     def covariance(self) -> Matrix | None:

@@ -1,6 +1,10 @@
-"""The tiled dual softmax against the N × N matrix it never keeps."""
+"""The tiled dual softmax against the N × N matrix it never keeps; the cues' clock."""
 
 from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,6 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from semisure.matchers import cues  # noqa: E402
 from semisure.matchers.cues import Cells  # noqa: E402
+from semisure.matchers.stopwatch import extraction, seconds_on_cues  # noqa: E402
 
 SIZE0, SIZE1 = (9, 12), (14, 7)
 
@@ -90,3 +95,40 @@ def test_two_equal_peaks_by_hand() -> None:
 def test_no_match_is_no_error() -> None:
     f = torch.zeros(0, 4)
     assert cues.row_spread(f, torch.ones(6, 4), (2, 3)).shape == (0, 2)
+
+
+# ---- the clock -----------------------------------------------------------------------
+
+
+def test_each_stage_is_counted_by_itself_even_if_it_fails() -> None:
+    @extraction("fine")
+    def failing() -> None:
+        time.sleep(0.02)
+        raise ValueError("on purpose")
+
+    before = seconds_on_cues()
+    with pytest.raises(ValueError, match="on purpose"):
+        failing()
+    after = seconds_on_cues()
+    assert after["fine"] - before["fine"] >= 0.02
+    assert after["coarse"] == before["coarse"]
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_the_device_is_waited_for(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    def wait() -> None:
+        waited.append(device)
+
+    here = device == "cuda"
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(
+            is_available=lambda: here, is_initialized=lambda: here, synchronize=wait
+        ),
+        backends=SimpleNamespace(mps=SimpleNamespace(is_available=lambda: not here)),
+        mps=SimpleNamespace(synchronize=wait),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    extraction("fine")(lambda: None)()
+    assert waited == [device] * 2  # before and after
