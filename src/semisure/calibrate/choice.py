@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -118,7 +119,7 @@ def foreign_sentence(shown: str, calibration: Calibration, matcher: str) -> str 
 
 def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
     """The law kept for `matcher`, or one that is made now."""
-    from semisure.calibrate.photos import SelfCalSettings, photo_files
+    from semisure.calibrate.photos import SelfCalSettings, photo_files, self_calibrate
 
     # A callable's own name, whatever its settings are now.
     own = str(getattr(matcher, "__qualname__", type(matcher).__qualname__))
@@ -136,14 +137,29 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
     key = key_of(decided_by, settings)[:16]
     file = cache_folder() / "calibrations" / f"{plain}-{key}.json"
     photos = None if options.photos is None else photo_files(options.photos)
-    kept = _kept(file)
-    if kept is not None and (photos is None or digest(photos) == _made_from(kept)):
-        return kept
+    with suppress(FileError):  # there is none, or it is damaged
+        kept = load_calibration(file)
+        if photos is None or kept.provenance["first_use"]["photos"] == digest(photos):
+            return kept
     if not options.allowed:
         raise InputError(_without_calibrating(matcher, name))
     if photos is None:
         photos = calibration_photos(f"Calibrating {name} on first use")
-    return _made(matcher, name, file, photos, settings, options)
+    options.tell(
+        f"{name} has no calibration yet: calibrating it once, on {settings.pairs} "
+        f"random views of {counted(len(photos), 'photo')}."
+    )
+    parts, begin = file.with_suffix(".parts"), _estimating(options)
+    result = self_calibrate(
+        matcher, photos, settings, name=name, cache=parts, begin=begin
+    )
+    first_use = {"views": settings.pairs, "photos": digest(photos)}
+    provenance = {**result.calibration.provenance, "first_use": first_use}
+    calibration = replace(result.calibration, provenance=provenance)
+    save_calibration(calibration, file, result.report)
+    shutil.rmtree(parts, ignore_errors=True)
+    options.tell(f"Done: {result.trust.verdict()} Kept for later in {file}.")
+    return calibration
 
 
 def _without_calibrating(matcher: Matcher, name: str) -> str:
@@ -174,48 +190,6 @@ def _decided_by(matcher: Matcher) -> dict[str, str] | None:
         if field.repr and field.name not in _NO_MATTER
     }
     return {**decided_by, "settings": str(settings)}
-
-
-def _kept(file: Path) -> Calibration | None:
-    """A law from before; None where there is none, or its file is damaged."""
-    try:
-        return load_calibration(file)
-    except FileError:
-        return None
-
-
-def _made_from(calibration: Calibration) -> object:
-    first_use = calibration.provenance.get("first_use")
-    return first_use.get("photos") if isinstance(first_use, Mapping) else None
-
-
-def _made(
-    matcher: Matcher,
-    name: str,
-    file: Path,
-    photos: list[Path],
-    settings: SelfCalSettings,
-    options: FirstUse,
-) -> Calibration:
-    """The law of the matcher on views of `photos`, put in its place."""
-    from semisure.calibrate.photos import self_calibrate
-
-    options.tell(
-        f"{name} has no calibration yet: calibrating it once, on {settings.pairs} "
-        f"random views of {counted(len(photos), 'photo')}."
-    )
-    parts, begin = file.with_suffix(".parts"), _estimating(options)
-    result = self_calibrate(
-        matcher, photos, settings, name=name, cache=parts, begin=begin
-    )
-    calibration = result.calibration
-    first_use = {"views": settings.pairs, "photos": digest(photos)}
-    provenance = {**calibration.provenance, "first_use": first_use}
-    calibration = replace(calibration, provenance=provenance)
-    save_calibration(calibration, file, result.report)
-    shutil.rmtree(parts, ignore_errors=True)
-    options.tell(f"Done: {result.trust.verdict()} Kept for later in {file}.")
-    return calibration
 
 
 def _estimating(options: FirstUse) -> Begin:

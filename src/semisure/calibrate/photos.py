@@ -7,11 +7,11 @@ law.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -36,6 +36,8 @@ MIN_SIDE_PX = 64
 
 Photos: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 Residuals: TypeAlias = tuple[Matches, PerAxis]  # NaN where the truth is unknown
+# A pair to be matched: a dataclass, by whose fields its matches are kept.
+Job: TypeAlias = Callable[[Matcher], Residuals]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +192,13 @@ def _usable(
             photo = reduced(read_image(path), max_side)
         except FileError as error:
             skipped.append(str(error))
-            continue
-        if min(photo.shape[:2]) < MIN_SIDE_PX:
-            skipped.append(f"{path} is smaller than {MIN_SIDE_PX} px.")
-        elif photo.std() < 1.0:
-            skipped.append(f"{path} is of one colour.")
         else:
-            good.append(path)
+            if min(photo.shape[:2]) < MIN_SIDE_PX:
+                skipped.append(f"{path} is smaller than {MIN_SIDE_PX} px.")
+            elif photo.std() < 1.0:
+                skipped.append(f"{path} is of one colour.")
+            else:
+                good.append(path)
     tick(len(photos), len(photos))
     if len(good) < MIN_PHOTOS:
         first = f" First: {skipped[0]}" if skipped else ""
@@ -205,12 +207,6 @@ def _usable(
             f"but {len(good)} of {len(photos)} are usable.{first}"
         )
     return good, skipped
-
-
-class Job(Protocol):
-    """A pair to be matched, described by its fields."""
-
-    def __call__(self, matcher: Matcher) -> Residuals: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ are put together, each scene with the same say, and four things are fitted in tu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,9 @@ WIDE = PairSpread(
     fine=(0.0, 0.7), gate=(0.0, 1.5), coarse=(0.0, 0.7), background=(-5.0, 1.5)
 )
 _LEAST_DEVIATION = 0.1
+_ALONG = tuple(f.name for f in fields(AlongLines))
+
+Some = TypeVar("Some")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -149,29 +152,33 @@ def _usual(
     spread: PairSpread, scenes: Scenes, calibration: Calibration
 ) -> tuple[float, float, float, float]:
     """The effects that make the true residuals of all pairs most likely."""
-    from scipy.optimize import minimize
-
     laws = [
-        [
-            (error_law(matches, calibration), residual)
-            for matches, residual in _balanced(pairs)
-        ]
+        [(error_law(matches, calibration), r) for matches, r in _balanced(pairs)]
         for pairs in scenes.values()
     ]
 
-    def log_density(law: mixture.ErrorLaw, r: PerAxis, effects: Vector) -> float:
-        return float(mixture.log_density(with_effects(law, effects), r).mean())
+    def score(pair: tuple[mixture.ErrorLaw, PerAxis], effects: Vector) -> float:
+        law, residual = pair
+        return float(mixture.log_density(with_effects(law, effects), residual).mean())
 
-    def objective(effects: Vector) -> float:
-        by_scene = [
-            np.mean([log_density(law, r, effects) for law, r in pairs])
-            for pairs in laws
-        ]
+    fine, gate, coarse, background = _most_likely(laws, score, np.array(spread.means))
+    return fine, gate, coarse, background
+
+
+def _most_likely(
+    scenes: Sequence[Sequence[Some]],
+    score: Callable[[Some, Vector], float],
+    start: Vector,
+) -> list[float]:
+    """The numbers of the best mean score; each scene has the same say."""
+    from scipy.optimize import minimize
+
+    def objective(numbers: Vector) -> float:
+        by_scene = [np.mean([score(pair, numbers) for pair in ps]) for ps in scenes]
         return -float(np.mean(by_scene))
 
-    answer = minimize(objective, np.array(spread.means), method="L-BFGS-B")
-    fine, gate, coarse, background = answer.x.tolist()
-    return fine, gate, coarse, background
+    numbers: list[float] = minimize(objective, start, method="L-BFGS-B").x.tolist()
+    return numbers
 
 
 def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
@@ -194,7 +201,7 @@ def lines_of_pair(pair: ScenePair, calibration: Calibration) -> Lines:
 def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
     """The numbers under which the true errors along lines are most likely.
 
-    Each scene has the same say, and each pair in it. `adapting` knows how pairs differ.
+    `adapting` knows how pairs differ.
     """
     posed = [
         [pair for pair in pairs if pair.F_01 is not None] for pairs in scenes.values()
@@ -204,20 +211,10 @@ def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
 
 def most_likely_along(scenes: Sequence[Sequence[SeenAlong]]) -> AlongLines:
     """The same, of pairs whose errors along lines are at hand."""
-    from scipy.optimize import minimize
-
-    def named(numbers: Vector) -> AlongLines:
-        fine, coarse, gate, departure = numbers.tolist()
-        return AlongLines(fine=fine, coarse=coarse, gate=gate, departure=departure)
-
-    def objective(numbers: Vector) -> float:
-        along = named(numbers)
-        by_scene = [np.mean([pair.score(along) for pair in pairs]) for pairs in scenes]
-        return -float(np.mean(by_scene))
-
     if not scenes:
         return AlongLines()
-    return named(minimize(objective, np.zeros(4), method="L-BFGS-B").x)
+    numbers = _most_likely(scenes, SeenAlong.score, np.zeros(4))
+    return AlongLines(**dict(zip(_ALONG, numbers, strict=True)))
 
 
 def _seen(pairs: Sequence[ScenePair], adapting: Calibration) -> list[SeenAlong]:
@@ -252,8 +249,9 @@ class SeenAlong:
         arrays = (self.distance, self.normal, self.away, self.error)
         return SeenAlong(self.law.take(rows), *(array[rows] for array in arrays))
 
-    def score(self, along: AlongLines) -> float:
-        """Mean log density of the errors; true lines are exact."""
+    def score(self, numbers: Vector) -> float:
+        """Mean log density of the errors under these; true lines are exact."""
+        along = AlongLines(**dict(zip(_ALONG, numbers.tolist(), strict=True)))
         seen = self.distance, self.normal, np.zeros(1), self.away
         logit, fine, coarse = on_lines(self.law, *seen, along)
         laplace = mixture.LAPLACE.log_density

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from semisure.geometry.camera import CORNER_TO_CENTRE_PX, Camera
 from semisure.geometry.pose import from_quaternion
 from semisure.types import Labels, PerMatch, Points, Points3, Pose
 
+T = TypeVar("T")
 _FILES = ("cameras", "images", "points3D")
 _KEYPOINT = np.dtype([("xy", "<f8", 2), ("point", "<i8")])
 
@@ -143,15 +144,18 @@ def _convert(folder: Path, converted: Path) -> None:
 
 def _read_binary(folder: Path, called: Path) -> MapModel:
     """The model in `folder`; errors speak of `called`."""
-    read, parts = (_cameras, _images, _points), []
-    for name, reader in zip(_FILES, read, strict=True):
+
+    def read(name: str, entries: Callable[[bytes], T]) -> T:
         try:
-            parts.append(reader((folder / f"{name}.bin").read_bytes()))
+            return entries((folder / name).read_bytes())
         except InputError as error:
             raise FileError(f"{called / name}: {error}") from None
         except (OSError, struct.error, ValueError, OverflowError) as error:
-            raise _damaged(called / f"{name}.bin", error) from None
-    cameras, images, (ids, world, error_px) = parts
+            raise _damaged(called / name, error) from None
+
+    cameras = read("cameras.bin", _cameras)
+    images = read("images.bin", _images)
+    ids, world, error_px = read("points3D.bin", _points)
     order = np.argsort(ids, kind="stable")
     known = np.append(-1, ids[order])  # ascending
     for image in images:

@@ -53,12 +53,14 @@ FIXED_PX = 1e-6  # how far those of a reference may
 class Keypoints:
     """The keypoints of an image, and how many matches, by confidence, are behind each.
 
-    `pixel` is what a pixel of the image as it was matched is in pixels of the image.
+    A pixel of the image as it was matched is `pixel` px of the image.
     """
 
     points: Points
     votes: PerMatch
     pixel: float = 1.0
+    cell_px: float = 1.0  # a match this near to a keypoint takes it
+    fixed: bool = False
 
     def __len__(self) -> int:
         return len(self.points)
@@ -115,43 +117,53 @@ def keypoint_matches(
     are decided already, such as those of a map: they stay, and only other images get
     new ones. `total` is the number of records, for the ticks.
     """
-    reference, pairs, windows = reference or {}, [], []
+    pairs, window = _sightings(records, calibration, tick, total)
+    sizes = {name: size for seen in pairs for name, size, _, _ in seen.sides()}
+    parts: dict[str, list[tuple[Points, PerAxis, PerMatch]]] = {n: [] for n in sizes}
+    for seen in pairs:
+        for name, _, points, variance in seen.sides():
+            parts[name].append((points, variance, seen.score))
+    keypoints = {}
+    for name in sorted(sizes):
+        width = window * max(sizes[name])
+        cell, stated = cell_px or WINDOWS_A_CELL * width, (reference or {}).get(name)
+        points, variance, score = (
+            np.concatenate(column) for column in zip(*parts[name], strict=True)
+        )
+        points, votes = cell_means(points, variance, score, cell)
+        best = np.sort(np.argsort(-votes, kind="stable")[:max_keypoints])
+        points, votes = points[best], votes[best]
+        if stated is not None:
+            points, votes = stated, np.ones(len(stated))
+        keypoints[name] = Keypoints(
+            points, votes, width / PIXELS_A_WINDOW, cell, fixed=stated is not None
+        )
+    return _agreed(pairs, sizes, keypoints)
+
+
+def _sightings(
+    records: Iterable[PairRecord],
+    calibration: Calibration | None,
+    tick: Tick,
+    total: int,
+) -> tuple[list[_Sightings], float]:
+    """The pairs to use, and the fine window as a share of the longer side."""
+    pairs, windows = [], []
     for done, record in enumerate(records, start=1):
         matches = record.matches
         if matches is not None and len(matches):
             share = matches.fine_window / matches.refined_size.max(axis=1)
             windows.append(np.median(share))
             if record.usable or record.state == "matched":
-                seen = _sighted(record, matches, calibration)
-                if len(seen.score) >= FEWEST:
-                    pairs.append(seen)
+                pairs.append(_sighted(record, matches, calibration))
         tick(done, max(total, done))
+    pairs = [seen for seen in pairs if len(seen.score) >= FEWEST]
     if not pairs:
         raise InputError(
             "No pair of the store has a model that may be right, so that there is "
             "nothing to make keypoints of."
         )
-    window = float(np.median(windows))  # of the longer side
-    sizes: dict[str, Size] = {}
-    votes: dict[str, list[tuple[Points, PerAxis, PerMatch]]] = {}
-    for seen in pairs:
-        for name, size, points, variance in seen.sides():
-            sizes[name] = size
-            votes.setdefault(name, []).append((points, variance, seen.score))
-    cells, keypoints = {}, {}
-    for name in sorted(sizes):
-        width = window * max(sizes[name])
-        cells[name] = cell_px or WINDOWS_A_CELL * width
-        if name in reference:
-            points, count = reference[name], np.ones(len(reference[name]))
-        else:
-            columns = (np.concatenate(c) for c in zip(*votes[name], strict=True))
-            points, count = cell_means(*columns, cells[name])
-        if name not in reference and max_keypoints is not None:
-            best = np.sort(np.argsort(-count, kind="stable")[:max_keypoints])
-            points, count = points[best], count[best]
-        keypoints[name] = Keypoints(points, count, width / PIXELS_A_WINDOW)
-    return _agreed(pairs, sizes, keypoints, cells, reference)
+    return pairs, float(np.median(windows))
 
 
 def _sighted(
@@ -194,59 +206,46 @@ def cell_means(
     """
     # From the corner of the first pixel, so that its square holds it; row by row.
     square = np.floor((points[:, ::-1] + 0.5) / cell_px).astype(np.int64)
-    squares, place = np.unique(square, axis=0, return_inverse=True)
-    place, corner = place.ravel(), squares[:, ::-1] * cell_px - 0.5
-    precision, at = 1.0 / variance, points - corner[place]  # small numbers keep digits
-
-    def summed(values: PerMatch) -> PerMatch:
-        return np.bincount(place, values, len(squares))
-
-    mean = [
-        summed(precision[:, d] * at[:, d]) / summed(precision[:, d]) for d in (0, 1)
-    ]
-    return corner + np.stack(mean, axis=1), summed(score)
+    squares, own = np.unique(square, axis=0, return_inverse=True)
+    own, corner = own.ravel(), squares[:, ::-1] * cell_px - 0.5
+    precision, at = 1.0 / variance, points - corner[own]  # small numbers keep digits
+    columns = (*(precision * at).T, *precision.T, score)
+    sums = np.stack([np.bincount(own, column, len(squares)) for column in columns])
+    x, y, px, py, votes = sums
+    return corner + np.stack([x / px, y / py], axis=1), votes
 
 
 def _agreed(
-    pairs: list[_Sightings],
-    sizes: dict[str, Size],
-    keypoints: dict[str, Keypoints],
-    cells: Mapping[str, float],
-    reference: Mapping[str, Points],
+    pairs: list[_Sightings], sizes: dict[str, Size], keypoints: dict[str, Keypoints]
 ) -> KeypointMatches:
     """Keypoints where the matches agree, and the matches that do."""
-    nearest = {name: Nearest(k.points, cells[name]) for name, k in keypoints.items()}
-    counts = [len(found) for found in keypoints.values()]
+    nearest = {name: Nearest(k.points, k.cell_px) for name, k in keypoints.items()}
+    counts = [len(k) for k in keypoints.values()]
     ends = dict(zip(keypoints, np.cumsum(counts).tolist(), strict=True))
     links, matched = [], []
     for seen in pairs:
         first, second = (nearest[name](points) for name, _, points, _ in seen.sides())
         match, one, other = one_to_one(first, second, seen.score).T
-        matched.append(
-            KeypointPair(seen.pair, np.stack([one, other], axis=1), seen.score[match])
-        )
+        places = np.stack([one, other], axis=1)
+        matched.append(KeypointPair(seen.pair, places, seen.score[match]))
         links.append(_links(seen, match, one, other, keypoints, ends))
     moves = [
-        np.full(
-            len(found), FIXED_PX if name in reference else CELLS_A_MOVE * cells[name]
-        )
-        for name, found in keypoints.items()
+        FIXED_PX if k.fixed else CELLS_A_MOVE * k.cell_px for k in keypoints.values()
     ]
-    move, weight = place(Links.joined(links), np.concatenate(moves))
-    moved = {
-        name: replace(
-            found, points=found.points + move[ends[name] - len(found) : ends[name]]
-        )
-        for name, found in keypoints.items()
-    }
+    move, weight = place(Links.joined(links), np.repeat(moves, counts))
+    moved = {}
+    for name, found in keypoints.items():
+        own = move[ends[name] - len(found) : ends[name]]
+        moved[name] = replace(found, points=found.points + own)
     agreeing = []
     for pair in matched:
-        kept, weight = np.split(weight, [len(pair.matches)])
-        kept = kept >= DISAGREES
+        own_weight, weight = np.split(weight, [len(pair.matches)])
+        kept = own_weight >= DISAGREES
         if kept.sum() >= FEWEST:
-            agreeing.append(
-                KeypointPair(pair.pair, pair.matches[kept], pair.score[kept])
+            kept_pair = replace(
+                pair, matches=pair.matches[kept], score=pair.score[kept]
             )
+            agreeing.append(kept_pair)
     return KeypointMatches(sizes, moved, agreeing)
 
 
@@ -290,12 +289,14 @@ def one_to_one(first: Labels, second: Labels, score: PerMatch) -> Labels:
     """
     here = np.flatnonzero((first >= 0) & (second >= 0))
     order = here[np.argsort(-score[here], kind="stable")]
-    best_of = [
-        order[np.unique(k[order], return_index=True)[1]] for k in (first, second)
-    ]
-    best = np.intersect1d(*best_of)
+    best = np.intersect1d(_first_of(first, order), _first_of(second, order))
     best = best[np.argsort(first[best])]
     return np.stack([best, first[best], second[best]], axis=1).astype(np.int64)
+
+
+def _first_of(labels: Labels, order: Labels) -> Labels:
+    _, first = np.unique(labels[order], return_index=True)
+    return order[first]
 
 
 class Nearest:

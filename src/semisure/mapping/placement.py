@@ -64,8 +64,10 @@ def place(links: Links, expected_move: PerMatch) -> tuple[Points, PerMatch]:
     blocks = np.stack([np.broadcast_to(np.eye(2), (n, 2, 2)), -links.map], axis=1)
     ends = np.stack([links.first, links.second], axis=1).ravel()
     starts = np.arange(0, 2 * n + 1, 2)
-    J = bsr_array((blocks.reshape(-1, 2, 2), ends, starts), shape=(2 * n, 2 * k))
-    J, back, gap = J.tocsr(), J.T.tocsr(), links.gap.ravel()
+    shape = 2 * n, 2 * k
+    J = bsr_array((blocks.reshape(-1, 2, 2), ends, starts), shape=shape).tocsr()
+    back, gap = J.T.tocsr(), links.gap.ravel()
+    squares = back.power(2)
     skew = (links.map[:, :, 0] * links.map[:, :, 1]).sum(axis=1)
     pull = np.repeat(expected_move, 2) ** -2
     move, agreement = np.zeros(2 * k), np.ones(n)
@@ -76,7 +78,7 @@ def place(links: Links, expected_move: PerMatch) -> tuple[Points, PerMatch]:
             return back @ (weight * (J @ x)) + pull * x
 
         # Of the normal equations the 2 × 2 blocks about each keypoint.
-        xx, yy = (back.power(2) @ weight + pull).reshape(-1, 2).T
+        xx, yy = (squares @ weight + pull).reshape(-1, 2).T
         xy = np.bincount(links.second, weight[::2] * skew, k)
         own = np.linalg.inv(np.stack([xx, xy, xy, yy], axis=1).reshape(-1, 2, 2))
         move, _ = cg(
