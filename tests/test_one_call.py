@@ -128,14 +128,14 @@ def test_names_and_objects_are_the_same(photos, result) -> None:
 
 
 def test_a_matcher_in_a_loop_is_loaded_once(monkeypatch, photos) -> None:
-    from semisure.matchers import named
+    from semisure import matchers
 
     loads = []
-    real = named.load_matcher
+    real = matchers.load_matcher
     monkeypatch.setattr(
-        named, "load_matcher", lambda *a, **k: loads.append(a) or real(*a, **k)
+        matchers, "load_matcher", lambda *a, **k: loads.append(a) or real(*a, **k)
     )
-    named._loaded.cache_clear()
+    matchers._loaded.cache_clear()
     for _ in range(3):
         semisure.match(*photos)
     assert len(loads) == 1

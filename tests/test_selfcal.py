@@ -288,7 +288,7 @@ def test_calibrate_command_writes_plot_and_verdict(tmp_path: Path) -> None:
         "numpy",
     ):
         assert words in text
-    assert text.count("data:image/png;base64,") == 2  # for light and dark pages
+    assert text.count("data:image/png;base64,") == 1
     assert "://" not in text
     assert "held-out matches" in done.stdout
     assert load_calibration(output).matcher == "daisy"

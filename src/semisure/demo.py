@@ -26,8 +26,8 @@ from semisure.pairs.result import PairResult
 from semisure.refit.planes import refit_homography
 from semisure.report.html import Picture, Section, write_report
 from semisure.report.pair import picture_of_lines, picture_of_matches
-from semisure.report.palettes import ErrorRange
-from semisure.report.plots import light_and_dark, plot_reliability
+from semisure.report.plots import plot_reliability, png
+from semisure.report.uncertainty import color_range
 from semisure.types import Calibration, Matcher, PerMatch, Tick, silent
 
 VIEWS = 3  # of each photo
@@ -137,7 +137,6 @@ def _real_pair(result: DemoResult) -> list[Section]:
     assert result.stereo is not None
     images, pair = result.stereo
     matches = pair.matches
-    scale = ErrorRange.of_sizes([matches.source_size, matches.target_size])
     expected, observed = result.stereo_expected_px, result.stereo_observed_px
     table = [
         ["errors in x and y", "half within", "90 % within"],
@@ -149,7 +148,7 @@ def _real_pair(result: DemoResult) -> list[Section]:
         Section(
             heading="A real pair",
             text=f"{pair.summary()} Each match has the colour of its expected error.",
-            legend=scale,
+            legend=color_range(matches.source_size, matches.target_size),
             pictures=[picture_of_matches(images, pair, about)],
         ),
         Section(heading="Its errors, expected and observed", table=table),
@@ -172,11 +171,11 @@ def _homographies(result: DemoResult) -> Section:
 
 def _errors(result: DemoResult) -> Section:
     expected, observed = map(np.concatenate, (result.expected, result.observed))
-    light, dark = light_and_dark(plot_reliability(expected, observed))
+    curve = png(plot_reliability(expected, observed))
     caption = "Reliability in bins of equal count."
     return Section(
         heading="Errors that can be believed",
         text=f"Expected against observed error of {len(expected):,} matches between "
         "views with known homographies.",
-        pictures=[Picture(light, caption, dark=dark)],
+        pictures=[Picture(curve, caption)],
     )

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
+=======
+import shlex
+from collections.abc import Mapping
+>>>>>>> main
 from pathlib import Path
 
 from semisure.calibrate.held_out import TAIL_PX, Trust
 from semisure.calibrate.photos import SelfCalibration
 from semisure.report.html import Picture, Section, versions, write_report
+<<<<<<< HEAD
 from semisure.report.plots import light_and_dark, plot_reliability
+=======
+from semisure.report.plots import plot_reliability, png
+>>>>>>> main
 from semisure.types import Calibration
 
 
 def write_calibration_page(path: str | Path, result: SelfCalibration) -> None:
     """Write everything about one self-calibration as one HTML file."""
     trust = result.trust
-    light, dark = light_and_dark(plot_reliability(trust.expected, trust.observed))
+    curve = png(plot_reliability(trust.expected, trust.observed))
     caption = (
         "Expected against observed error of held-out matches, in bins of equal count."
     )
@@ -22,7 +31,7 @@ def write_calibration_page(path: str | Path, result: SelfCalibration) -> None:
         Section(
             heading="Test on pairs that were held out",
             table=_trial(trust),
-            pictures=[Picture(light, caption, dark=dark)],
+            pictures=[Picture(curve, caption)],
         ),
         Section(
             heading="The fit",
@@ -34,15 +43,30 @@ def write_calibration_page(path: str | Path, result: SelfCalibration) -> None:
             text=f"Standard errors: {result.report.standard_error_kind}.",
             table=_parameters(result),
         ),
-        *_skipped(result.skipped),
+        Section(heading="Left out", code="\n".join(result.skipped) or "nothing"),
         Section(
+<<<<<<< HEAD
             heading="How it was made",
+=======
+            heading="Reproduce",
+            code=_command(flags),
+>>>>>>> main
             table=[["", ""], *_provenance(result.calibration), *versions()],
         ),
     ]
     title = f"Calibration of {result.calibration.matcher}"
     verdict = " ".join(filter(None, (trust.verdict(), result.calibration.caution)))
     write_report(path, title, verdict, sections)
+
+
+def _command(flags: Mapping[str, Any]) -> str:
+    """The shell command that repeats the run, one flag per line."""
+    lines = ["semisure calibrate"]
+    for flag, values in flags.items():
+        for value in values if isinstance(values, list) else [values]:
+            if value is not None:
+                lines.append(f"{flag} {shlex.quote(str(value))}")
+    return " \\\n    ".join(lines)
 
 
 # What the paper's symbols mean, for the table of the law.
@@ -90,12 +114,6 @@ def _parameters(result: SelfCalibration) -> list[list[str]]:
         error = f"{errors[name]:.2g}" if name in errors else ""
         rows.append([name, number, error, MEANINGS.get(name, "")])
     return rows
-
-
-def _skipped(skipped: tuple[str, ...]) -> list[Section]:
-    if not skipped:
-        return []
-    return [Section(heading="Left out", code="\n".join(skipped))]
 
 
 def _provenance(calibration: Calibration) -> list[list[str]]:

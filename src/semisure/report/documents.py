@@ -11,7 +11,7 @@ import numpy as np
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
 from semisure.law.mixture import abs_quantile
-from semisure.pairs.models import MODEL_NAMES, MOTION_NAMES
+from semisure.pairs.models import MOTION_NAMES
 from semisure.pairs.result import PairResult
 from semisure.refit.planes import expected_corner_error
 from semisure.report.html import Fact
@@ -106,13 +106,39 @@ def write_result(path: Path, result: PairResult) -> None:
 
 def numbers(result: PairResult) -> list[Fact]:
     """All of them, the most asked for first."""
-    refit, chance = result.refit, result.model_failure
+    refit, estimate, verdict = result.refit, result.estimate, result.verdict
     facts = [
-        Fact("matches", f"{len(result.matches):,}", "Pairs of points by the matcher."),
-        *_errors(result),
+        Fact("matches", f"{len(result.matches):,}", "Pairs of points by the matcher.")
+    ]
+    if len(result.matches):
+        half, most = result.pooled_px
+        doubtful = (result.failure > 0.5).mean()
+        facts += [
+            Fact(
+                "half of the errors within",
+                f"{half:.2f} px",
+                "Of all errors in x and y: what one half should stay below.",
+            ),
+            Fact(
+                "90 % of the errors within",
+                f"{most:.2f} px",
+                "Of all errors in x and y: what nine in ten should stay below.",
+            ),
+            Fact(
+                "matches whose coarse cell is likely wrong",
+                f"{doubtful:.1%}",
+                "A semi-dense matcher first picks a coarse cell, then a point in it. "
+                "In a wrong cell the point is off by many pixels.",
+            ),
+        ]
+    meaning = "So few matches agree that chance alone explains them."
+    if result.related:
+        right = f"The model is right with a probability of {verdict.probability:.1%}"
+        meaning = "; ".join([right, *verdict.reasons]) + "."
+    facts += [
         Fact(
-            f"inliers of {result.estimate.estimator}",
-            f"{result.estimate.inliers.sum():,}",
+            f"inliers of {estimate.estimator}",
+            f"{estimate.inliers.sum():,}",
             "Matches within its threshold of the initial model, before the refit.",
         ),
         Fact(
@@ -121,61 +147,15 @@ def numbers(result: PairResult) -> list[Fact]:
             "Each match counts by its weight ω, the probability that its coarse cell "
             "was right, given how well it agrees with the model.",
         ),
-        Fact(
-            "probability that this fit is accidental",
-            "below 0.0001" if chance < 1e-4 else f"{chance:.2g}",
-            f"How often random matches would support a {MODEL_NAMES[result.kind]} as "
-            "well as these do.",
-        ),
-        _verdict(result),
+        Fact("verdict", verdict.name, meaning),
     ]
     if result.related:
         facts += [*_evidence(result), *_model_error(result)]
     steps = counted(refit.iterations, "iteration")
-    said = f"{steps} after the robust estimator."
+    meaning = f"{steps} after the robust estimator."
     if refit.reason:
-        said = f"The initial model was kept: {refit.reason}."
-    return [*facts, Fact("refit", refit.method, said)]
-
-
-def _errors(result: PairResult) -> list[Fact]:
-    if not len(result.matches):
-        return []
-    half, most = result.pooled_px
-    doubtful = float((result.failure > 0.5).mean())
-    return [
-        Fact(
-            "median expected error",
-            f"{np.median(result.expected_px):.2f} px",
-            "Half of the matches expect less. A match's expected error is the mean of "
-            "its error law, which a small chance of a gross error raises.",
-        ),
-        Fact(
-            "half of the errors within",
-            f"{half:.2f} px",
-            "Of all errors in x and y: what one half should stay below.",
-        ),
-        Fact(
-            "90 % of the errors within",
-            f"{most:.2f} px",
-            "Of all errors in x and y: what nine in ten should stay below.",
-        ),
-        Fact(
-            "matches whose coarse cell is likely wrong",
-            f"{doubtful:.1%}",
-            "A semi-dense matcher first picks a coarse cell, then a point in it. In a "
-            "wrong cell the point is off by many pixels.",
-        ),
-    ]
-
-
-def _verdict(result: PairResult) -> Fact:
-    verdict = result.verdict
-    meaning = "So few matches agree that chance alone explains them."
-    if result.related:
-        right = f"The model is right with a probability of {verdict.probability:.1%}"
-        meaning = "; ".join([right, *verdict.reasons]) + "."
-    return Fact("verdict", verdict.name, meaning)
+        meaning = f"The initial model was kept: {refit.reason}."
+    return [*facts, Fact("refit", refit.method, meaning)]
 
 
 def _evidence(result: PairResult) -> list[Fact]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from semisure.__about__ import __version__
 from semisure.io.atomic import write_atomically
-from semisure.report.palettes import COLOR_STOPS, ErrorRange
+from semisure.report.uncertainty import COLOR_STOPS, color_ticks
 
 _POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -27,16 +27,10 @@ for (const slider of document.querySelectorAll(".compare input"))
 """
 _STYLE = Path(__file__).with_name("page.css")
 
-_PACKAGES = {
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "cv2": "opencv-python-headless",
-    "torch": "torch",
-    "kornia": "kornia",
-    "transformers": "transformers",
-    "poselib": "poselib",
-    "pycolmap": "pycolmap",
-}
+_PACKAGES = (
+    *("numpy", "scipy", "opencv-python-headless", "torch"),
+    *("kornia", "transformers", "poselib", "pycolmap"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +40,6 @@ class Picture:
     data: bytes
     caption: str
     wide: bool = False  # takes the page's whole width
-    dark: bytes | None = None  # the version for dark pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +67,7 @@ class Section:
 
     heading: str
     text: str = ""
-    legend: ErrorRange | None = None  # the colours of expected errors
+    legend: tuple[float, float] | None = None  # px, of the first and last colour
     code: str = ""
     facts: Sequence[Fact] = ()
     table: Sequence[Sequence[str]] = ()  # first row: the head, or blanks for none
@@ -115,7 +108,8 @@ def versions(*, loaded_only: bool = True) -> list[list[str]]:
     Work in other processes loads its packages there; `loaded_only` false lists all.
     """
     rows = [["semisure", __version__], ["Python", platform.python_version()]]
-    for module, package in _PACKAGES.items():
+    for package in _PACKAGES:
+        module = "cv2" if package.startswith("opencv") else package
         if module in sys.modules or not loaded_only:
             with suppress(metadata.PackageNotFoundError):
                 rows.append([package, metadata.version(package)])
@@ -127,7 +121,7 @@ def _section(section: Section) -> str:
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
     if section.legend is not None:
-        parts.append(_legend(section.legend))
+        parts.append(_legend(*section.legend))
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
     if section.facts:
@@ -141,14 +135,12 @@ def _section(section: Section) -> str:
     return "\n".join(parts)
 
 
-def _legend(scale: ErrorRange) -> str:
-    *ticks, last = (f"<b>{tick}</b>" for tick in scale.ticks())
-    numbers = "".join(ticks) + last.replace("</b>", " px</b>")
-    stops = ", ".join(COLOR_STOPS["semisure"])
-    ground = f"background: linear-gradient(90deg, {stops})"
+def _legend(least: float, most: float) -> str:
+    ground = f"background: linear-gradient(90deg, {', '.join(COLOR_STOPS)})"
+    ticks = "</b><b>".join(color_ticks(least, most))
     return (
         f'<div class="legend">sure<i style="{ground}"></i>doubtful'
-        f"<span>{numbers}</span></div>"
+        f"<span><b>{ticks} px</b></span></div>"
     )
 
 
@@ -177,13 +169,10 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 def _picture(picture: Picture) -> str:
     caption = escape(picture.caption)
     shown = f'<img src="{_inside(picture.data)}" alt="{caption}">'
-    if picture.dark is not None:
-        dark = f'srcset="{_inside(picture.dark)}" media="(prefers-color-scheme: dark)"'
-        shown = f"<picture><source {dark}>{shown}</picture>"
+    kind = ""
     if picture.wide:  # too detailed for a phone's width: it scrolls sideways
-        shown = f'<div class="pan" tabindex="0">{shown}</div>'
-    wide = ' class="wide"' if picture.wide else ""
-    return f"<figure{wide}>{shown}<figcaption>{caption}</figcaption></figure>"
+        shown, kind = f'<div class="pan" tabindex="0">{shown}</div>', ' class="wide"'
+    return f"<figure{kind}>{shown}<figcaption>{caption}</figcaption></figure>"
 
 
 def _inside(data: bytes) -> str:

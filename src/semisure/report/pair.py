@@ -28,14 +28,14 @@ from semisure.report.html import (
     versions,
 )
 from semisure.report.overlay import between_small, difference, laid_over
-from semisure.report.palettes import ErrorRange
 from semisure.report.uncertainty import (
+    color_range,
     corner_regions,
     line_bands,
     round_factor,
     shown_sample,
 )
-from semisure.types import Calibration, Matches, PerMatch
+from semisure.types import Matches
 from semisure.types.checks import as_floats
 
 SHOWN_SIDE = 1400  # px, of a photo in a page
@@ -68,77 +68,53 @@ def pair_page(
     result: PairResult,
     *,
     names: Sequence[str],
-    digests: Sequence[str] | None,
+    digests: Sequence[str],
     settings: Mapping[str, Any],
 ) -> str:
     """The page as text; `digests` are SHA-256 of the two files, if there are files.
 
     The images may be reduced.
     """
-    small = _small(images)
-    sections = [
-        Section(heading="Numbers", facts=documents.numbers(result)),
-        *_model(result),
-        *_pictures(small, result),
+    model, matches = result.refit.model, result.matches
+    small = reduced(images[0], SHOWN_SIDE), reduced(images[1], SHOWN_SIDE)
+    sections = [Section(heading="Numbers", facts=documents.numbers(result))]
+    if model is not None and result.related:
+        rows = ("".join(f"{v:17.9g}" for v in row) for row in model)
+        sections.append(Section(heading=_HEADINGS[result.kind], code="\n".join(rows)))
+    sections.append(
         Section(
-            heading="Reproduce",
-            code=_call(names, settings),
-            table=[
-                ["", ""],
-                *_file_rows(result.matches, names, digests),
-                _calibration_row(result.calibration),
-                *versions(),
-            ],
-        ),
-    ]
+            heading="Matches",
+            text="Each coloured by its expected error.",
+            legend=color_range(matches.source_size, matches.target_size),
+            pictures=[picture_of_matches(small, result)],
+        )
+    )
+    lines = picture_of_lines(small, result)
+    if lines is not None:
+        sections.append(Section(heading="Epipolar lines", pictures=[lines]))
+    symbols = result.calibration.paper_symbols().items()
+    law = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
+    reproduce = Section(
+        heading="Reproduce",
+        code=_call(names, settings),
+        table=[
+            ["", ""],
+            *([f"SHA-256 of image {k}", d] for k, d in enumerate(digests, start=1)),
+            [f"calibration of {result.calibration.matcher}", law],
+            *versions(),
+        ],
+    )
+    sections += [*_plane(small, result), reproduce]
     title = " and ".join(Path(name).name for name in names)
     return page_text(title, result.summary(), sections)
 
 
 def write_picture(path: Path, images: Images, result: PairResult) -> None:
-    """Write a PNG of matches by expected error, with an overlay for a homography."""
-    matches, expected = result.matches, result.expected_px
-    overlaid = None
-    if result.related and result.H_01 is not None:
-        small = _small(images)
-        sizes = matches.source_size, matches.target_size
-        over = laid_over(*small, between_small(result.H_01, small, sizes))
-        overlaid = over // 2 + small[1] // 2
-    figure = plots.plot_pair(*images, matches, expected, result.summary(), overlaid)
+    """Write a PNG of the images and their matches by expected error."""
+    figure = plots.plot_pair(
+        *images, result.matches, result.expected_px, result.summary()
+    )
     write_atomically(path, lambda file: file.write(plots.png(figure)))
-
-
-def _small(images: Images) -> Images:
-    return reduced(images[0], SHOWN_SIDE), reduced(images[1], SHOWN_SIDE)
-
-
-def _model(result: PairResult) -> list[Section]:
-    if result.refit.model is None or not result.related:
-        return []
-    rows = ("".join(f"{v:17.9g}" for v in row) for row in result.refit.model)
-    return [Section(heading=_HEADINGS[result.kind], code="\n".join(rows))]
-
-
-def _pictures(images: Images, result: PairResult) -> list[Section]:
-    matches = result.matches
-    scale = ErrorRange.of_sizes([matches.source_size, matches.target_size])
-    sections = [
-        Section(
-            heading="Matches",
-            text="Each coloured by its expected error.",
-            legend=scale,
-            pictures=[picture_of_matches(images, result)],
-        )
-    ]
-    lines = picture_of_lines(images, result)
-    if lines is not None:
-        sections.append(Section(heading="Epipolar lines", pictures=[lines]))
-    return [
-        *sections,
-        *_sliders(images, result),
-        *_corners(images, result),
-        *_reliability(result),
-    ]
 
 
 def picture_of_matches(images: Images, result: PairResult, about: str = "") -> Picture:
@@ -156,9 +132,8 @@ def picture_of_lines(images: Images, result: PairResult) -> Picture | None:
     sample = shown_sample(result, bands)
     if not len(sample):
         return None
-    widths = bands.half_width[sample] / max(result.matches.source_size)
-    typical = max(float(np.median(widths)), float(widths.max()) / 2, 1e-12)
-    factor = round_factor(BAND / typical)
+    width = max(float(np.median(bands.half_width[sample])), 1e-9)
+    factor = round_factor(BAND * max(result.matches.source_size) / width)
     figure = plots.plot_lines(images, result.matches, bands, sample, factor)
     caption = (
         "Some matches and their epipolar lines, in one colour each. A point's match "
@@ -172,8 +147,8 @@ def _magnified(factor: float, before: str) -> str:
     return f"{before}magnified {factor:g}×" if factor > 1 else ""
 
 
-def _sliders(images: Images, result: PairResult) -> list[Section]:
-    """One image over the other, and their difference before and after the refit."""
+def _plane(images: Images, result: PairResult) -> list[Section]:
+    """What a homography shows: an overlay, its corners, and errors against it."""
     H, initial = result.H_01, result.refit.initial
     if H is None or not result.related:
         return []
@@ -195,53 +170,31 @@ def _sliders(images: Images, result: PairResult) -> list[Section]:
             caption="Difference of the two images: darker is better aligned.",
         ),
     ]
-    return [Section(heading="One image over the other", sliders=sliders)]
-
-
-def _corners(images: Images, result: PairResult) -> list[Section]:
+    sections = [Section(heading="One image over the other", sliders=sliders)]
     regions = corner_regions(result)
-    if regions is None:
-        return []
-    figure = plots.plot_corners(images[1], result.matches.target_size, regions)
-    caption = (
-        "The outline of the first image on the second. Each corner lies in its ellipse "
-        f"with a probability of 90 %{_magnified(regions.magnified, '; ellipses ')}."
-    )
-    pictures = [Picture(plots.jpeg(figure), caption)]
-    return [Section(heading="Uncertainty of the corners", pictures=pictures)]
-
-
-def _reliability(result: PairResult) -> list[Section]:
-    if result.H_01 is None or not result.related:
-        return []
-    distance = np.abs(residual(result.H_01, result.matches)).mean(axis=1)
+    if regions is not None:
+        corners = plots.jpeg(plots.plot_corners(images[1], sizes[1], regions))
+        caption = (
+            "The outline of the first image on the second. Each corner lies in its "
+            "ellipse with a probability of 90 %"
+            f"{_magnified(regions.magnified, '; ellipses ')}."
+        )
+        pictures = [Picture(corners, caption)]
+        sections.append(
+            Section(heading="Uncertainty of the corners", pictures=pictures)
+        )
+    distance = np.abs(residual(H, result.matches)).mean(axis=1)
     finite = np.isfinite(distance)
-    figure = plots.plot_reliability(result.expected_px[finite], distance[finite])
-    light, dark = plots.light_and_dark(figure)
+    curve = plots.plot_reliability(result.expected_px[finite], distance[finite])
     caption = (
         "Expected errors against distances from the refitted homography, in bins of "
         "equal count. A valid check only if the scene is a plane."
     )
-    pictures = [Picture(light, caption, dark=dark)]
-    return [Section(heading="Errors, expected and observed", pictures=pictures)]
-
-
-def _file_rows(
-    matches: Matches, names: Sequence[str], digests: Sequence[str] | None
-) -> list[list[str]]:
-    rows = []
-    for k, (width, height) in enumerate((matches.source_size, matches.target_size)):
-        about = f"{width} × {height}"
-        if digests is not None:
-            about += f", SHA-256 {digests[k][:16]}…"
-        rows.append([Path(names[k]).name, about])
-    return rows
-
-
-def _calibration_row(calibration: Calibration) -> list[str]:
-    symbols = calibration.paper_symbols().items()
-    numbers = ", ".join(f"{k} {v:.4g}" for k, v in symbols if v is not None)
-    return [f"calibration of {calibration.matcher}", numbers]
+    pictures = [Picture(plots.png(curve), caption)]
+    return [
+        *sections,
+        Section(heading="Errors, expected and observed", pictures=pictures),
+    ]
 
 
 def _call(names: Sequence[str], settings: Mapping[str, Any]) -> str:
@@ -262,7 +215,8 @@ def figure_of_matches(
         _canvas(image0, matches.source_size, "image0"),
         _canvas(image1, matches.target_size, "image1"),
     )
-    return plots.plot_pair(*images, matches, _errors_of(matches, color))
+    given = matches.fine_std.mean(axis=1) if color is None else color
+    return plots.plot_pair(*images, matches, as_floats("color", given, (len(matches),)))
 
 
 def _canvas(image: ImageLike | None, size: tuple[int, int], name: str) -> Image:
@@ -275,12 +229,6 @@ def _canvas(image: ImageLike | None, size: tuple[int, int], name: str) -> Image:
             f"but has {pixels.shape[1]} × {pixels.shape[0]}."
         )
     return pixels
-
-
-def _errors_of(matches: Matches, color: ArrayLike | None) -> PerMatch:
-    if color is None:
-        return matches.fine_std.mean(axis=1)
-    return as_floats("color", color, (len(matches),))
 
 
 def figure_of_pair(result: PairResult) -> Figure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -14,25 +14,25 @@ from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Polygon, Rectangle
-from matplotlib.text import Text
 
 from semisure.io.images import Image, reduced
 from semisure.metrics import reliability
-from semisure.report.palettes import COLOR_STOPS, ErrorRange, Palette
-from semisure.report.uncertainty import CornerRegions, LineBands
-from semisure.types import FloatArray, Labels, Mask, Matches, PerAxis, PerMatch, Points
+from semisure.report.uncertainty import (
+    COLOR_STOPS,
+    CornerRegions,
+    LineBands,
+    color_range,
+    color_ticks,
+)
+from semisure.types import Labels, Mask, Matches, PerAxis, PerMatch, Points
 
-_COLORS = {
-    name: LinearSegmentedColormap.from_list(name, stops)
-    for name, stops in COLOR_STOPS.items()
-}
+_COLORS = LinearSegmentedColormap.from_list("errors", COLOR_STOPS)
 _GREY = (0.35, 0.35, 0.35, 0.25)
 BLUE, ORANGE = "#2c7bb6", "#d55100"
 # Okabe and Ito: distinct with any colour vision.
 _LINE_COLORS = ("#d55e00", "#0072b2", "#f0e442", "#009e73", "#cc79a7", "#56b4e9")
 SHOWN_SIDE = 1600  # px: larger photos are reduced before they are drawn
 MAX_LINES = 250
-_LIGHT_INK = "#d5dbe0"
 Size = tuple[int, int]  # width and height, px
 
 
@@ -61,10 +61,10 @@ def _full_figure(width: float, height: float) -> tuple[Figure, Any]:
     return figure, figure.add_axes((0.0, 0.0, 1.0, 1.0))
 
 
-def png(figure: Figure, background: str = "white") -> bytes:
-    """The figure as a PNG file's bytes; background "none" is transparent."""
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file's bytes."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", facecolor=background)
+    figure.savefig(buffer, format="png", facecolor="white")
     return buffer.getvalue()
 
 
@@ -76,22 +76,6 @@ def jpeg(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def light_and_dark(figure: Figure) -> tuple[bytes, bytes]:
-    """Two transparent PNGs: dark ink for a light page, light ink for a dark one.
-
-    The figure itself is left with the light ink.
-    """
-    for axes in figure.axes:
-        axes.set_facecolor("none")
-    light = png(figure, "none")
-    for text in figure.findobj(Text):
-        text.set_color(_LIGHT_INK)
-    for axes in figure.axes:
-        axes.tick_params(which="both", colors=_LIGHT_INK)
-        axes.spines[:].set_edgecolor(_LIGHT_INK)
-    return light, png(figure, "none")
-
-
 # ---- matches -------------------------------------------------------------------------
 
 
@@ -101,23 +85,15 @@ def plot_pair(
     matches: Matches,
     expected_px: PerMatch,
     title: str = "",
-    overlaid: Image | None = None,
 ) -> Figure:
-    """Both images with their matches by expected error, and an overlay below."""
+    """Both images with their matches by expected error, a legend and a title."""
     width, height = _canvas_size(matches)
-    heights = [height / width]
-    if overlaid is not None:
-        heights.append(overlaid.shape[0] / overlaid.shape[1] * 0.62)
-    figure = _figure(12.0, 12.0 * sum(heights) + 0.5 * (len(heights) + 1))
-    panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)
-    draw_matches(panels[0, 0], image0, image1, matches, expected_px)
+    figure = _figure(12.0, 12.0 * height / width + 1.0)
+    axes = figure.add_subplot()
+    draw_matches(axes, image0, image1, matches, expected_px)
     if len(matches):
-        add_bar(panels[0, 0], (matches.source_size, matches.target_size))
-    panels[0, 0].set_title(plain_text("\n".join(wrap(title, 130))), fontsize=11)
-    if overlaid is not None:
-        panels[1, 0].imshow(overlaid)
-        panels[1, 0].set_title("image 0 laid over image 1", fontsize=11)
-        panels[1, 0].axis("off")
+        add_bar(axes, (matches.source_size, matches.target_size))
+    axes.set_title(plain_text("\n".join(wrap(title, 130))), fontsize=11)
     return figure
 
 
@@ -137,7 +113,6 @@ def draw_matches(
     matches: Matches,
     expected_px: PerMatch,
     *,
-    palette: Palette = "semisure",
     grey: Mask | None = None,
 ) -> None:
     """The content of :func:`plot_matches`, drawn into axes of the caller.
@@ -145,34 +120,37 @@ def draw_matches(
     The images may be reduced. Matches that are `grey` have no colour and lie below the
     others.
     """
-    left = _draw_images(axes, image0, image1, matches)
+    _draw_images(axes, image0, image1, matches)
     if not len(matches):
         return
-    sizes = matches.source_size, matches.target_size
-    colors = _COLORS[palette](_norm(sizes)(expected_px))
+    colors = _COLORS(_norm((matches.source_size, matches.target_size))(expected_px))
     order = np.argsort(-expected_px)  # the surest on top
     if grey is not None:
         colors[grey] = _GREY
         order = np.concatenate([order[grey[order]], order[~grey[order]]])
-    _draw_lines(axes, matches, left, colors, order)
+    target = matches.target + np.array([_left(matches), 0.0])
+    faint, dots = (colors * np.array([1, 1, 1, opacity]) for opacity in (0.55, 0.9))
+    sample = order[:: max(1, len(order) // MAX_LINES)]
+    lines = list(np.stack([matches.source[sample], target[sample]], axis=1))
+    axes.add_collection(LineCollection(lines, colors=faint[sample], linewidths=0.6))
+    for points in (matches.source, target):
+        axes.scatter(*points[order].T, s=5, c=dots[order], linewidths=0)
+
+
+def _left(matches: Matches) -> int:
+    """Where image 1 begins beside image 0."""
+    return round(1.02 * matches.source_size[0] + 0.02 * matches.target_size[0])
 
 
 def _canvas_size(matches: Matches) -> Size:
-    (w0, h0), (w1, h1) = matches.source_size, matches.target_size
-    return w0 + _gap(matches) + w1, max(h0, h1)
+    (_, h0), (w1, h1) = matches.source_size, matches.target_size
+    return _left(matches) + w1, max(h0, h1)
 
 
-def _gap(matches: Matches) -> int:
-    return round(0.02 * (matches.source_size[0] + matches.target_size[0]))
-
-
-def _draw_images(axes: Any, image0: Image, image1: Image, matches: Matches) -> int:
-    """Both images side by side; the left edge of the second is returned."""
-    left = matches.source_size[0] + _gap(matches)
+def _draw_images(axes: Any, image0: Image, image1: Image, matches: Matches) -> None:
     _draw_photo(axes, image0, matches.source_size)
-    _draw_photo(axes, image1, matches.target_size, left)
+    _draw_photo(axes, image1, matches.target_size, _left(matches))
     _frame(axes, _canvas_size(matches))
-    return left
 
 
 def _draw_photo(axes: Any, image: Image, size: Size, left: int = 0) -> None:
@@ -189,34 +167,18 @@ def _frame(axes: Any, size: Size) -> None:
     axes.axis("off")
 
 
-def _norm(sizes: Iterable[Size]) -> LogNorm:
-    scale = ErrorRange.of_sizes(sizes)
-    return LogNorm(scale.least, scale.most, clip=True)
+def _norm(sizes: Sequence[Size]) -> LogNorm:
+    return LogNorm(*color_range(*sizes), clip=True)
 
 
-def add_bar(axes: Any, sizes: Sequence[Size], palette: Palette = "semisure") -> None:
+def add_bar(axes: Any, sizes: Sequence[Size]) -> None:
     """A legend of the colours of matches between images of these sizes."""
-    mapped = ScalarMappable(_norm(sizes), _COLORS[palette])
+    mapped = ScalarMappable(_norm(sizes), _COLORS)
     bar = axes.figure.colorbar(mapped, ax=axes, shrink=0.75, pad=0.01, extend="both")
     bar.set_label("expected error, px")
-    ticks = ErrorRange.of_sizes(sizes).ticks()
+    ticks = color_ticks(*color_range(*sizes))
     bar.set_ticks([float(tick) for tick in ticks], labels=ticks)
     bar.minorticks_off()
-
-
-def _draw_lines(
-    axes: Any, matches: Matches, left: int, colors: FloatArray, order: Labels
-) -> None:
-    """Dots for all, lines for an even sample; the last of the order on top."""
-    target = matches.target + np.array([left, 0.0])
-    faint, dots = (colors * np.array([1, 1, 1, opacity]) for opacity in (0.55, 0.9))
-    sample = order[:: max(1, len(order) // MAX_LINES)]
-    lines = np.stack([matches.source[sample], target[sample]], axis=1)
-    axes.add_collection(
-        LineCollection(list(lines), colors=faint[sample], linewidths=0.6)
-    )
-    for points in (matches.source, target):
-        axes.scatter(*points[order].T, s=5, c=dots[order], linewidths=0)
 
 
 # ---- uncertainty ---------------------------------------------------------------------
@@ -234,7 +196,7 @@ def draw_ellipses(
     """Ellipses about points of one image of `size`, which may be reduced."""
     _draw_photo(axes, image, size)
     _frame(axes, size)
-    colors = _COLORS["semisure"](_norm([size])(expected_px))
+    colors = _COLORS(_norm([size])(expected_px))
     width_px, height_px = 2 * magnified * half_axes.T
     for edge, breadth in (("0.1", 2.2), (colors, 1.2)):
         ellipses = EllipseCollection(
@@ -254,7 +216,8 @@ def plot_lines(
 ) -> Figure:
     """Some matches in both images, each with its epipolar line and band in one."""
     figure, axes = _full_figure(*_canvas_size(matches))
-    lefts = np.array([[0.0, 0.0], [_draw_images(axes, *images, matches), 0.0]])
+    _draw_images(axes, *images, matches)
+    lefts = np.array([[0.0, 0.0], [_left(matches), 0.0]])
     sizes = matches.source_size, matches.target_size
     for k, index in enumerate(sample):
         color = _LINE_COLORS[k % len(_LINE_COLORS)]

@@ -1,4 +1,4 @@
-"""Shapes of a model's uncertainty: bands about lines, ellipses about corners."""
+"""What pictures show of errors: colours, bands about lines, ellipses about corners."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from semisure.pairs.result import PairResult
 from semisure.refit.lines import across_quantile
 from semisure.types import FloatArray, Labels, PerMatch, Points
 
+# Blue to red over pale yellow: distinct with any colour vision.
+COLOR_STOPS = ("#2c7bb6", "#8dc8e3", "#fff6b2", "#fdae61", "#d7191c")
 NINETY = 1.645  # standard deviations of a Gaussian whose interval holds 90 %
 NINETY_RADIUS = 2.146  # standard deviations: √(−2 ln 0.1), 90 % of a plane's Gaussian
 FACTORS = (1, 2, 5, 10, 20, 50, 100, 200)  # by which shapes are magnified
@@ -18,6 +20,28 @@ CORNER = 0.04  # radius of a corner's ellipse as drawn, in image sides
 FARTHEST = 2.0  # corners beyond this many image sides are not drawn
 SHOWN_LINES = 12
 LIKELY = 0.9  # weight of a match that is worth a line
+
+
+def color_range(*sizes: tuple[int, int]) -> tuple[float, float]:
+    """The expected errors that get the first and the last colour, px.
+
+    An error of 3 px is large in a small image and nothing in a large one, so the range
+    goes with the image's size: 0.03 % to 3 % of the longest side.
+
+    >>> color_range((1000, 750), (640, 480))
+    (0.3, 30.0)
+    """
+    longest = max(max(size) for size in sizes)
+    return 3 * longest / 10_000, 3 * longest / 100
+
+
+def color_ticks(least: float, most: float) -> list[str]:
+    """Five numbers in equal steps of the logarithm, for a legend.
+
+    >>> color_ticks(0.3, 30)
+    ['0.3', '0.95', '3', '9.5', '30']
+    """
+    return [f"{float(f'{v:.2g}'):g}" for v in np.geomspace(least, most, 5)]
 
 
 def round_factor(fits: float) -> float:

@@ -19,8 +19,7 @@ from semisure.refit.planes import expected_corner_error
 from semisure.refit.weights import RefitMethod
 from semisure.report import documents
 from semisure.report.overlay import between_small, difference, laid_over
-from semisure.report.palettes import ErrorRange
-from semisure.report.uncertainty import corner_regions, line_bands
+from semisure.report.uncertainty import color_range, corner_regions, line_bands
 from semisure.types import Array, FloatArray, Refit
 from semisure.web.orders import Order
 
@@ -83,13 +82,12 @@ def page_document(
 ) -> dict[str, Any]:
     """The document of the page, ready for JSON; `drawn` names its pictures."""
     sizes = pair.matches.source_size, pair.matches.target_size
-    scale = ErrorRange.of_sizes(sizes)
     return {
         **documents.document(pair),
         "chosen": order.chosen(),
         "numbers": [asdict(fact) for fact in documents.numbers(pair)],
         "arms": [_compared(pair, arm) for arm in arms],
-        "colors_px": (scale.least, scale.most),
+        "colors_px": color_range(*sizes),
         "image_sizes": sizes,
         "pictures": drawn,
         "columns": _columns(pair),

@@ -177,9 +177,7 @@ def _report(
         "seed": int(order.seed),
         "fov": float(order.fov) if order.fov else None,
     }
-    page = pair_page(
-        small, pair, names=names, digests=digests or None, settings=settings
-    )
+    page = pair_page(small, pair, names=names, digests=digests, settings=settings)
     return page.encode()
 
 
