@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
-import shlex
-from collections.abc import Mapping
->>>>>>> main
 from pathlib import Path
 
 from semisure.calibrate.held_out import TAIL_PX, Trust
 from semisure.calibrate.photos import SelfCalibration
 from semisure.report.html import Picture, Section, versions, write_report
-<<<<<<< HEAD
-from semisure.report.plots import light_and_dark, plot_reliability
-=======
 from semisure.report.plots import plot_reliability, png
->>>>>>> main
 from semisure.types import Calibration
 
 
@@ -45,28 +36,13 @@ def write_calibration_page(path: str | Path, result: SelfCalibration) -> None:
         ),
         Section(heading="Left out", code="\n".join(result.skipped) or "nothing"),
         Section(
-<<<<<<< HEAD
             heading="How it was made",
-=======
-            heading="Reproduce",
-            code=_command(flags),
->>>>>>> main
             table=[["", ""], *_provenance(result.calibration), *versions()],
         ),
     ]
     title = f"Calibration of {result.calibration.matcher}"
     verdict = " ".join(filter(None, (trust.verdict(), result.calibration.caution)))
     write_report(path, title, verdict, sections)
-
-
-def _command(flags: Mapping[str, Any]) -> str:
-    """The shell command that repeats the run, one flag per line."""
-    lines = ["semisure calibrate"]
-    for flag, values in flags.items():
-        for value in values if isinstance(values, list) else [values]:
-            if value is not None:
-                lines.append(f"{flag} {shlex.quote(str(value))}")
-    return " \\\n    ".join(lines)
 
 
 # What the paper's symbols mean, for the table of the law.
