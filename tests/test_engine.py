@@ -274,7 +274,7 @@ def test_a_cluster_that_can_run_nothing_is_one_sentence() -> None:
         ({"kind": "slurm"}, "engine must be one of local, ray, but is 'slurm'"),
         ({"workers": -1}, "workers must be at least 0"),
         ({"gpus_per_worker": -0.5}, "gpus_per_worker must lie between 0 and 16"),
-        ({"address": "auto"}, "An address is for the engine ray"),
+        ({"address": "auto"}, "An address is for the engine of kind ray"),
     ],
 )
 def test_wrong_settings_are_one_sentence(settings, words: str) -> None:

@@ -412,7 +412,7 @@ def test_the_command_pairs_frames_of_a_video(tmp_path: Path) -> None:
         (["--exhaustive", "--model", "essential"], "needs intrinsics"),
         (["--exhaustive", "--shard", "5/4"], "K from 1 to N"),
         (['engine = {kind = "slurm"}'], "must be one of local, ray"),
-        (['engine = {address = "auto"}'], "for the engine ray"),
+        (['engine = {address = "auto"}'], "for the engine of kind ray"),
         (["pairs_a_shard = 0"], "at least 1 pair"),
     ],
 )

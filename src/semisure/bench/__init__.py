@@ -20,7 +20,7 @@ Truth = Literal["homography", "errors", "pose", "map"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One table or figure as `semisure bench --list` shows it."""
+    """One table or figure as `semisure bench` lists it."""
 
     name: str  # also of its module and of the function in it
     paper: str  # where the paper has it

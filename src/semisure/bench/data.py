@@ -56,7 +56,7 @@ def usable(options: Options, entry: Entry) -> tuple[list[Path], list[str]]:
         first = next(iter(by_protocol(replace(options, data=roots)).values()))
         others = [root for root in roots if root not in first]
         if others:
-            left_out["another protocol, give --protocol or the folder alone"] = others
+            left_out["another protocol; set it, or give the folder alone"] = others
         roots = first
     return roots, [f"Left out, {_listed(*item)}." for item in left_out.items()]
 

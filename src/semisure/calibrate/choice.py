@@ -18,7 +18,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from semisure.datasets.samples import calibration_photos
 from semisure.errors import FileError, InputError
 from semisure.io.cache import cache_folder, key_of
 from semisure.io.files import is_shipped, load_calibration, save_calibration
@@ -101,9 +100,7 @@ def calibration_for(
     name = name_of(matcher)
     foreign = None if name is None else foreign_sentence(shown, calibration, name)
     if foreign is not None and not force:
-        raise InputError(
-            f"{foreign} Leave it out, calibrate {name}, or force it (--force)."
-        )
+        raise InputError(f"{foreign} Leave it out, calibrate {name}, or force it.")
     return calibration
 
 
@@ -144,6 +141,8 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
     if not options.allowed:
         raise InputError(_without_calibrating(matcher, name))
     if photos is None:
+        from semisure.datasets.samples import calibration_photos
+
         photos = calibration_photos(f"Calibrating {name} on first use")
     options.tell(
         f"{name} has no calibration yet: calibrating it once, on {settings.pairs} "
@@ -166,13 +165,12 @@ def _without_calibrating(matcher: Matcher, name: str) -> str:
     """What to do instead of calibrating on first use."""
     weights = getattr(matcher, "weights", None)
     whose = "" if weights is None else f" with the weights {weights}"
-    flag = "" if weights is None else f" --weights {weights}"
-    way = (
-        "with semisure.self_calibrate(matcher, photos)"
-        if name_of(matcher) is None
-        else f"by `semisure calibrate --matcher {name}{flag} --photos FOLDER -o "
-        f"{name}.json`, which `-c {name}.json` then takes"
-    )
+    way = "with semisure.self_calibrate(matcher, photos)"
+    if name_of(matcher) is not None and weights is None:
+        way = (
+            f"by `semisure calibrate --matcher {name} --photos FOLDER -o {name}.json`, "
+            f"which `-c {name}.json` then takes"
+        )
     return (
         f"{name}{whose} has no calibration yet. Make one from any photos {way}; or "
         "let it be made on first use."

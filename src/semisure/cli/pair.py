@@ -16,6 +16,7 @@ from semisure.cli.progress import stages
 if TYPE_CHECKING:
     from semisure.pairs.result import PairResult
 
+SUFFIXES = (".json", ".npz", ".csv")  # of what a result is saved as
 Outputs = Annotated[
     list[Path] | None,
     option(
@@ -69,10 +70,9 @@ def match(
     """
     given = {**locals(), **_cameras(intrinsics)}
     from semisure.one_call import match as run
-    from semisure.report.documents import RESULT_SUFFIXES, write_result
 
     options.check_outputs(
-        *((path, (*RESULT_SUFFIXES, ".png")) for path in output or ()),
+        *((path, (*SUFFIXES, ".png")) for path in output or ()),
         (report, options.PAGE),
         inputs=(image0, image1, calibration, config),
     )
@@ -80,17 +80,11 @@ def match(
     with stages(quiet or as_json) as begin:
         result = run(image0, image1, **settings, begin=begin)
         begin("Writing")
-        assert result.images is not None  # they were matched just now
-        for path in output or ():
-            if path.suffix == ".png":
-                from semisure.report.pair import write_picture
-
-                write_picture(path, result.images, result)
-            else:
-                write_result(path, result)
+        _write(output, result)
         if report is not None:
             from semisure.report.pair import write_pair_page
 
+            assert result.images is not None  # they were matched just now
             files = image0, image1
             write_pair_page(
                 report, result.images, result, files=files, settings=settings
@@ -131,10 +125,9 @@ def refit(
     from semisure.io.files import load_calibration, load_matches
     from semisure.io.intrinsics import intrinsics_of
     from semisure.pairs.estimation import refit_matches
-    from semisure.report.documents import RESULT_SUFFIXES, write_result
 
     options.check_outputs(
-        *((path, RESULT_SUFFIXES) for path in output or ()),
+        *((path, SUFFIXES) for path in output or ()),
         inputs=(file, calibration, initial, config),
     )
     settings = settings_of(given, refit_matches, RansacSettings)
@@ -150,8 +143,7 @@ def refit(
         settings=RansacSettings(**taken(settings, RansacSettings)),
         **taken(settings, refit_matches),
     )
-    for path in output or ():
-        write_result(path, result)
+    _write(output, result)
     _print(result, as_json, quiet)
 
 
@@ -169,6 +161,19 @@ def _cameras(intrinsics: list[str] | None) -> dict[str, str]:
     if len(intrinsics) > 2:
         raise typer.BadParameter("--intrinsics can be given once or twice")
     return {"K0": intrinsics[0], "K1": intrinsics[-1]}
+
+
+def _write(outputs: list[Path] | None, result: PairResult) -> None:
+    for path in outputs or ():
+        if path.suffix == ".png":
+            from semisure.report.pair import write_picture
+
+            assert result.images is not None  # or the suffix was refused
+            write_picture(path, result.images, result)
+        else:
+            from semisure.report.documents import write_result
+
+            write_result(path, result)
 
 
 def _print(result: PairResult, as_json: bool, quiet: bool) -> None:

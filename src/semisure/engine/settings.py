@@ -49,7 +49,7 @@ class EngineSettings:
                 f"{self.gpus_per_worker}."
             )
         if self.address is not None and self.kind != "ray":
-            raise InputError("An address is for the engine ray: add --engine ray.")
+            raise InputError("An address is for the engine of kind ray.")
 
     def count(self) -> int:
         """The number of processes on this machine."""

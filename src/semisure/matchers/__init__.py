@@ -347,7 +347,7 @@ def _describe(name: str, entry: _Entry) -> MatcherStatus:
     elif weights.hub or weights.url:
         status = "downloaded at first use"
     else:
-        status = "download by hand, then --weights FILE"
+        status = "download by hand, then give the file as weights"
     size = weights.size if local is None else local[0].stat().st_size
     file = str(cache_folder() / weights.filename).replace(str(Path.home()), "~", 1)
     return MatcherStatus(name, weights.licence, size, weights.source, status, law, file)
