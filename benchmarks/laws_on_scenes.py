@@ -41,6 +41,7 @@ from semisure.law import mixture
 from semisure.law.mixture import ErrorLaw
 from semisure.law.pair_law import predictive_law
 from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import Kind
 from semisure.types import Calibration, PerAxis
 from semisure.types.checks import within_px
 
@@ -135,7 +136,7 @@ def judge(laws: Sequence[tuple[ErrorLaw, PerAxis]]) -> list[float]:
 
 def adapted(pair: ScenePair, law: Calibration) -> ErrorLaw:
     """The law of a pair after its geometry, or before, if there is none."""
-    kind = "homography" if pair.F_01 is None else "fundamental"
+    kind: Kind = "homography" if pair.F_01 is None else "fundamental"
     pair_law = refit_matches(pair.matches, law, model=kind).pair_law
     return predictive_law(pair.matches, law) if pair_law is None else pair_law.law
 

@@ -191,7 +191,7 @@ def own_arms(name: str) -> Arms:
 
     from semisure.matchers import load_matcher
 
-    networks = {
+    networks: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "eloftr": ("eloftr", lambda module: module.Matching(module.Config())),
         "gim-loftr": ("gim", lambda module: module.GimNet()),
         "comatch": ("comatch", lambda module: module.CoMatchNet()),

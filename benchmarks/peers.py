@@ -28,7 +28,8 @@ from semisure.estimators.relative import estimate_relative
 from semisure.io.images import Image, as_grey, read_image
 from semisure.matchers import load_matcher
 from semisure.metrics import auc, corner_error, pose_error_deg
-from semisure.refit import refit_homography, refit_relative
+from semisure.refit.planes import refit_homography
+from semisure.refit.relative import refit_relative
 from semisure.types import Matches
 
 THRESHOLDS = (1, 3, 5, 10)
@@ -66,8 +67,10 @@ def report(name: str, matcher: Matcher, law: Any, root: Path, estimator: str) ->
         matches = matcher(*images)
         seconds.append(time.perf_counter() - begun)
         counts.append(len(matches))
-        start = (estimate_relative if K else estimate_homography)(
-            matches, *K, estimator=estimator
+        start = (
+            estimate_relative(matches, K[0], K[1], estimator)
+            if K
+            else estimate_homography(matches, estimator)
         )
         models = {"base": start.model}
         for method in ("core", "core+") if law else ():

@@ -145,8 +145,9 @@ def residual_beside(matches: Matches, points0: Points, points1: Points) -> PerAx
     residual = np.full((len(matches), 2), np.nan)
     if not len(points1) or not len(matches):
         return residual
-    distance, nearest = cKDTree(points1).query(
-        matches.target, distance_upper_bound=RADIUS_PX
+    distance, nearest = map(
+        np.asarray,
+        cKDTree(points1).query(matches.target, distance_upper_bound=RADIUS_PX),
     )
     near = np.flatnonzero(np.isfinite(distance))
     offset = matches.target[near] - points1[nearest[near]]

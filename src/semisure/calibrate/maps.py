@@ -12,7 +12,6 @@ import numpy as np
 from semisure.calibrate.held_out import trial, tried
 from semisure.calibrate.map_truth import beside_points, covisible
 from semisure.calibrate.photos import (
-    HERE,
     Residuals,
     SelfCalibration,
     SelfCalSettings,
@@ -26,7 +25,7 @@ from semisure.calibrate.scenes import MIN_MATCHES, ScenePair, fit_scenes
 from semisure.datasets import evenly
 from semisure.datasets.layouts import has_depth, is_posed, read_posed_pairs
 from semisure.datasets.posed import PosedCamera, PosedPair, depth_residual
-from semisure.engine import Engine
+from semisure.engine import HERE, Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import checked_pose, fundamental
@@ -136,7 +135,8 @@ def parted(
 ) -> tuple[dict[str, list[ScenePair]], list[ScenePair]]:
     """What is fitted to, scene by scene, and what is held out, evenly."""
     every = max(2, round(1.0 / held_out))
-    kept, held = {}, []
+    kept: dict[str, list[ScenePair]] = {}
+    held: list[ScenePair] = []
     for name, pairs in scenes.items():
         kept[name] = [pair for k, pair in enumerate(pairs) if k % every != every - 1]
         held += pairs[every - 1 :: every]

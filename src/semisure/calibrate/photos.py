@@ -167,7 +167,8 @@ def match_views(
     ]
     pairs = match_all(jobs, matcher, cache, engine, begin("Matching views"))
     tested = max(1, round(settings.held_out * len(shuffled)))
-    fitted, held_out = [], []
+    fitted: list[Residuals] = []
+    held_out: list[Residuals] = []
     for k, pair in enumerate(pairs):
         if len(pair[0]):
             (held_out if k % len(shuffled) < tested else fitted).append(pair)

@@ -70,7 +70,8 @@ def checked(names: Sequence[str]) -> Callable[[Value], Value]:
     """
 
     def check(value: Value) -> Value:
-        for name in [value] if isinstance(value, str) else value or []:
+        names_given: Sequence[str] = [value] if isinstance(value, str) else value or []
+        for name in names_given:
             if name.removesuffix("+full") not in names:
                 from semisure.types.checks import did_you_mean
 

@@ -32,7 +32,7 @@ START = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 5.0, 5.0, 2.0)
 
 def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Outcome:
     """The law where Powell stops."""
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
 
     likelihood = Likelihood(obs, power=2 if law == "gaussian" else 1)
     doubt = (0.0, 0.0) if law == "no_confidence_gate" else SLOPE_BOUNDS
@@ -50,7 +50,7 @@ def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Ou
         objective,
         nine[free],
         method="Powell",
-        bounds=np.stack([lower, upper], axis=1)[free],
+        bounds=Bounds(lower[free], upper[free]),
         options={"maxiter": ITERATIONS, "ftol": FTOL},
     )
     if not np.isfinite(minimum.fun):

@@ -330,4 +330,4 @@ class CoMatchNet(nn.Module):
             cell_windows(fine, index, side=WINDOW, step=CELL, margin=1)
             for fine, index in ((features.fine0, index0), (features.fine1, index1))
         )
-        return self.fine_matching(*self.loftr_fine(*windows))  # type: ignore[no-any-return]
+        return self.fine_matching(*self.loftr_fine(*windows))

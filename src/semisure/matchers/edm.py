@@ -273,7 +273,7 @@ def _spread(cells: Cells, chosen: CellMatches, on1: Tensor) -> Tensor:
     spread = chosen.spread.clone()
     # Without a mutual check, several cells of image 0 choose the same one of image 1.
     index1 = chosen.index1[~on1.to(chosen.index1.device)]
-    once, which = index1.unique(return_inverse=True)
+    once, which = index1.unique(return_inverse=True)  # type: ignore[no-untyped-call]
     of_image1 = row_spread(cells.f1[once], cells.f0, cells.size0)
     spread[~on1] = of_image1[which.to(spread.device)]
     return spread

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from semisure.io.images import Image
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
     Cells,
@@ -58,12 +59,14 @@ class GimLoFTR(Network):
     name = "gim-loftr"
     min_side = 40  # less is all border
     multiple = 8
-    channels = staticmethod(rgb)
 
     threshold: float = 0.2
 
     def _load(self, path: Path) -> Any:
         return load_checkpoint(GimNet(), path)
+
+    def channels(self, image: Image) -> Image:
+        return rgb(image)
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         answer: dict[str, Tensor] = self.model(image0, image1, self.threshold)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import shorten
@@ -150,7 +149,6 @@ class Network(ABC):
     name: ClassVar[str]
     min_side: ClassVar[int]  # px
     multiple: ClassVar[int] = 1  # px, of both sides
-    channels: ClassVar[Callable[[Image], Image]] = staticmethod(grey)
 
     max_side: int | None = 1280
     device: str = "cpu"
@@ -178,6 +176,10 @@ class Network(ABC):
             name: tensor.cpu().double().numpy() for name, tensor in answer.items()
         }
         return assemble((view0, view1), **arrays)
+
+    def channels(self, image: Image) -> Image:
+        """The image in the colours that the network sees."""
+        return grey(image)
 
     @abstractmethod
     def _load(self, path: Path) -> Any:

@@ -236,7 +236,7 @@ def _from_hub(weights: Weights) -> Path:
     """The file in the hub's cache, where its name is what the hub says it must be."""
     try:
         from huggingface_hub import hf_hub_download
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError:
         raise MissingExtraError("huggingface_hub", "torch", weights.filename) from None
     if _quiet():

@@ -23,6 +23,7 @@ import torch
 from kornia.feature import XFeat
 from torch import Tensor
 
+from semisure.io.images import Image
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import TILE_ROWS, grid_mean, grid_std, square, wide
 from semisure.matchers.network import Network
@@ -52,7 +53,6 @@ class XFeatStar(Network):
 
     name = "xfeat-star"
     min_side = 64  # at 0.6 of less the backbone sees less than one cell of 32 px
-    channels = staticmethod(lambda image: image)
     centred: ClassVar[bool] = True  # else points are the library's
 
     top_k: int = 4096
@@ -62,6 +62,9 @@ class XFeatStar(Network):
         model = XFeat()
         load_checkpoint(model.net, path)
         return model
+
+    def channels(self, image: Image) -> Image:
+        return image
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         f0, position, scale0 = self._keypoints(image0)

@@ -126,7 +126,7 @@ def core(law: ErrorLaw, residual: PerAxis) -> PerMatch:
 
 
 def one_step_weight(
-    method: RefitMethod,
+    method: str,
     matches: Matches | WorldMatches,
     calibration: Calibration,
     residual: PerAxis,
