@@ -21,7 +21,7 @@ from scipy.optimize import minimize_scalar
 
 from semisure.calibrate.random_views import WarpSettings, random_pair
 from semisure.geometry.homography import project as project_points
-from semisure.io.atomic import write_atomically
+from semisure.io.atomic import appearing_whole
 from semisure.io.images import find_images, read_image, reduced
 from semisure.matchers.daisy_cells import (
     CELL,
@@ -57,7 +57,8 @@ def main() -> None:
         "basis": start.basis,
         "temperature": np.float32(temperature),
     }
-    write_atomically(options.output, lambda file: np.savez(file, **arrays))
+    with appearing_whole(options.output) as part, part.open("wb") as file:
+        np.savez(file, **arrays)
     print(f"{options.output}: {len(used)} photos, temperature {temperature:.4f}")
 
 

@@ -24,7 +24,7 @@ def main(path: Path) -> None:
     print(pair.summary())
     figure = plot_matches(image0, image1, pair.matches, pair.expected_px)
     picture = jpeg(reduced(decode_image(png(figure)), WIDTH), 82)
-    write_atomically(path, lambda file: file.write(picture))
+    write_atomically(path, picture)
 
 
 if __name__ == "__main__":

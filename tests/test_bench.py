@@ -40,7 +40,7 @@ from semisure.datasets.megadepth import read_held_out, read_index, read_megadept
 from semisure.datasets.posed import PosedPair
 from semisure.engine import HERE, Engine, EngineSettings, in_order
 from semisure.errors import FileError, FitError, InputError, MissingExtraError
-from semisure.io import sources
+from semisure.io import cache as sources
 from semisure.io.files import load_calibration, save_calibration
 from semisure.io.images import read_image, write_png
 from semisure.types import Calibration, Pair

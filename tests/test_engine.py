@@ -23,7 +23,7 @@ from semisure.engine import pool as pool_module
 from semisure.engine.pool import Attempts, ProcessPool
 from semisure.engine.ray import RayEngine, check_same
 from semisure.errors import InputError, SemisureError
-from semisure.io.sources import installed
+from semisure.io.cache import installed
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from semisure.errors import FileError
-from semisure.io.atomic import write_atomically
+from semisure.io.atomic import appearing_whole
 from semisure.io.files import (
     load_arrays,
     load_calibration,
@@ -175,12 +175,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path: Path) -> Non
     path = tmp_path / "theta.json"
     path.write_text("old")
 
-    def fail(file) -> None:
-        file.write(b"half")
-        raise KeyboardInterrupt
+    def fail() -> None:
+        with appearing_whole(path) as part:
+            part.write_bytes(b"half")
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, fail)
+        fail()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -229,7 +229,7 @@ def test_permissions_are_the_users_and_the_mask_is_left_alone(
     try:
         with monkeypatch.context() as patch:
             patch.setattr(os, "umask", lambda mask: pytest.fail("changed the mask"))
-            write_atomically(tmp_path / "ours", lambda file: file.write(b"x"))
+            write_atomically(tmp_path / "ours", b"x")
     finally:
         os.umask(before)
     assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o640

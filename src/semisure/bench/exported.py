@@ -22,10 +22,9 @@ from semisure.datasets.posed import PosedPair, depth_residual
 from semisure.engine import Lost
 from semisure.errors import FileError
 from semisure.geometry.homography import project, true_residual
-from semisure.io.cache import kept_arrays, kept_row, key_of
+from semisure.io.cache import digest, kept_arrays, kept_row, key_of, room
 from semisure.io.files import arrays_of, load_arrays, matches_from
 from semisure.io.images import Image, read_image, resized
-from semisure.io.sources import digest, room
 from semisure.matchers import NamedMatcher, fingerprint, refines_source
 from semisure.matchers.stopwatch import seconds_on_cues, synchronise
 from semisure.types import Array, Matches, Matrix3, Pair, PerAxis, Points

@@ -6,9 +6,8 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
             if picture is not None:
                 files[f"{figure_name}.{kind}"] = picture
     for file, content in {**files, **outcome.files}.items():
-        write_atomically(folder / file, partial(_put, content))
+        write_atomically(folder / file, content)
     write_json(folder / f"{name}.json", document(name, options, outcome))
 
 
@@ -112,10 +111,6 @@ def _rows_csv(rows: Sequence[Row]) -> bytes:
     """Rows of named values, with a head of all names."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     return _csv([names, *([row.get(name) for name in names] for row in rows)])
-
-
-def _put(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)
 
 
 def _rendered(outcome: Outcome, figure: str, kind: str) -> bytes | None:

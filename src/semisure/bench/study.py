@@ -26,8 +26,7 @@ from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
 from semisure.engine import Engine, in_order
 from semisure.engine.pool import Answer, Item
 from semisure.errors import FileError
-from semisure.io.cache import Row, kept_row, key_of
-from semisure.io.sources import digest, sources_of
+from semisure.io.cache import Row, digest, kept_row, key_of, sources_of
 from semisure.types import Calibration, Tick, silent
 
 Stages: TypeAlias = Callable[[str], Tick]  # the tick of each stage, by its name

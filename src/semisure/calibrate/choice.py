@@ -19,9 +19,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from semisure.errors import FileError, InputError
-from semisure.io.cache import cache_folder, key_of
+from semisure.io.cache import cache_folder, digest, key_of
 from semisure.io.files import is_shipped, load_calibration, save_calibration
-from semisure.io.sources import digest
 from semisure.matchers import has_official_weights, identity, name_of
 from semisure.types import Calibration, Matcher, Tick
 from semisure.types.checks import require_kind

@@ -111,7 +111,7 @@ def _write_pages(result: SelfCalibration, picture: Path, report: Path | None) ->
 
     trust = result.trust
     figure = plot_reliability(trust.expected, trust.observed, "Held-out reliability")
-    write_atomically(picture, lambda file: file.write(png(figure)))
+    write_atomically(picture, png(figure))
     if report is not None:
         from semisure.report.calibration import write_calibration_page
 

@@ -28,7 +28,7 @@ from semisure.engine.pool import (
 )
 from semisure.engine.settings import EngineSettings
 from semisure.errors import InputError, MissingExtraError, SemisureError, in_short
-from semisure.io.sources import Installed, installed
+from semisure.io.cache import Installed, installed
 
 BATCHES_A_SLOT = 2  # one running, one waiting
 _QUIET = {  # read when Ray is imported

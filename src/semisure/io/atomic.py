@@ -5,28 +5,25 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from semisure.errors import FileError
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then rename it to `path`.
-
-    A symbolic link is followed. Where the file cannot be written, the old one stays.
-    """
-    with appearing_whole(path) as temporary, temporary.open("xb") as file:
-        write(file)
+def write_atomically(path: Path, content: bytes) -> None:
+    """Put a whole file in place."""
+    with appearing_whole(path) as temporary:
+        temporary.write_bytes(content)
 
 
 @contextmanager
 def appearing_whole(path: Path) -> Iterator[Path]:
-    """The name of a temporary file, renamed to `path` at the end if nothing failed.
+    """The name of a temporary file beside `path`, renamed to it if nothing failed.
 
-    For libraries that open files themselves.
+    A symbolic link is followed. Where the file cannot be written, the old one stays.
     """
     target = _followed(path)
     # A short name: with the target's whole name it could be too long.
@@ -121,8 +118,7 @@ def _unwritable(path: Path, reason: str) -> FileError:
 
 def write_json(path: str | Path, document: Any) -> None:
     """`document` as indented JSON; NaN and infinity are refused."""
-    content = as_json(document)
-    write_atomically(Path(path), lambda file: file.write(content))
+    write_atomically(Path(path), as_json(document))
 
 
 def as_json(document: Any) -> bytes:

@@ -18,7 +18,7 @@ import numpy as np
 
 from semisure import __about__
 from semisure.errors import FileError, InputError, in_short
-from semisure.io.atomic import write_atomically, write_json
+from semisure.io.atomic import appearing_whole, write_atomically, write_json
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.types import Array, Calibration, FloatArray, Matches, PairSpread
 from semisure.types.calibration import require_calibration
@@ -138,17 +138,6 @@ def load_calibration(path: str | Path) -> Calibration:
     shipped = SHIPPED / f"{path.name}.json"
     if path.name == str(path) and not path.is_file() and shipped.exists():
         path = shipped
-    document = _read_document(path)
-    version = document.get("schema_version")
-    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
-        raise FileError(
-            f"{path} has schema version {version}, but this semisure "
-            f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
-        )
-    return calibration_from(document, path)
-
-
-def _read_document(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise FileError(_no_calibration(path))
     require_file(path, "calibration")
@@ -165,7 +154,13 @@ def _read_document(path: Path) -> dict[str, Any]:
             f"{path} is not a semisure calibration: it lacks "
             f'"format": "{FORMAT}". Make one with `semisure fit`.'
         )
-    return document
+    version = document.get("schema_version")
+    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
+        raise FileError(
+            f"{path} has schema version {version}, but this semisure "
+            f"{__about__.__version__} reads up to {SCHEMA_VERSION}. Upgrade semisure."
+        )
+    return calibration_from(document, path)
 
 
 def _no_calibration(path: Path) -> str:
@@ -194,14 +189,10 @@ def calibration_from(document: Mapping[str, Any], path: Path) -> Calibration:
             resolution=None if resolution is None else tuple(resolution),
             provenance=dict(document.get("provenance") or {}),
         )
-    except KeyError as error:
-        raise FileError(
-            f"{path} is damaged: the entry {error} is missing. Fit it again."
-        ) from None
-    except (TypeError, ValueError, OverflowError) as error:
-        raise FileError(
-            f"{path} is damaged: {in_short(error)}. Fit it again."
-        ) from None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        missing = f"the entry {error} is missing"
+        reason = missing if isinstance(error, KeyError) else in_short(error)
+        raise FileError(f"{path} is damaged: {reason}. Fit it again.") from None
 
 
 def arrays_of(matches: Matches) -> dict[str, Array]:
@@ -224,13 +215,19 @@ def save_matches(matches: Matches, path: str | Path, **extra: FloatArray) -> Non
     require_matches(matches)
     path = as_path(path)
     if path.suffix == ".npz":
-        arrays: dict[str, Any] = {**arrays_of(matches), **extra}
-        write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
+        write_arrays(path, {**arrays_of(matches), **extra})
     elif path.suffix == ".csv":
-        text = csv_bytes(matches, **extra)
-        write_atomically(path, lambda file: file.write(text))
+        write_atomically(path, csv_bytes(matches, **extra))
     else:
         raise FileError(f"Matches are written to .npz or .csv, not to {path}.")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Arrays as a compressed NPZ file."""
+    # NumPy's stubs take the second argument for `allow_pickle`.
+    save: Callable[..., None] = np.savez_compressed
+    with appearing_whole(path) as part, part.open("wb") as file:
+        save(file, **arrays)
 
 
 def csv_bytes(matches: Matches, **extra: FloatArray) -> bytes:

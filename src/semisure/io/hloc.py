@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from semisure.errors import FileError, InputError
@@ -44,10 +45,14 @@ def read_retrieval(path: str | Path) -> dict[str, list[str]]:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    require_file(path)
+    split = [(number, line.split()) for number, line in lines_of(path)]
+    return [(i, fields) for i, fields in split if fields and fields[0][0] != "#"]
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers, from 1."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = require_file(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read: {error}.") from None
-    split = [(i, line.split()) for i, line in enumerate(lines, start=1)]
-    return [(i, fields) for i, fields in split if fields and fields[0][0] != "#"]
+    return enumerate(lines, start=1)

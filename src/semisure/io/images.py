@@ -186,7 +186,7 @@ def _stated_size(image: ImageFile) -> Size:
 
 
 def upright_size(data: bytes, name: str = "the image") -> Size:
-    """Width and height of a file's bytes once upright, without decoding where possible.
+    """Width and height of a file's bytes once upright; a JPEG is not decoded for it.
 
     >>> upright_size(b"P5 64 48 255 " + bytes(64 * 48))
     (64, 48)
@@ -197,10 +197,6 @@ def upright_size(data: bytes, name: str = "the image") -> Size:
     if isinstance(image, JpegImageFile):
         turned = _number(_exif(image), _ORIENTATION) in (5, 6, 7, 8)
         return image.size[::-1] if turned else image.size
-    if isinstance(image, PpmImageFile | BmpImageFile) or (
-        isinstance(image, PngImageFile) and b"eXIf" not in data
-    ):
-        return image.size
     height, width = decode_image(data, name).shape[:2]
     return width, height
 
@@ -310,7 +306,7 @@ def write_png(path: str | Path, image: Image) -> None:
     """RGB or grey pixels as a PNG file."""
     pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if image.ndim == 3 else image
     _, encoded = cv2.imencode(".png", pixels)
-    write_atomically(Path(path), lambda file: file.write(encoded.tobytes()))
+    write_atomically(Path(path), encoded.tobytes())
 
 
 def jpeg(image: Image, quality: int = 88) -> bytes:

@@ -52,7 +52,7 @@ class LocalFolder:
 
     def write(self, name: str, content: bytes) -> None:
         """Put a whole file in place, over an older one."""
-        write_atomically(Path(self.name, name), lambda file: file.write(content))
+        write_atomically(Path(self.name, name), content)
 
 
 class RemoteFolder:

@@ -223,15 +223,11 @@ def _rows(
 
 def _entries(pa: Any, column: Any) -> list[Any]:
     """The entries of a column; lists of numbers as arrays, not as Python's numbers."""
-    whole = column.combine_chunks()
-    kind = whole.type
+    kind = column.type
     if not pa.types.is_list(kind) or pa.types.is_string(kind.value_type):
-        return whole.to_pylist()
-    ends = whole.offsets.to_numpy()
-    numbers = whole.values.to_numpy(zero_copy_only=False)
-    valid = whole.is_valid().to_numpy(zero_copy_only=False)
-    parts = zip(ends[:-1], ends[1:], valid, strict=True)
-    return [numbers[a:b] if there else None for a, b, there in parts]
+        return column.to_pylist()
+    parts = (entry.values for entry in column)
+    return [p if p is None else p.to_numpy(zero_copy_only=False) for p in parts]
 
 
 def _summary(row: Row) -> dict[str, Any]:

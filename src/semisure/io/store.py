@@ -27,6 +27,7 @@ from semisure.__about__ import __version__
 from semisure.errors import FileError, InputError, in_short
 from semisure.io import shards
 from semisure.io.atomic import as_json
+from semisure.io.cache import sha256_of
 from semisure.io.files import calibration_from
 from semisure.io.places import Place, place_of
 from semisure.types import Calibration
@@ -66,8 +67,7 @@ class Manifest:
     @cached_property
     def key(self) -> str:
         """A digest of the recipe."""
-        text = json.dumps(self.recipe, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return sha256_of(json.dumps(self.recipe, sort_keys=True))
 
     @property
     def calibration(self) -> Calibration | None:
@@ -117,7 +117,7 @@ class Store:
         there = _manifest_at(place)
         if there is None:
             place.write(MANIFEST, as_json(manifest.document()))
-            return cls(place, manifest)
+            there = manifest
         if there.key != manifest.key:
             raise InputError(
                 f"{place.name} holds pairs that were made otherwise: "
@@ -163,15 +163,13 @@ class Store:
     def shard_of(self, pairs: Sequence[Names], digests: Mapping[str, str]) -> str:
         """The name of the shard that would hold these pairs of these images."""
         rests_on = [[name, digests.get(name, "")] for pair in pairs for name in pair]
-        text = json.dumps([self.manifest.key, rests_on])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return sha256_of(json.dumps([self.manifest.key, rests_on]))[:32]
 
     def shards(self) -> dict[str, int]:
         """Names and bytes of the shards that are there."""
-        files = self.place.listed(SHARDS)
         return {
             name.removesuffix(_SUFFIX): size
-            for name, size in files.items()
+            for name, size in self.place.listed(SHARDS).items()
             if name.endswith(_SUFFIX) and not name.startswith(".")
         }
 

@@ -221,7 +221,7 @@ def _write_hloc(
     empty = Keypoints(np.zeros((0, 2)), np.zeros(0))
     write_features(features, {n: matches.keypoints.get(n, empty) for n in names})
     lines = [f"{name0} {name1}\n" for name0, name1 in written]
-    write_atomically(listed, lambda file: file.write("".join(lines).encode()))
+    write_atomically(listed, "".join(lines).encode())
     return Exported(
         files=files,
         images=len(matches.keypoints),

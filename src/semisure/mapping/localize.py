@@ -250,7 +250,7 @@ def _write_results(
     """Write the submission and the report."""
     lines = [result.submission() for result in results if result.pose is not None]
     text = "".join(f"{line}\n" for line in lines)
-    write_atomically(output / "poses.txt", lambda file: file.write(text.encode()))
+    write_atomically(output / "poses.txt", text.encode())
     report = {
         "semisure": __version__,
         "settings": asdict(settings),

@@ -35,9 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import InputError, MissingExtraError, next_step
-from semisure.io.cache import cache_folder
+from semisure.io.cache import cache_folder, digest, sha256, sources_of
 from semisure.io.files import is_shipped
-from semisure.io.sources import digest, sha256, sources_of
 from semisure.matchers.weights import WEIGHTS, locate, obtain, stated_sha256
 from semisure.types import Matcher, Matches, as_choice
 from semisure.types.checks import as_integer

@@ -268,5 +268,5 @@ def _from_url(weights: Weights, target: Path) -> Path:
             f"{weights.url} did not send the official {weights.filename}: {fault}. "
             "Nothing was kept; run again."
         )
-    write_atomically(target, lambda file: file.write(content))
+    write_atomically(target, bytes(content))
     return target

@@ -10,6 +10,8 @@ from typing import Any
 
 from semisure.errors import FileError, InputError
 from semisure.io.atomic import check_output_folder, write_json
+from semisure.io.cache import digest
+from semisure.io.hloc import lines_of
 from semisure.io.images import (
     VIDEO_SUFFIXES,
     find_images,
@@ -17,7 +19,6 @@ from semisure.io.images import (
     read_image,
     write_png,
 )
-from semisure.io.sources import digest
 from semisure.matchers.daisy_cells import Projection
 from semisure.matchers.similar import describe_image, most_alike
 from semisure.types import Tick, silent
@@ -48,13 +49,8 @@ def read_pairs(path: str | Path) -> list[Names]:
     >>> read_pairs(file)
     [('a.jpg', 'b.jpg'), ('a.jpg', 'c.jpg')]
     """
-    path = Path(path)
-    try:
-        lines = require_file(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from None
     pairs: list[Names] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines_of(Path(path)):
         words = line.partition("#")[0].replace(",", " ").split()
         if len(words) not in (0, 2):
             raise FileError(

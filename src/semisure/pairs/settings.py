@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 
 from semisure.errors import FileError, InputError
 from semisure.estimators.settings import RansacSettings
+from semisure.io.cache import digest, libraries, sources_of
 from semisure.io.files import calibration_document
 from semisure.io.intrinsics import intrinsics_of
-from semisure.io.sources import digest, libraries, sources_of
 from semisure.matchers import check_name, fingerprint
 from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matrix3, as_choice

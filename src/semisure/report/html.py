@@ -80,7 +80,7 @@ def write_report(
 ) -> None:
     """Write the page as one file, pictures included."""
     page = page_text(title, lead, sections).encode()
-    write_atomically(Path(path), lambda file: file.write(page))
+    write_atomically(Path(path), page)
 
 
 def page_text(title: str, lead: str, sections: Sequence[Section]) -> str:

@@ -60,7 +60,7 @@ def write_pair_page(
     digests = [sha256(file.read_bytes()).hexdigest() for file in files]
     names = tuple(map(str, files))
     page = pair_page(images, result, names=names, digests=digests, settings=settings)
-    write_atomically(Path(path), lambda file: file.write(page.encode()))
+    write_atomically(Path(path), page.encode())
 
 
 def pair_page(
@@ -114,7 +114,7 @@ def write_picture(path: Path, images: Images, result: PairResult) -> None:
     figure = plots.plot_pair(
         *images, result.matches, result.expected_px, result.summary()
     )
-    write_atomically(path, lambda file: file.write(plots.png(figure)))
+    write_atomically(path, plots.png(figure))
 
 
 def picture_of_matches(images: Images, result: PairResult, about: str = "") -> Picture:

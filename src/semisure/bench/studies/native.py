@@ -17,9 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,9 +36,8 @@ from semisure.bench.study import Study
 from semisure.datasets import evenly
 from semisure.datasets.layouts import read_pairs
 from semisure.errors import FileError, InputError
-from semisure.io.atomic import write_atomically
 from semisure.io.cache import Row
-from semisure.io.files import load_arrays
+from semisure.io.files import load_arrays, write_arrays
 from semisure.io.images import Image, read_image, resized
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
@@ -274,11 +271,5 @@ def export_native(
         some = np.sort(rng.permutation(len(parts[0]))[:sample])
         arrays = [part[some] for part in parts] + [np.array(size)] * 2
         named = dict(zip(_ARRAYS, arrays, strict=True))
-        write_atomically(file, partial(_put, named))
+        write_arrays(file, named)
     return len(pairs)
-
-
-def _put(arrays: dict[str, Array], file: IO[bytes]) -> None:
-    # NumPy's stubs take the second argument for `allow_pickle`.
-    save: Callable[..., None] = np.savez_compressed
-    save(file, **arrays)
