@@ -185,7 +185,7 @@ def store(images: int, matches: int, folder: Path | None) -> dict[str, Any]:
         known["made_s"] = clocked("made, by one process", began)
         made.write_images(records.values())
         began = time.perf_counter()
-        sizes = made.shards()
+        shards = made.shards()
         known["listed_s"] = clocked("listed", began)
         began = time.perf_counter()
         assert sum(1 for _ in Store.at(place).summaries()) == total
@@ -193,7 +193,7 @@ def store(images: int, matches: int, folder: Path | None) -> dict[str, Any]:
         began = time.perf_counter()
         assert sum(len(r.matches or ()) for r in made.records()) == total * matches
         known["records_s"] = clocked("all matches read", began)
-        known |= {"bytes": sum(sizes.values()), "files": len(sizes) + 2}
+        known |= {"bytes": made.total_bytes(), "files": len(shards) + 2}
         a_match = known["bytes"] / (total * matches)
         print(f"  {known['bytes'] / 1e6:,.1f} MB, {known['files']:,} files, "
               f"{a_match:.1f} bytes a match")  # fmt: skip

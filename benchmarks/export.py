@@ -114,11 +114,10 @@ def main() -> None:
     for pairs in asked.pairs:
         start = time.perf_counter()
         store = made(asked.work / f"store-{pairs}", pairs)
-        shards = store.shards()
         print(
             f"{pairs:,} pairs, {len(store.images()):,} images: "
-            f"{sum(shards.values()) / 1e6:.1f} MB in {len(shards):,} shards, made in "
-            f"{time.perf_counter() - start:.0f} s",
+            f"{store.total_bytes() / 1e6:.1f} MB in {len(store.shards()):,} shards, "
+            f"made in {time.perf_counter() - start:.0f} s",
             flush=True,
         )
         for to, placement in ARMS:

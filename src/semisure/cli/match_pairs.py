@@ -163,10 +163,10 @@ def _print(outcome: PairsOutcome) -> None:
         f"{outcome.asked:,} pairs: {states or 'none'}. {new:,} matched now in "
         f"{outcome.seconds:,.1f} s{rate}."
     )
-    shards = outcome.store.shards()
+    store = outcome.store
     typer.echo(
-        f"Store {outcome.store.name}: {len(shards):,} shards, "
-        f"{sum(shards.values()) / 1e6:,.1f} MB."
+        f"Store {store.name}: {len(store.shards()):,} shards, "
+        f"{store.total_bytes() / 1e6:,.1f} MB."
     )
     if outcome.failed:
         typer.echo("Failed:")

@@ -9,18 +9,27 @@ Worker processes have one thread each, so that the last bits of a sum do not dep
 how many there are.
 """
 
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, get_args
+
 from semisure.engine.pool import (
     HERE,
     Each,
     Engine,
     Lost,
+    ProcessPool,
     in_batches,
     in_order,
 )
-from semisure.engine.settings import ENGINES, EngineSettings, open_engine
+from semisure.errors import InputError
+from semisure.types import as_choice
 
 __all__ = [
-    "ENGINES",
     "HERE",
     "Each",
     "Engine",
@@ -30,3 +39,73 @@ __all__ = [
     "in_order",
     "open_engine",
 ]
+
+Kind = Literal["local", "ray"]
+MOST_BY_DEFAULT = 8  # a network takes a gigabyte in each process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """Who works.
+
+    Without `workers` there are as many as processors, at most eight here, all of a Ray
+    cluster; 0 is this process alone. Without an `address`, Ray is started on this
+    machine.
+
+    >>> EngineSettings(kind="ray", workers=0)
+    Traceback (most recent call last):
+    semisure.errors.InputError: workers must be at least 1 with ray, but is 0.
+    """
+
+    kind: Kind = "local"
+    workers: int | None = None
+    address: str | None = None  # of a Ray cluster
+    gpus_per_worker: float = 0.0  # a share of one, such as 0.25
+
+    def __post_init__(self) -> None:
+        as_choice("engine", self.kind, get_args(Kind))
+        least = 1 if self.kind == "ray" else 0
+        if self.workers is not None and self.workers < least:
+            raise InputError(
+                f"workers must be at least {least} with {self.kind}, but is "
+                f"{self.workers}."
+            )
+        if not 0.0 <= self.gpus_per_worker <= 16.0:
+            raise InputError(
+                "gpus_per_worker must lie between 0 and 16, but is "
+                f"{self.gpus_per_worker}."
+            )
+        if self.address is not None and self.kind != "ray":
+            raise InputError("An address is for the engine of kind ray.")
+
+    def count(self) -> int:
+        """The number of processes on this machine."""
+        if self.workers is not None:
+            return self.workers
+        has_affinity = hasattr(os, "sched_getaffinity")
+        own = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
+        return min(own or 1, MOST_BY_DEFAULT)
+
+
+@contextmanager
+def open_engine(settings: EngineSettings | None = None) -> Iterator[Engine]:
+    """The engine; its processes end with the context.
+
+    >>> with open_engine(EngineSettings(workers=0)) as engine:
+    ...     list(engine.map(Each(abs), [[-1]]))
+    [(0, 1)]
+    """
+    settings = settings or EngineSettings()
+    if settings.kind == "ray":
+        from semisure.engine.ray import ray_engine
+
+        with ray_engine(settings) as cluster:
+            yield cluster
+    elif settings.workers == 0:
+        yield HERE
+    else:
+        processes = ProcessPool(settings.count(), settings.gpus_per_worker)
+        try:
+            yield processes
+        finally:
+            processes.close()

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from semisure.engine import EngineSettings
 from semisure.engine.pool import (
     ONE_THREAD,
     Answer,
@@ -26,7 +27,6 @@ from semisure.engine.pool import (
     Lost,
     one_thread,
 )
-from semisure.engine.settings import EngineSettings
 from semisure.errors import InputError, MissingExtraError, SemisureError, in_short
 from semisure.io.cache import Installed, installed
 

@@ -80,8 +80,6 @@ def _check_parent(path: Path, folder: Path) -> None:
         raise _unwritable(path, error.strerror or str(error)) from None
     if not folder.is_dir():
         raise _unwritable(path, f"{folder} is not a folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise _unwritable(path, f"the folder {folder} is write-protected")
     # Permissions do not tell everything: of /proc, of full disks, of the superuser.
     probe = folder / f".{_token()}"
     try:

@@ -87,15 +87,16 @@ def read_image(path: str | Path) -> Image:
     (48, 64, 3)
     """
     file = as_path(path, "Arrays are images already: semisure.match takes them.")
-    return decode_image(_file_bytes(file), str(path))
+    return decode_image(image_bytes(file), str(path))
 
 
 def read_channel(path: Path) -> NDArray[Any]:
     """The numbers of a file as they are stored, such as a depth map's 16 bits."""
-    return _decoded(_file_bytes(path), str(path), cv2.IMREAD_UNCHANGED)
+    return _decoded(image_bytes(path), str(path), cv2.IMREAD_UNCHANGED)
 
 
-def _file_bytes(path: Path) -> bytes:
+def image_bytes(path: Path) -> bytes:
+    """The content of an image file, unless that is absurdly large."""
     require_file(path, "image")
     try:
         size = path.stat().st_size
@@ -208,7 +209,7 @@ def focal_px(path: str | Path, size: Size) -> float:
     frame of 36 × 24 mm (CIPA DCG-001). Without it, the focal length in mm and the
     resolution of the focal plane tell the same, scaled to an image that may be reduced.
     """
-    image = _header(_file_bytes(Path(path)))
+    image = _header(image_bytes(Path(path)))
     exif = _exif(image) if isinstance(image, JpegImageFile) else {}
     diagonal = float(size[0] ** 2 + size[1] ** 2) ** 0.5
     focal = _number(exif, _FOCAL_35) / _FILM_DIAGONAL_MM * diagonal

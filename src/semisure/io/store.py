@@ -18,10 +18,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from semisure.__about__ import __version__
 from semisure.errors import FileError, InputError, in_short
@@ -29,7 +30,7 @@ from semisure.io import shards
 from semisure.io.atomic import as_json
 from semisure.io.cache import sha256_of
 from semisure.io.files import calibration_from
-from semisure.io.places import Place, place_of
+from semisure.io.places import Place
 from semisure.types import Calibration
 from semisure.types.pair_records import (
     ImageRecord,
@@ -113,7 +114,7 @@ class Store:
         One that was made by another recipe is refused.
         """
         shards.require_pyarrow()  # now, not after an hour of work
-        place = place_of(address)
+        place = Place(address)
         there = _manifest_at(place)
         if there is None:
             place.write(MANIFEST, as_json(manifest.document()))
@@ -129,7 +130,7 @@ class Store:
     def at(cls, address: str | Path) -> Store:
         """The store that is there."""
         shards.require_pyarrow()
-        place = place_of(address)
+        place = Place(address)
         manifest = _manifest_at(place)
         if manifest is None:
             raise FileError(
@@ -143,9 +144,9 @@ class Store:
     def images(self) -> dict[str, ImageRecord]:
         """The images by name; of one that was changed, the newest."""
         newest: dict[str, ImageRecord] = {}
-        for table in self.place.listed(IMAGES):
-            with self.place.opened(f"{IMAGES}/{table}") as file:
-                for image in shards.images_in(file, f"{self.name}/{IMAGES}/{table}"):
+        for table in self._tables(IMAGES):
+            with self._opened(IMAGES, table) as (file, name):
+                for image in shards.images_in(file, name):
                     older = newest.get(image.name)
                     if older is None or older.modified_ns < image.modified_ns:
                         newest[image.name] = image
@@ -156,7 +157,7 @@ class Store:
         in_order = sorted(images, key=lambda image: image.name)
         content = shards.parquet_of_images(in_order)
         name = hashlib.sha256(content).hexdigest()[:32]
-        self.place.write(f"{IMAGES}/{name}{_SUFFIX}", content)
+        self.place.write(_path(IMAGES, name), content)
 
     # ---- shards ----------------------------------------------------------------------
 
@@ -165,17 +166,32 @@ class Store:
         rests_on = [[name, digests.get(name, "")] for pair in pairs for name in pair]
         return sha256_of(json.dumps([self.manifest.key, rests_on]))[:32]
 
-    def shards(self) -> dict[str, int]:
-        """Names and bytes of the shards that are there."""
-        return {
-            name.removesuffix(_SUFFIX): size
-            for name, size in self.place.listed(SHARDS).items()
-            if name.endswith(_SUFFIX) and not name.startswith(".")
-        }
+    def shards(self) -> list[str]:
+        """Names of the shards that are there."""
+        return self._tables(SHARDS)
+
+    def total_bytes(self) -> int:
+        """Of all shards."""
+        return sum(self.place.size(_path(SHARDS, shard)) for shard in self.shards())
 
     def write(self, shard: str, records: Sequence[PairRecord]) -> None:
         """Put a shard in place, whole."""
-        self.place.write(_file(shard), shards.parquet_of(records))
+        self.place.write(_path(SHARDS, shard), shards.parquet_of(records))
+
+    def _tables(self, folder: str) -> list[str]:
+        """The whole files in a folder; a dot begins the name of one that is not."""
+        return [
+            name.removesuffix(_SUFFIX)
+            for name in self.place.listed(folder)
+            if name.endswith(_SUFFIX) and not name.startswith(".")
+        ]
+
+    @contextmanager
+    def _opened(self, folder: str, table: str) -> Iterator[tuple[IO[bytes], str]]:
+        """A file, and its name for a sentence."""
+        path = _path(folder, table)
+        with self.place.opened(path) as file:
+            yield file, f"{self.name}/{path}"
 
     # ---- pairs -----------------------------------------------------------------------
 
@@ -197,8 +213,8 @@ class Store:
         """The pairs that have matches, each once, some in memory at a time."""
         is_current, seen = self._current(), set[Names]()
         for shard in self.shards():
-            with self.place.opened(_file(shard)) as file:
-                for record in shards.records_in(file, self._called(shard)):
+            with self._opened(SHARDS, shard) as (file, name):
+                for record in shards.records_in(file, name):
                     if record.names in seen or not is_current(record):
                         continue
                     if record.matches is not None:
@@ -210,12 +226,11 @@ class Store:
 
         The first call reads the names of all pairs, once.
         """
-        place = self._index.get((image0, image1))
-        if place is None:
+        if (image0, image1) not in self._index:
             return None
-        shard, row = place
-        with self.place.opened(_file(shard)) as file:
-            return shards.record_in(file, self._called(shard), row)
+        shard, row = self._index[image0, image1]
+        with self._opened(SHARDS, shard) as (file, name):
+            return shards.record_in(file, name, row)
 
     @cached_property
     def _index(self) -> dict[Names, tuple[str, int]]:
@@ -230,9 +245,8 @@ class Store:
         """Shard and row of each pair that is current."""
         is_current = self._current()
         for shard in self.shards():
-            with self.place.opened(_file(shard)) as file:
-                summaries = shards.summaries_in(file, self._called(shard))
-                for row, pair in enumerate(summaries):
+            with self._opened(SHARDS, shard) as (file, name):
+                for row, pair in enumerate(shards.summaries_in(file, name)):
                     if is_current(pair):
                         yield shard, row, pair
 
@@ -246,12 +260,9 @@ class Store:
 
         return is_current
 
-    def _called(self, shard: str) -> str:
-        return f"{self.name}/{_file(shard)}"
 
-
-def _file(shard: str) -> str:
-    return f"{SHARDS}/{shard}{_SUFFIX}"
+def _path(folder: str, table: str) -> str:
+    return f"{folder}/{table}{_SUFFIX}"
 
 
 def _manifest_at(place: Place) -> Manifest | None:

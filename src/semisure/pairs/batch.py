@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from semisure.errors import FileError, InputError, SemisureError, in_short
 from semisure.io.images import Image, read_image
-from semisure.io.places import place_of
+from semisure.io.places import Place
 from semisure.io.shards import as_stored
 from semisure.io.store import Manifest, Store
 from semisure.matchers import NamedMatcher, fingerprint
@@ -64,7 +64,7 @@ class MatchBatch:
         # Pairs that follow each other get the same arrays.
         read = lru_cache(maxsize=IMAGES_KEPT)(self._image)
         records = [self._record(item, matcher, read) for item in items]
-        write_shard(Store(place_of(self.store), self.manifest), items, records)
+        write_shard(Store(Place(self.store), self.manifest), items, records)
         return [PairAnswer(r.state, next(iter(r.reasons), "")) for r in records]
 
     def _matcher(self) -> Matcher:

@@ -23,12 +23,11 @@ from semisure.io.images import Image
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import LAPLACE
 from semisure.pairs.models import (
-    MODELS,
     Cameras,
     Kind,
     Model,
     chance_of,
-    checked_cameras,
+    checked_choice,
     lines_matrix,
 )
 from semisure.pairs.result import PairResult
@@ -94,8 +93,7 @@ def match_pair(
     ('homography', [14.0, 9.0])
     """
     require_calibration(calibration)
-    _check(model, estimator)
-    checked_cameras(model, K0, K1)
+    checked_choice(model, estimator, K0, K1)
     result = refit_matches(
         _matched(matcher, image0, image1),
         calibration,
@@ -128,15 +126,6 @@ def _matched(matcher: Matcher, image0: Image, image1: Image) -> Matches:
     return matches
 
 
-def _check(model: Model, estimator: str | RobustEstimator) -> None:
-    as_choice("model", model, MODELS)
-    if model == "auto" and not isinstance(estimator, str):
-        raise InputError(
-            "An estimator of your own finds models of one kind: say which by "
-            "model='homography', 'fundamental' or 'essential'."
-        )
-
-
 def refit_matches(
     matches: Matches,
     calibration: Calibration,
@@ -154,8 +143,7 @@ def refit_matches(
     With `initial`, the refit starts from that model and nothing is estimated; ``auto``
     takes it for a homography.
     """
-    _check(model, estimator)
-    cameras = checked_cameras(model, K0, K1)
+    cameras = checked_choice(model, estimator, K0, K1)
     fitted = partial(
         _fitted,
         matches,

@@ -22,7 +22,16 @@ from semisure.geometry.significance import (
 )
 from semisure.law.mixture import ErrorLaw
 from semisure.refit.lines import AcrossLines
-from semisure.types import FloatArray, Matches, Matrix, Matrix3, Pose, Vector3
+from semisure.types import (
+    FloatArray,
+    Matches,
+    Matrix,
+    Matrix3,
+    Pose,
+    RobustEstimator,
+    Vector3,
+    as_choice,
+)
 
 Model = Literal["auto", "homography", "fundamental", "essential"]
 MODELS: tuple[Model, ...] = get_args(Model)
@@ -43,10 +52,19 @@ MOTION_NAMES = (  # in a document
 )
 
 
-def checked_cameras(
-    model: Model, K0: ArrayLike | None, K1: ArrayLike | None
+def checked_choice(
+    model: Model,
+    estimator: str | RobustEstimator,
+    K0: ArrayLike | None,
+    K1: ArrayLike | None,
 ) -> Cameras | None:
     """Intrinsics of both cameras; without `K1` they are the same."""
+    as_choice("model", model, MODELS)
+    if model == "auto" and not isinstance(estimator, str):
+        raise InputError(
+            "An estimator of your own finds models of one kind: say which by "
+            "model='homography', 'fundamental' or 'essential'."
+        )
     if K0 is None:
         if model == "essential" or K1 is not None:
             raise InputError(

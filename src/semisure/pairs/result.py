@@ -98,9 +98,7 @@ class PairResult:
     @property
     def blind_law(self) -> ErrorLaw:
         """The same as cues and pair tell it, before each match's own residual."""
-        if self.pair_law is None:
-            return self.law
-        return self.pair_law.blind
+        return self.law if self.pair_law is None else self.pair_law.blind
 
     @cached_property
     def pair_law(self) -> PairLaw | None:
@@ -264,15 +262,10 @@ class PairResult:
 
     def summary(self) -> str:
         """One sentence for people."""
-        sentences = (self._sentence(), self.verdict.warning(), self._calibrated())
-        return " ".join(filter(None, sentences))
-
-    def _calibrated(self) -> str | None:
-        """What to know of a calibration that was made by the way."""
         law = self.calibration
-        if not law.on_first_use:
-            return None
-        return f"{law.matcher} was {law.origin}."
+        origin = f"{law.matcher} was {law.origin}." if law.on_first_use else None
+        sentences = (self._sentence(), self.verdict.warning(), origin)
+        return " ".join(filter(None, sentences))
 
     def _sentence(self) -> str:
         n, name = counted(len(self.matches), "match", "matches"), MODEL_NAMES[self.kind]
@@ -284,23 +277,15 @@ class PairResult:
                 f"chance alone explains them (probability {self.model_failure:.2f})."
             )
         half, most = self.pooled_px
+        shown = "" if self.finding is None else f"; they show {self.finding}"
         sentence = (
             f"{n}: half of their errors within {half:.2f} px, 90 % within {most:.1f} px"
-            f"{self._shown()}. {name.capitalize()} from {self.refit.weight.sum():,.0f} "
-            f"effective inliers (sum of weights){self._certainty()}{self._if_right()}."
+            f"{shown}. {name.capitalize()} from {self.refit.weight.sum():,.0f} "
+            f"effective inliers (sum of weights){self._certainty()}."
         )
         if self.refit.reason is not None:
             sentence += f" The initial model was kept: {self.refit.reason}."
         return sentence
-
-    def _shown(self) -> str:
-        return "" if self.finding is None else f"; they show {self.finding}"
-
-    def _if_right(self) -> str:
-        """The condition of a weak model's errors: a wrong one is off by any amount."""
-        if self.verdict.name != "weak" or self.refit.covariance is None:
-            return ""
-        return f" if it is right (probability {self.verdict.probability:.2f})"
 
     def _certainty(self) -> str:
         """How far off the model is expected to be, as part of a sentence."""
@@ -309,9 +294,11 @@ class PairResult:
             return ""
         if self.pose_std_deg is not None:
             turn, move = self.pose_std_deg
-            return (
-                f", standard errors {turn:.2g}° (rotation) and {move:.2g}° (direction)"
-            )
-        if self.line_std_px is not None:
-            return f", standard error of its lines {np.median(self.line_std_px):.2g} px"
-        return f", expected corner error {expected_corner_error(C):.2f} px"
+            off = f"standard errors {turn:.2g}° (rotation) and {move:.2g}° (direction)"
+        elif self.line_std_px is not None:
+            off = f"standard error of its lines {np.median(self.line_std_px):.2g} px"
+        else:
+            off = f"expected corner error {expected_corner_error(C):.2f} px"
+        if self.verdict.name == "weak":  # a wrong model is off by any amount
+            off += f" if it is right (probability {self.verdict.probability:.2f})"
+        return f", {off}"

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -25,9 +26,9 @@ from semisure.engine import (
     in_order,
     open_engine,
 )
-from semisure.errors import FileError, InputError, SemisureError, in_short
+from semisure.errors import FileError, InputError, SemisureError
 from semisure.io.files import load_calibration
-from semisure.io.images import MAX_BYTES, upright_size
+from semisure.io.images import image_bytes, upright_size
 from semisure.io.store import Manifest, Store
 from semisure.pairs.batch import (
     MatchBatch,
@@ -39,7 +40,6 @@ from semisure.pairs.batch import (
 from semisure.pairs.lists import unique_pairs
 from semisure.pairs.settings import PairSettings
 from semisure.types import Calibration
-from semisure.types.checks import require_file
 from semisure.types.display import Begin, quietly
 from semisure.types.pair_records import ImageRecord, Names, PairState
 
@@ -88,7 +88,6 @@ class PairsOutcome:
 
     def document(self) -> dict[str, object]:
         """The same for JSON."""
-        shards = self.store.shards()
         return {
             "store": self.store.name,
             "pairs": self.asked,
@@ -99,8 +98,8 @@ class PairsOutcome:
                 for reason, names in self.failed.items()
             ],
             "seconds": round(self.seconds, 3),
-            "shards": len(shards),
-            "bytes": sum(shards.values()),
+            "shards": len(self.store.shards()),
+            "bytes": self.store.total_bytes(),
         }
 
 
@@ -219,7 +218,7 @@ def _digests(
     new = [name for name in names if not _is_unchanged(folder / name, stored.get(name))]
     answers = in_order(
         engine,
-        _Describe(folder),
+        partial(image_record, folder),
         new,
         begin(f"Looking at {len(names)} images"),
         batch=IMAGES_A_BATCH,
@@ -243,30 +242,14 @@ def _is_unchanged(path: Path, image: ImageRecord | None) -> bool:
     return image is not None and sizes == (image.bytes, image.modified_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Describe:
-    """What is to be known of an image before it is matched, or None."""
-
-    folder: Path
-
-    def __call__(self, name: str) -> ImageRecord | None:
-        try:
-            return image_record(self.folder, name)
-        except FileError:  # its pairs will say why
-            return None
-
-
-def image_record(folder: Path, name: str) -> ImageRecord:
-    """Size and digest of an image file; nothing is decoded if its header suffices."""
-    path = require_file(folder / name, "image")
+def image_record(folder: Path, name: str) -> ImageRecord | None:
+    """Size and digest of an image file; None where its pairs will say what is wrong."""
+    path = folder / name
     try:
-        stat = path.stat()
-        if stat.st_size > MAX_BYTES:
-            raise FileError(f"{path} is larger than the {MAX_BYTES} bytes read.")
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {in_short(error)}.") from None
-    width, height = upright_size(data, str(path))
+        stat, data = path.stat(), image_bytes(path)
+        width, height = upright_size(data, str(path))
+    except (FileError, OSError):
+        return None
     return ImageRecord(
         name=name,
         width=width,

@@ -84,14 +84,9 @@ class PairSettings:
         }
 
     def _geometry(self) -> dict[str, Any]:
-        given = self.intrinsics
+        names = "model", "estimator", "method", "threshold_px", "seed", "intrinsics"
         return {
-            "model": self.model,
-            "estimator": self.estimator,
-            "method": self.method,
-            "threshold_px": self.threshold_px,
-            "seed": self.seed,
-            "intrinsics": None if given is None else list(given),
+            **{name: getattr(self, name) for name in names},
             "fov_deg": self.fov,
             "focal_from_exif": self.focal_from_exif,
         }
