@@ -9,7 +9,6 @@ import pytest
 
 import semisure
 from semisure.errors import InputError
-from semisure.geometry import homography as plane
 from semisure.geometry.homography import project
 from semisure.refit.planes import corner_covariance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -112,12 +111,6 @@ def test_an_estimate_of_other_matches_is_our_own_error() -> None:
         estimate = Estimate(model=H, inliers=inliers, estimator="mine")
         with pytest.raises(InputError, match="initial must come from these 200"):
             semisure.refit_homography(MATCHES, EXAMPLE_CALIBRATION, estimate)
-
-
-def test_sentences_are_one_line() -> None:
-    with pytest.raises(InputError) as refusal:
-        plane.checked(np.ones((3, 3)), "H")
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -8,7 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from semisure.errors import FileError  # noqa: E402
+from semisure.errors import FileError, InputError  # noqa: E402
+from semisure.matchers import load_matcher  # noqa: E402
 from semisure.matchers.checkpoint import load_checkpoint  # noqa: E402
 
 
@@ -78,3 +79,11 @@ def test_what_is_no_checkpoint_gets_one_sentence(tmp_path: Path, network) -> Non
         FileError, match="cannot be read as a checkpoint: it holds a list"
     ):
         load_checkpoint(network, path)
+
+
+@pytest.mark.parametrize("device", ["junk", "", "meta", "cpu:-3", "cuda:99"])
+def test_a_device_that_is_not_there(device: str) -> None:
+    if device.startswith("cuda") and torch.cuda.device_count() > 99:
+        pytest.skip("it is there")
+    with pytest.raises(InputError, match="device must be one that torch can use here"):
+        load_matcher("comatch", device=device)

@@ -65,11 +65,6 @@ def test_batches_are_asked_for_when_they_are_needed_and_empty_ones_passed_over()
 # ---- processes of this machine -------------------------------------------------------
 
 
-def test_answers_come_with_their_index(engine) -> None:
-    got = dict(engine.map(Each(work.square), in_batches(range(20), 3)))
-    assert got == {k: k * k for k in range(20)}
-
-
 def test_answers_in_order_with_progress(engine) -> None:
     ticks = []
     answers = in_order(
@@ -77,9 +72,6 @@ def test_answers_in_order_with_progress(engine) -> None:
     )
     assert answers == [9, 1, 4]
     assert ticks == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_no_items_are_no_work(engine) -> None:
     assert in_order(engine, work.square, []) == []
 
 
@@ -280,11 +272,6 @@ def test_a_cluster_that_can_run_nothing_is_one_sentence() -> None:
 def test_wrong_settings_are_one_sentence(settings, words: str) -> None:
     with pytest.raises(InputError, match=words):
         EngineSettings(**settings)
-
-
-def test_this_process_does_the_same() -> None:
-    with open_engine(EngineSettings(workers=0)) as here:
-        assert in_order(here, work.square, [3, 1], batch=2) == [9, 1]
 
 
 def test_without_ray_the_pip_line_is_reported(monkeypatch) -> None:

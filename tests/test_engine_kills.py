@@ -1,21 +1,39 @@
-"""Kills in the middle of a run on this machine: every pair is there, the same bytes."""
+"""Kills in the middle of a run, here and on a Ray: every pair is there, same bytes."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra store")
 
-from many_pairs import A_SHARD, PAIRS, finished, shards, start, write_photos
-from process_trees import command_line, descendants, kill, wait_until
+from processes import (
+    A_SHARD,
+    PAIRS,
+    Cluster,
+    command_line,
+    descendants,
+    finished,
+    kill,
+    shards,
+    start,
+    wait_until,
+    write_photos,
+)
+from semisure.engine import EngineSettings, open_engine
+from semisure.errors import InputError
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"),
 ]
+HERE = "[engine]\nworkers = 2"
 
 
 @pytest.fixture(scope="module")
@@ -25,36 +43,122 @@ def photos(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(photos: Path, tmp_path_factory) -> dict[str, bytes]:
-    store = tmp_path_factory.mktemp("store")
-    told = finished(start(photos, store, "--workers", 1))
+    """What one process of this machine writes."""
+    store = tmp_path_factory.mktemp("store") / "s"
+    told = finished(start(photos, store, "[engine]\nworkers = 1"))
     assert told["pairs"] == told["sound"] == PAIRS
     return shards(store)
 
 
-def workers_of(driver: int) -> list[int]:
-    return [p for p in descendants(driver) if "spawn_main" in command_line(p)]
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    pytest.importorskip("ray", reason="needs the extra cluster")
+    # Ray's sockets lie in its folder, and their paths must be short: pytest's own
+    # folders are too deep where tests run in several processes.
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as folder:
+        made = Cluster(Path(folder))
+        yield made
+        while made.nodes:
+            made.kill_last()
 
 
-def test_a_killed_worker_costs_nothing_but_time(photos, undisturbed, tmp_path) -> None:
-    run = start(photos, tmp_path, "--workers", 2)
-    wait_until(lambda: len(shards(tmp_path)) >= 2)
-    kill(workers_of(run.pid)[0])
+def on(cluster: Cluster) -> str:
+    return f'[engine]\nkind = "ray"\naddress = "{cluster.address}"'
+
+
+@pytest.fixture(params=["here", "ray"])
+def engine(request) -> str:
+    if request.param == "here":
+        return HERE
+    return on(request.getfixturevalue("cluster"))
+
+
+def workers(run: subprocess.Popen[str], engine: str, request) -> list[int]:
+    """The processes that match pairs now."""
+    if engine != HERE:
+        return request.getfixturevalue("cluster").workers()
+    return [p for p in descendants(run.pid) if "spawn_main" in command_line(p)]
+
+
+def test_a_killed_worker_costs_nothing_but_time(
+    photos, undisturbed, engine: str, tmp_path, request
+) -> None:
+    run, busy = start(photos, tmp_path / "s", engine), []
+    wait_until(lambda: len(shards(tmp_path / "s")) >= 2)
+    wait_until(lambda: busy.extend(workers(run, engine, request)) or busy)
+    kill(busy[0])
     told = finished(run)
     assert (told["sound"], told["failures"]) == (PAIRS, [])
-    assert shards(tmp_path) == undisturbed
+    assert shards(tmp_path / "s") == undisturbed
 
 
-def test_a_killed_driver_goes_on_where_it_was(photos, undisturbed, tmp_path) -> None:
-    run = start(photos, tmp_path, "--workers", 2)
-    wait_until(lambda: len(shards(tmp_path)) >= 2)
-    children = workers_of(run.pid)
+def test_a_killed_driver_goes_on_where_it_was(
+    photos, undisturbed, engine: str, tmp_path, request
+) -> None:
+    run = start(photos, tmp_path / "s", engine)
+    wait_until(lambda: len(shards(tmp_path / "s")) >= 2)
+    children = workers(run, engine, request)
     kill(run.pid)
-    run.communicate()
-    wait_until(lambda: not any(map(command_line, children)))  # they end with it
-    there = len(shards(tmp_path))
+    run.communicate()  # workers end with it
+    if engine == HERE:
+        wait_until(lambda: not any(map(command_line, children)))
+    else:
+        wait_until(lambda: not workers(run, engine, request))
+    there = len(shards(tmp_path / "s"))
     assert there < len(undisturbed)
-    told = finished(start(photos, tmp_path, "--workers", 2))
+    told = finished(start(photos, tmp_path / "s", engine))
     # Whatever was in place is not done again; one of the shards has one pair.
     assert told["already_there"] in (A_SHARD * there, A_SHARD * there - 1)
     assert told["sound"] == PAIRS
-    assert shards(tmp_path) == undisturbed
+    assert shards(tmp_path / "s") == undisturbed
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "junk", "[::1]:99999", "ray://:1"])
+def test_where_nobody_answers_there_is_no_ray(address: str) -> None:
+    pytest.importorskip("ray", reason="needs the extra cluster")
+    with (
+        pytest.raises(InputError, match="There is no Ray at"),
+        open_engine(EngineSettings(kind="ray", address=address)),
+    ):
+        pass
+
+
+def test_a_killed_node_leaves_its_work_to_the_others(
+    cluster, photos, undisturbed, tmp_path
+) -> None:
+    run = start(photos, tmp_path / "s", on(cluster))
+    wait_until(lambda: len(shards(tmp_path / "s")) >= 2 and len(cluster.workers()) == 2)
+    cluster.kill_last()  # the head's one processor is busy
+    told = finished(run)
+    assert (told["sound"], told["failures"]) == (PAIRS, [])
+    assert shards(tmp_path / "s") == undisturbed
+
+
+# Prints the workers' process ids, then keeps them busy.
+PARENT = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from engine_work import process
+from semisure.engine import EngineSettings, in_order, open_engine
+if __name__ == "__main__":
+    with open_engine(EngineSettings(workers=2)) as engine:
+        print(*set(in_order(engine, process, range(20))), flush=True)
+        in_order(engine, time.sleep, [600] * 8)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
+def test_workers_end_with_a_parent_that_was_killed(name: str, tmp_path) -> None:
+    if signal.getsignal(getattr(signal, name)) == signal.SIG_IGN:
+        pytest.skip(f"{name} is ignored here, as under nohup, and so by children")
+    (tmp_path / "parent.py").write_text(PARENT)
+    command = [sys.executable, str(tmp_path / "parent.py"), str(Path(__file__).parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        children = [int(word) for word in parent.stdout.readline().split()]
+        assert children
+        parent.send_signal(getattr(signal, name))
+        parent.wait()
+        try:
+            wait_until(lambda: not any(map(command_line, children)), 10)
+        finally:
+            kill(*children)

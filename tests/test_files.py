@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from semisure.errors import FileError
 from semisure.io.atomic import appearing_whole
 from semisure.io.files import (
+    calibration_document,
     load_arrays,
     load_calibration,
     load_matches,
@@ -19,8 +22,22 @@ from semisure.io.files import (
     save_matches,
 )
 from semisure.law.fit_law import fit
-from semisure.synthetic import SyntheticMatcher
+from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Calibration, Matches
+
+HEADER = b"x0,y0,x1,y1,confidence,fine_std_x,fine_std_y,coarse_std_x,coarse_std_y\n"
+
+
+def refused(path: Path, content: bytes, read=load_matches) -> str:
+    path.write_bytes(content)
+    with pytest.raises(FileError) as refusal:
+        read(path)
+    assert str(path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    return str(refusal.value)
+
+
+# ---- calibrations --------------------------------------------------------------------
 
 
 def test_calibration_survives_its_file(tmp_path: Path) -> None:
@@ -37,17 +54,7 @@ def test_calibration_survives_its_file(tmp_path: Path) -> None:
     assert document["matcher"] == "loftr"
     assert document["fit"]["matches"] == 1200
     symbols = document["paper_symbols"]
-    assert list(symbols) == [
-        "a_x",
-        "a_y",
-        "b_x",
-        "b_y",
-        "k_s",
-        "k_m",
-        "t_x",
-        "t_y",
-        "t_m",
-    ]
+    assert [*symbols] == ["a_x", "a_y", "b_x", "b_y", "k_s", "k_m", "t_x", "t_y", "t_m"]
     again = Calibration.from_paper(**symbols)
     assert again.intercept == pytest.approx(calibration.intercept)
 
@@ -60,48 +67,48 @@ def test_empty_stratum_is_null_in_json(tmp_path: Path) -> None:
     assert document["fit"]["nll_by_stratum"][">64"] is None
 
 
+SOUND = calibration_document(EXAMPLE_CALIBRATION)
+NEGATIVE = {**SOUND["parameters"], "fine_var_gain": [1, -1]}
+
+
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("entry", "value", "words"),
     [
-        (lambda d: "not json {", "is not a readable calibration"),
-        (lambda d: json.dumps([1, 2]), "is not a semisure calibration"),
-        (
-            lambda d: json.dumps({**d, "format": "loftr"}),
-            "is not a semisure calibration",
-        ),
-        (
-            lambda d: json.dumps({**d, "schema_version": 99}),
-            "schema version 99.*Upgrade",
-        ),
-        (lambda d: json.dumps({**d, "parameters": {}}), "damaged: the entry"),
-        (lambda d: json.dumps({**d, "law": "cauchy"}), "damaged: law must be one of"),
-        (
-            lambda d: json.dumps(
-                {**d, "parameters": {**d["parameters"], "fine_var_gain": [1, -1]}}
-            ),
-            "damaged: fine_var_gain must be positive",
-        ),
-        (lambda d: json.dumps(d)[:200], "is not a readable calibration"),
+        ("format", "loftr", "is not a semisure calibration"),
+        ("schema_version", 99, "has schema version 99, but"),
+        ("schema_version", True, "has schema version True, but"),
+        ("parameters", {}, "damaged: the entry 'coarse_var_gain' is missing"),
+        ("parameters", None, "damaged"),
+        ("parameters", NEGATIVE, "damaged: fine_var_gain must be positive"),
+        ("law", "cauchy", "damaged: law must be one of"),
+        ("resolution", [10**400, 1], "damaged"),
+        ("pairs", {"a": 1}, "damaged"),
+        ("model_error", [[1], [2, 3]], "damaged"),
+        ("provenance", [1, 2], "damaged"),
     ],
 )
-def test_damaged_foreign_and_newer_files_get_one_sentence(
-    change, sentence, tmp_path: Path, calibration: Calibration
-) -> None:
-    path = tmp_path / "theta.json"
-    save_calibration(calibration, path)
-    path.write_text(change(json.loads(path.read_text())))
-    with pytest.raises(FileError, match=sentence) as caught:
-        load_calibration(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_calibrations_of_nonsense(tmp_path: Path, entry, value, words: str) -> None:
+    text = json.dumps({**SOUND, entry: value}).encode()
+    assert words in refused(tmp_path / "theta.json", text, load_calibration)
 
 
-def test_missing_and_binary_calibrations_get_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [b"not json {", b"\xff\xfe", b"[" * 100_000, b'{"format": ' + b"9" * 5000 + b"}"],
+)
+def test_json_of_nonsense(tmp_path: Path, text: bytes) -> None:
+    told = refused(tmp_path / "theta.json", text, load_calibration)
+    assert "is not a readable calibration" in told
+
+
+def test_a_missing_calibration_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="There is no calibration file"):
         load_calibration(tmp_path / "none.json")
-    (tmp_path / "b.json").write_bytes(bytes(range(256)))
-    with pytest.raises(FileError, match="is not a readable calibration"):
-        load_calibration(tmp_path / "b.json")
+    with pytest.raises(FileError, match="it is a folder"):
+        load_calibration(tmp_path)
+
+
+# ---- matches -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
@@ -118,77 +125,6 @@ def test_matches_survive_their_file(
         np.testing.assert_allclose(stored, mine, rtol=digits, atol=0, err_msg=name)
     assert back.target_size == matches.target_size
     np.testing.assert_allclose(load_arrays(path)["residual"], residual, rtol=digits)
-
-
-def test_a_table_has_digits_that_mean_something(
-    tmp_path: Path, matches: Matches
-) -> None:
-    save_matches(matches, tmp_path / "pair.csv")
-    numbers = (tmp_path / "pair.csv").read_text().replace("\n", ",").split(",")[30:]
-    assert max(len(number.lstrip("-").replace(".", "")) for number in numbers) < 16
-
-
-def test_csv_without_sizes_asks_for_them(tmp_path: Path) -> None:
-    path = tmp_path / "pair.csv"
-    header = "x0,y0,x1,y1,confidence,fine_std_x,fine_std_y,coarse_std_x,coarse_std_y"
-    path.write_text(header + "\n1,2,3,4,0.5,1,1,9,9\n")
-    with pytest.raises(FileError, match="does not hold the image sizes"):
-        load_matches(path)
-    assert len(load_matches(path, size=(640, 480))) == 1
-    path.write_text(header + "\n")
-    assert len(load_matches(path, size=(640, 480))) == 0
-    path.write_text("x0,y0\n1,2\n")
-    with pytest.raises(FileError, match="lacks x1, y1; confidence; fine_std_x"):
-        load_matches(path)
-    path.write_text(header + "\n1,2,3\n")
-    with pytest.raises(FileError, match="one number per column"):
-        load_matches(path)
-    path.write_text(header + "\n1,2,3,4,0.5,1,1,9,oops\n")
-    with pytest.raises(FileError, match="cannot be read"):
-        load_matches(path)
-
-
-def test_unreadable_matches_get_one_sentence(tmp_path: Path, matches: Matches) -> None:
-    with pytest.raises(FileError, match="There is no file"):
-        load_matches(tmp_path / "none.npz")
-    with pytest.raises(FileError, match=r"read from .npz or .csv"):
-        load_matches(tmp_path / "pair.txt")
-    with pytest.raises(FileError, match=r"written to .npz or .csv"):
-        save_matches(matches, tmp_path / "pair.txt")
-    path = tmp_path / "pair.npz"
-    path.write_bytes(b"PK\x03\x04 truncated")
-    with pytest.raises(FileError, match="cannot be read"):
-        load_matches(path)
-    np.savez(path, source=np.zeros((1, 2)))
-    with pytest.raises(FileError, match="lacks target; confidence"):
-        load_matches(path)
-
-
-def test_pickled_arrays_are_never_executed(tmp_path: Path) -> None:
-    path = tmp_path / "pair.npz"
-    np.savez(path, source=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(FileError, match="cannot be read"):
-        load_matches(path)
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path: Path) -> None:
-    path = tmp_path / "theta.json"
-    path.write_text("old")
-
-    def fail() -> None:
-        with appearing_whole(path) as part:
-            part.write_bytes(b"half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".csv"])
-def test_no_matches_can_be_written(matches: Matches, tmp_path: Path, suffix) -> None:
-    path = tmp_path / f"none{suffix}"
     save_matches(matches.take(slice(0)), path, weight=np.zeros(0))
     assert len(load_matches(path, size=(640, 480))) == 0
 
@@ -204,3 +140,106 @@ def test_cells_are_kept_where_there_are_any(
     np.testing.assert_allclose(load_matches(path).cell, cell, rtol=1e-15)
     save_matches(some, path)  # as every file was before
     assert load_matches(path).cell is None
+
+
+def test_a_table_has_digits_that_mean_something(
+    tmp_path: Path, matches: Matches
+) -> None:
+    save_matches(matches, tmp_path / "pair.csv")
+    numbers = (tmp_path / "pair.csv").read_text().replace("\n", ",").split(",")[30:]
+    assert max(len(number.lstrip("-").replace(".", "")) for number in numbers) < 16
+
+
+def test_csv_without_sizes_asks_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "pair.csv"
+    told = refused(path, HEADER + b"1,2,3,4,0.5,1,1,9,9\n")
+    assert "does not hold the image sizes" in told
+    assert len(load_matches(path, size=(640, 480))) == 1
+    path.write_bytes(HEADER)
+    assert len(load_matches(path, size=(640, 480))) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"x0,y0\n1,2\n", "lacks x1, y1; confidence; fine_std_x"),
+        (HEADER + b"1,2,3\n", "one number per column"),
+        (HEADER + b"1,2,3,4,0.5,1,1,9,oops\n", "cannot be read"),
+        (b"x0," + b"y" * 200_000 + b"\n1,2\n", "cannot be read"),
+        (b"x0,y0\n1,\xff\n", "cannot be read"),
+        (b"x0,y0\n1,2\n\x003,4\n", "cannot be read"),
+    ],
+)
+def test_tables_of_nonsense(tmp_path: Path, text: bytes, words: str) -> None:
+    assert words in refused(tmp_path / "a.csv", text)
+
+
+def test_other_names_are_no_files_of_matches(tmp_path: Path, matches: Matches) -> None:
+    with pytest.raises(FileError, match="There is no file"):
+        load_matches(tmp_path / "none.npz")
+    with pytest.raises(FileError, match=r"read from .npz or .csv"):
+        load_matches(tmp_path / "pair.txt")
+    with pytest.raises(FileError, match=r"written to .npz or .csv"):
+        save_matches(matches, tmp_path / "pair.txt")
+
+
+def npz(**arrays: object) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def archive(head: str) -> bytes:
+    """An archive of one array whose header says so."""
+    file, text = io.BytesIO(), head.encode()
+    with zipfile.ZipFile(file, "w") as whole:
+        size = len(text).to_bytes(4, "little")
+        whole.writestr("source.npy", b"\x93NUMPY\x02\x00" + size + text + bytes(16))
+    return file.getvalue()
+
+
+def encrypted() -> bytes:
+    data = bytearray(npz(source=np.zeros((5, 2))))
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.find(mark) + flags] |= 1
+    return bytes(data)
+
+
+SHAPE = "{{'descr': '<f8', 'fortran_order': False, 'shape': ({})}}"
+ARCHIVES = {
+    "cut short": (b"PK\x03\x04 truncated", "cannot be read"),
+    "other arrays": (npz(source=np.zeros((1, 2))), "lacks target; confidence"),
+    "a pickle, which is never executed": (
+        npz(source=np.array([{"a": 1}], dtype=object)),
+        "Object arrays cannot be loaded",
+    ),
+    "encrypted": (encrypted(), "encrypted"),
+    "a header of a megabyte": (archive(SHAPE.format("1," * 500_000)), "cannot be read"),
+    "a shape without its numbers": (archive(SHAPE.format("1099511627776,")), "read"),
+    "a deep header": (archive(SHAPE.format("(" * 4000)), "cannot be read"),
+    "a header of text": (archive(SHAPE.format("'a',")), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_archives_of_nonsense(tmp_path: Path, name: str) -> None:
+    content, words = ARCHIVES[name]
+    assert words in refused(tmp_path / "a.npz", content)
+
+
+# ---- writing -------------------------------------------------------------------------
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path: Path) -> None:
+    path = tmp_path / "theta.json"
+    path.write_text("old")
+
+    def fail() -> None:
+        with appearing_whole(path) as part:
+            part.write_bytes(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from semisure.errors import FileError
 from semisure.io.images import (
@@ -15,6 +17,7 @@ from semisure.io.images import (
     find_images,
     read_image,
     reduced,
+    upright_size,
     write_png,
 )
 
@@ -26,7 +29,9 @@ def encoded(suffix: str, image: np.ndarray = PICTURE) -> bytes:
     return cv2.imencode(suffix, image)[1].tobytes()
 
 
-@pytest.mark.parametrize("suffix", [".png", ".bmp", ".tiff", ".ppm", ".webp", ".jpg"])
+@pytest.mark.parametrize(
+    "suffix", [".png", ".bmp", ".tiff", ".ppm", ".webp", ".jpg", ".jp2"]
+)
 def test_formats_are_read_as_rgb(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"
     path.write_bytes(encoded(suffix))
@@ -35,7 +40,9 @@ def test_formats_are_read_as_rgb(suffix: str, tmp_path: Path) -> None:
     assert image.dtype == np.uint8
     # OpenCV wrote BGR, so that red is its last channel.
     gap = np.abs(image[:, :, 0].astype(int) - PICTURE[:, :, 2]).mean()
-    assert gap < (4 if suffix in (".jpg", ".webp") else 1e-9)
+    assert gap < (4 if suffix in (".jpg", ".webp", ".jp2") else 1e-9)
+    if suffix != ".ppm":
+        assert decode_image(encoded(suffix, PICTURE[:, :, 0])).shape == (60, 90, 3)
 
 
 def test_grey_alpha_and_sixteen_bits_become_rgb_of_eight(tmp_path: Path) -> None:
@@ -55,28 +62,20 @@ def test_grey_alpha_and_sixteen_bits_become_rgb_of_eight(tmp_path: Path) -> None
 
 
 def test_cmyk_is_read() -> None:
-    pillow = pytest.importorskip("PIL.Image")
-    import io
-
-    buffer = io.BytesIO()
-    pillow.fromarray(PICTURE[:, :, ::-1]).convert("CMYK").save(
-        buffer, "JPEG", quality=95
-    )
+    buffer, photo = io.BytesIO(), Image.fromarray(PICTURE[:, :, ::-1])
+    photo.convert("CMYK").save(buffer, "JPEG", quality=95)
     image = decode_image(buffer.getvalue())
     assert np.abs(image.astype(int) - PICTURE[:, :, ::-1]).mean() < 12
 
 
 def test_exif_orientation_is_honoured() -> None:
-    pillow = pytest.importorskip("PIL.Image")
-    import io
-
-    buffer = io.BytesIO()
-    photo = pillow.fromarray(PICTURE[:, :, ::-1])
+    buffer, photo = io.BytesIO(), Image.fromarray(PICTURE[:, :, ::-1])
     exif = photo.getexif()
     exif[0x0112] = 6  # turn by 90° clockwise to view
     photo.save(buffer, "JPEG", quality=95, exif=exif)
     image = decode_image(buffer.getvalue())
     assert image.shape == (90, 60, 3)
+    assert upright_size(buffer.getvalue()) == (60, 90)
     upright = np.rot90(PICTURE[:, :, ::-1], -1)
     assert np.abs(image.astype(int) - upright).mean() < 4
 
@@ -86,7 +85,6 @@ def test_exif_orientation_is_honoured() -> None:
     [
         (b"", "is empty"),
         (b"not an image at all", "is no image that semisure reads"),
-        (encoded(".jpg")[:-200], "is truncated"),
         (encoded(".jpg")[: len(encoded(".jpg")) // 2], "is truncated"),
         (encoded(".png")[:-40], "is truncated"),
     ],
@@ -119,11 +117,6 @@ def test_folders_are_searched_in_order(tmp_path: Path) -> None:
 def test_reduced_keeps_small_images_and_halves_large_ones() -> None:
     assert reduced(PICTURE, 90) is PICTURE
     assert reduced(PICTURE, 45).shape == (30, 45, 3)
-
-
-def test_png_round_trip(tmp_path: Path) -> None:
-    write_png(tmp_path / "a.png", PICTURE)
-    assert np.array_equal(read_image(tmp_path / "a.png"), PICTURE)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".tif", ".pgm"])

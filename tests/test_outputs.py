@@ -142,12 +142,6 @@ def test_outputs_are_not_written_over_one_another(folder: Path) -> None:
     assert "it is written twice" in told
 
 
-def test_the_photo_stays_a_photo(folder: Path) -> None:
-    before = (folder / "a.png").read_bytes()
-    run(*commands(folder)["match"], folder / "a.png")
-    assert (folder / "a.png").read_bytes() == before
-
-
 # ---- the writer ----------------------------------------------------------------------
 
 
@@ -178,18 +172,6 @@ def test_a_name_that_is_too_long_is_one_sentence(tmp_path: Path) -> None:
     for check in (atomic.check_output, lambda path: write_json(path, {})):
         with pytest.raises(FileError, match="cannot be written: File name too long"):
             check(tmp_path / ("x" * 300))
-
-
-@posix
-def test_a_write_protected_folder_is_one_sentence(tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir()
-    closed.chmod(0o555)
-    if os.access(closed, os.W_OK):
-        pytest.skip("root may write anywhere")
-    for check in (atomic.check_output, lambda path: write_json(path, {})):
-        with pytest.raises(FileError, match="cannot be written"):
-            check(closed / "x.json")
 
 
 FULL_DISK = """
@@ -243,11 +225,6 @@ def test_a_place_that_only_seems_writable_is_tried_before_the_work(
     name = {"-o": "x.json", "--report": "x.html"}[flag]
     told = run("match", tmp_path / "a.png", tmp_path / "b.png", flag, f"/proc/{name}")
     assert told.startswith(f"/proc/{name} cannot be written: ")
-
-
-def test_a_folder_is_called_a_folder(no_work: None, tmp_path: Path) -> None:
-    told = run("match", tmp_path / "a.png", tmp_path / "b.png", "-o", tmp_path)
-    assert told == f"{tmp_path} cannot be written: it is a folder."
 
 
 def test_a_trial_of_an_output_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
+from semisure.bench.figures import draw, rendered
+from semisure.bench.outcome import Panel
 from semisure.pairs.estimation import refit_matches
 from semisure.report.html import Picture, Section, write_report
 from semisure.report.overlay import between_small, difference
@@ -145,3 +147,12 @@ def test_a_corner_lies_in_its_ellipse_nine_times_in_ten() -> None:
         axes = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
         along = draws[:, 2 * k : 2 * k + 2] @ axes.T / half_axes
         assert np.mean((along**2).sum(axis=1) <= 1) == pytest.approx(0.9, abs=0.01)
+
+
+@pytest.mark.parametrize("name", [r"$\frac{$", "$a$", r"\$x$", "_hidden", "a_b^c", "%"])
+def test_a_folder_named_like_tex_is_drawn_as_it_is(name: str) -> None:
+    bars = Panel(title=name, xlabel=name, ylabel=name, lines={name: ([name], [1.0])})
+    for kind in ("png", "svg"):
+        assert rendered(draw([bars]), kind)
+    values = np.linspace(0.1, 3, 50)
+    assert png(plot_reliability(values, values, name))
