@@ -59,8 +59,10 @@ def test_match_then_file_then_refit_gives_the_same_homography(
     semisure.save_calibration(result.calibration, theta)
     done = CliRunner().invoke(
         app,
-        ["refit", str(file), "-c", str(theta), "--json"]
-        + config(tmp_path, f'method = "{method}"'),
+        [
+            *("refit", str(file), "-c", str(theta), "--json"),
+            *config(tmp_path, f'method = "{method}"'),
+        ],
     )
     assert done.exit_code in (0, 3), done.output  # 3: the ablation's worst weights
     again = json.loads(done.output)
