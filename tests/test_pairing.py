@@ -86,8 +86,22 @@ class Counting:
             start += len(items)
 
 
-def test_each_pair_is_sound_unrelated_or_failed_with_a_reason(photos, tmp_path) -> None:
-    outcome = match_pairs(photos, PAIRS, tmp_path / "store", engine=HERE)
+@pytest.fixture
+def run(photos: Path, tmp_path: Path):
+    """A run on the photos into the store of that name, in this process."""
+
+    def run(pairs=PAIRS, store="s", settings=None, *, engine=HERE, **more):
+        return match_pairs(
+            photos, pairs, tmp_path / store, settings, engine=engine, **more
+        )
+
+    return run
+
+
+def test_each_pair_is_sound_unrelated_or_failed_with_a_reason(
+    run, photos, tmp_path
+) -> None:
+    outcome = run(store="store")
     assert outcome.states == {"sound": 1, "unrelated": 2, "failed": 1}
     ((reason, names),) = outcome.failed.items()
     assert reason == "There is no image x.png."
@@ -118,8 +132,8 @@ def test_a_damaged_image_fails_with_the_same_words_in_any_folder(
     assert files_of(stores[0]) == files_of(stores[1])
 
 
-def test_a_refit_of_stored_matches_gives_the_stored_model(photos, tmp_path) -> None:
-    match_pairs(photos, PAIRS[:1], tmp_path / "s", engine=HERE)
+def test_a_refit_of_stored_matches_gives_the_stored_model(run, tmp_path) -> None:
+    run(PAIRS[:1])
     store = Store.at(tmp_path / "s")
     (record,) = store.records()
     result = refit_matches(record.matches, store.manifest.calibration)
@@ -127,10 +141,10 @@ def test_a_refit_of_stored_matches_gives_the_stored_model(photos, tmp_path) -> N
     assert np.array_equal(result.refit.weight.astype(np.float32), record.weight)
 
 
-def test_a_second_run_does_nothing(photos, tmp_path) -> None:
-    match_pairs(photos, PAIRS, tmp_path / "s", engine=HERE, pairs_a_shard=2)
+def test_a_second_run_does_nothing(run, tmp_path) -> None:
+    run(pairs_a_shard=2)
     before, engine = files_of(tmp_path / "s"), Counting()
-    outcome = match_pairs(photos, PAIRS, tmp_path / "s", engine=engine, pairs_a_shard=2)
+    outcome = run(engine=engine, pairs_a_shard=2)
     assert engine.pairs == []
     assert outcome.earlier == outcome.asked == 4
     assert outcome.states == {"sound": 1, "unrelated": 2, "failed": 1}
@@ -138,121 +152,115 @@ def test_a_second_run_does_nothing(photos, tmp_path) -> None:
     assert files_of(tmp_path / "s") == before
 
 
-def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(photos, tmp_path) -> None:
+def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(run, tmp_path) -> None:
     whole = tmp_path / "whole"
-    match_pairs(photos, PAIRS, whole, engine=HERE, pairs_a_shard=1)
+    run(PAIRS, whole, pairs_a_shard=1)
     part = tmp_path / "part"
     with pytest.raises(KeyboardInterrupt):
-        match_pairs(photos, PAIRS, part, engine=Counting(stop_after=2), pairs_a_shard=1)
+        run(PAIRS, part, engine=Counting(stop_after=2), pairs_a_shard=1)
     assert len(files_of(part)) == 2
     engine = Counting()
-    match_pairs(photos, PAIRS, part, engine=engine, pairs_a_shard=1)
+    run(PAIRS, part, engine=engine, pairs_a_shard=1)
     assert engine.pairs == PAIRS[2:]
     assert files_of(part) == files_of(whole)
 
 
-def test_a_longer_list_matches_only_what_is_new(photos, tmp_path) -> None:
-    match_pairs(photos, PAIRS[1:3], tmp_path / "s", engine=HERE, pairs_a_shard=3)
+def test_a_longer_list_matches_only_what_is_new(run, tmp_path) -> None:
+    run(PAIRS[1:3], pairs_a_shard=3)
     engine = Counting()
-    outcome = match_pairs(photos, PAIRS, tmp_path / "s", engine=engine, pairs_a_shard=3)
+    outcome = run(engine=engine, pairs_a_shard=3)
     assert engine.pairs == [PAIRS[0], PAIRS[3]]
     assert outcome.states == {"sound": 1, "unrelated": 2, "failed": 1}
     assert len(list(Store.at(tmp_path / "s").records())) == 3
     again = Counting()
-    match_pairs(photos, PAIRS, tmp_path / "s", engine=again, pairs_a_shard=3)
+    run(engine=again, pairs_a_shard=3)
     assert again.pairs == []
 
 
-def test_a_pair_that_kills_is_kept_with_the_reason(photos, tmp_path) -> None:
-    outcome = match_pairs(photos, PAIRS[:3], tmp_path / "s", engine=Counting(1))
+def test_a_pair_that_kills_is_kept_with_the_reason(run, tmp_path) -> None:
+    outcome = run(PAIRS[:3], engine=Counting(1))
     assert list(outcome.failed) == ["It ended every process that had it: killed."]
     store = Store.at(tmp_path / "s")
     assert store.record("a.png", "c.png").state == "failed"
     assert len(list(store.records())) == 2
     engine = Counting()
-    match_pairs(photos, PAIRS[:3], tmp_path / "s", engine=engine)
+    run(PAIRS[:3], engine=engine)
     assert engine.pairs == []
-    again = match_pairs(
-        photos, PAIRS[:3], tmp_path / "s", engine=engine, retry_failed=True
-    )
+    again = run(PAIRS[:3], engine=engine, retry_failed=True)
     assert engine.pairs == [("a.png", "c.png")]
     assert again.failed == {}
     assert len(list(Store.at(tmp_path / "s").records())) == 3
 
 
-def test_pairs_of_a_changed_image_are_matched_again(photos, tmp_path) -> None:
-    match_pairs(photos, PAIRS[:2], tmp_path / "s", engine=HERE, pairs_a_shard=1)
+def test_pairs_of_a_changed_image_are_matched_again(run, photos, tmp_path) -> None:
+    run(PAIRS[:2], pairs_a_shard=1)
     write_png(photos / "b.png", np.roll(blobs(0), 5, axis=0))
     engine = Counting()
-    match_pairs(photos, PAIRS[:2], tmp_path / "s", engine=engine, pairs_a_shard=1)
+    run(PAIRS[:2], engine=engine, pairs_a_shard=1)
     assert engine.pairs == [("a.png", "b.png")]
     store = Store.at(tmp_path / "s")
     assert store.record("a.png", "b.png").model[:2, 2] == pytest.approx([0, 5], abs=0.5)
     assert len(list(store.records())) == 2
 
 
-def test_images_are_read_for_their_digest_once(photos, tmp_path, monkeypatch) -> None:
-    from semisure.pairs import run
+def test_images_are_read_for_their_digest_once(run, monkeypatch) -> None:
+    from semisure.pairs import run as module
 
     looked_at = []
-    honest = run.image_record
+    honest = module.image_record
 
     def image_record(folder, name):
         looked_at.append(name)
         return honest(folder, name)
 
-    monkeypatch.setattr(run, "image_record", image_record)
+    monkeypatch.setattr(module, "image_record", image_record)
     for _ in range(2):
-        match_pairs(photos, PAIRS[:3], tmp_path / "s", engine=HERE)
+        run(PAIRS[:3])
     assert sorted(looked_at) == ["a.png", "b.png", "c.png"]
 
 
-def test_parts_add_up_to_the_whole_byte_for_byte(photos, tmp_path) -> None:
+def test_parts_add_up_to_the_whole_byte_for_byte(run, tmp_path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    match_pairs(photos, PAIRS, whole, engine=HERE, pairs_a_shard=1)
+    run(PAIRS, whole, pairs_a_shard=1)
     for k in (2, 1, 3):
-        outcome = match_pairs(
-            photos, PAIRS, parts, engine=HERE, pairs_a_shard=1, part=Part(k, 3)
-        )
+        outcome = run(PAIRS, parts, pairs_a_shard=1, part=Part(k, 3))
         assert outcome.asked == (2 if k == 1 else 1)
     assert files_of(parts) == files_of(whole)
 
 
-def test_too_many_failures_end_the_run_and_keep_what_is_done(photos, tmp_path) -> None:
+def test_too_many_failures_end_the_run_and_keep_what_is_done(run, tmp_path) -> None:
     lost = [("a.png", "y.png"), *PAIRS]
     with pytest.raises(SemisureError, match="More than 1 pairs failed, the last"):
-        match_pairs(
-            photos, lost, tmp_path / "s", engine=HERE, pairs_a_shard=1, max_failures=1
-        )
+        run(lost, "s", pairs_a_shard=1, max_failures=1)
     assert len(files_of(tmp_path / "s")) == 5
 
 
-def test_matches_alone_need_no_model(photos, tmp_path) -> None:
+def test_matches_alone_need_no_model(run, tmp_path) -> None:
     settings = PairSettings(model="none")
-    match_pairs(photos, PAIRS[:1], tmp_path / "s", settings, engine=HERE)
+    run(PAIRS[:1], "s", settings)
     (record,) = Store.at(tmp_path / "s").records()
     assert (record.state, record.kind, record.weight) == ("matched", None, None)
     assert len(record.matches) > 20
 
 
-def test_intrinsics_give_poses_and_exif_that_is_missing_lines(photos, tmp_path) -> None:
+def test_intrinsics_give_poses_and_exif_that_is_missing_lines(run, tmp_path) -> None:
     pairs = PAIRS[:1]
     by_fov = PairSettings(model="essential", fov=60.0)
-    match_pairs(photos, pairs, tmp_path / "fov", by_fov, engine=HERE)
+    run(pairs, "fov", by_fov)
     (record,) = Store.at(tmp_path / "fov").records()
     assert record.kind == "essential"
     assert record.model.shape == (3, 4)
     # Half the width over the tangent of half the angle: 104 / tan 30° = 180.1 px.
     assert record.cameras[0][0, 0] == pytest.approx(180.1, abs=0.1)
     by_exif = PairSettings(model="essential", focal_from_exif=True)
-    match_pairs(photos, pairs, tmp_path / "exif", by_exif, engine=HERE)
+    run(pairs, "exif", by_exif)
     (record,) = Store.at(tmp_path / "exif").records()
     assert (record.kind, record.cameras) == ("fundamental", None)
     with pytest.raises(InputError, match="needs intrinsics"):
         PairSettings(model="essential")
 
 
-def test_an_internal_error_loses_one_pair(photos, tmp_path, monkeypatch) -> None:
+def test_an_internal_error_loses_one_pair(run, monkeypatch) -> None:
     from semisure.pairs import batch
 
     honest = batch.refit_matches
@@ -264,28 +272,26 @@ def test_an_internal_error_loses_one_pair(photos, tmp_path, monkeypatch) -> None
         return honest(*matches, **more)
 
     monkeypatch.setattr(batch, "refit_matches", broken)
-    outcome = match_pairs(photos, PAIRS[:2], tmp_path / "s", engine=HERE)
+    outcome = run(PAIRS[:2])
     assert outcome.states == {"sound": 1, "failed": 1}
     assert "LinAlgError: SVD did not converge" in next(iter(outcome.failed))
 
 
 @pytest.mark.slow
-def test_processes_write_the_same_bytes_as_this_one(photos, tmp_path) -> None:
+def test_processes_write_the_same_bytes_as_this_one(run, tmp_path) -> None:
     pytest.importorskip("fsspec", reason="needs the extra store")
     cv2.setNumThreads(1)
-    match_pairs(photos, PAIRS, tmp_path / "one", engine=HERE, pairs_a_shard=1)
+    run(store="one", pairs_a_shard=1)
     two = EngineSettings(workers=2)
-    match_pairs(photos, PAIRS, tmp_path / "two", engine=two, pairs_a_shard=1)
+    run(store="two", engine=two, pairs_a_shard=1)
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
 
 
-def test_without_pyarrow_the_pip_line_comes_first(
-    photos, tmp_path, monkeypatch
-) -> None:
+def test_without_pyarrow_the_pip_line_comes_first(run, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     engine = Counting()
     with pytest.raises(SemisureError, match=r"pip install 'semisure\[store\]'"):
-        match_pairs(photos, PAIRS, tmp_path / "s", engine=engine)
+        run(engine=engine)
     assert not (tmp_path / "s").exists()
 
 

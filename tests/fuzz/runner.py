@@ -24,7 +24,7 @@ from types import FrameType
 
 import numpy as np
 
-CAMPAIGNS = ("api", "geometry", "files", "checkpoints", "server")
+CAMPAIGNS = ("api", "geometry", "files", "checkpoints")
 CASE_SECONDS = 10  # of a process's own time; more is a finding
 PATIENCE_SECONDS = 180  # on the clock, with the imports
 MAX_FINDINGS = 20  # of a campaign; then it stops
