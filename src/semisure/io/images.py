@@ -142,9 +142,7 @@ def check_header(data: bytes, name: str, max_pixels: int = MAX_PIXELS) -> None:
         raise FileError(f"{name} is empty.")
     if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
         raise FileError(f"{name} is a HEIC photo, {_HEIC_REMEDY}")
-    image = _header(data)
-    if image is None:
-        raise _unknown(name)
+    image = _header(data, name)
     width, height = _stated_size(image)
     has_16_bits = image.mode[0] in "IF" or "16" in str([t.args for t in image.tile])
     if width * height * (4 if has_16_bits else 1) > max_pixels:
@@ -163,7 +161,7 @@ def _unknown(name: str) -> FileError:
     )
 
 
-def _header(data: bytes) -> ImageFile | None:
+def _header(data: bytes, name: str) -> ImageFile:
     """An image of which nothing but the header is read."""
     for start, read in _HEADERS.items():
         if data.startswith(start):
@@ -174,8 +172,8 @@ def _header(data: bytes) -> ImageFile | None:
                     warnings.simplefilter("ignore")
                     return read(io.BytesIO(head))
             except Exception:  # noqa: BLE001, whatever a damaged header leads to
-                return None
-    return None
+                break
+    raise _unknown(name)
 
 
 def _stated_size(image: ImageFile) -> Size:
@@ -192,9 +190,7 @@ def upright_size(data: bytes, name: str = "the image") -> Size:
     >>> upright_size(b"P5 64 48 255 " + bytes(64 * 48))
     (64, 48)
     """
-    image = _header(data)
-    if image is None:
-        raise _unknown(name)
+    image = _header(data, name)
     if isinstance(image, JpegImageFile):
         turned = _number(_exif(image), _ORIENTATION) in (5, 6, 7, 8)
         return image.size[::-1] if turned else image.size
@@ -209,7 +205,7 @@ def focal_px(path: str | Path, size: Size) -> float:
     frame of 36 × 24 mm (CIPA DCG-001). Without it, the focal length in mm and the
     resolution of the focal plane tell the same, scaled to an image that may be reduced.
     """
-    image = _header(image_bytes(Path(path)))
+    image = _header(image_bytes(Path(path)), str(path))
     exif = _exif(image) if isinstance(image, JpegImageFile) else {}
     diagonal = float(size[0] ** 2 + size[1] ** 2) ** 0.5
     focal = _number(exif, _FOCAL_35) / _FILM_DIAGONAL_MM * diagonal
@@ -317,15 +313,15 @@ def jpeg(image: Image, quality: int = 88) -> bytes:
     return encoded.tobytes()
 
 
-def frames(video: Path, wanted: Callable[[int], bool]) -> Iterator[Image | None]:
-    """The frames of a video in turn, decoded where they are wanted, else None."""
+def frames(video: Path, every: int) -> Iterator[tuple[int, Image]]:
+    """Every `every`-th frame of a video with its number; others are not decoded."""
     capture = cv2.VideoCapture(str(video))
     try:
         for k in count():
             if not capture.grab():
                 return
-            _, frame = capture.retrieve() if wanted(k) else (False, None)
-            rgb = None if frame is None else frame[:, :, ::-1]
-            yield None if rgb is None else np.ascontiguousarray(rgb, np.uint8)
+            frame = capture.retrieve()[1] if k % every == 0 else None
+            if frame is not None:
+                yield k, np.ascontiguousarray(frame[:, :, ::-1], np.uint8)
     finally:
         capture.release()

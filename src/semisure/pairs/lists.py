@@ -159,11 +159,9 @@ def write_frames(
         )
     write_json(note, {"made_of": made_of, "frames": None})  # begun
     count = 0
-    for k, frame in enumerate(frames(video, lambda k: k % every == 0)):
-        if frame is not None:
-            write_png(folder / f"frame_{k:06d}.png", frame)
-            count += 1
-            tick(count, count + 1)
+    for count, (k, frame) in enumerate(frames(video, every), start=1):
+        write_png(folder / f"frame_{k:06d}.png", frame)
+        tick(count, count + 1)
     if count < 2:
         raise FileError(
             f"{video} must give two frames or more, but OpenCV reads {count}."
