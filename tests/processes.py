@@ -101,6 +101,8 @@ ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",  # else a token of another Ray's refuses the node
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",
+    # Where workers find the functions of tests.
+    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
 }
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,7 +19,7 @@ from semisure.engine import (
 )
 from semisure.engine import pool as pool_module
 from semisure.engine.pool import Attempts, ProcessPool
-from semisure.engine.ray import RayEngine, check_same
+from semisure.engine.ray import check_same
 from semisure.errors import InputError, SemisureError
 from semisure.io.cache import installed
 
@@ -147,114 +145,6 @@ def test_a_worker_with_other_libraries_is_refused() -> None:
         check_same({**installed(), "numpy": "1.0"}, "The node x")
     with pytest.raises(InputError, match="has torchx not installed, but the driver"):
         check_same({**installed(), "torchx": "2"}, "The node x")
-
-
-# ---- Ray's rules, without Ray --------------------------------------------------------
-
-
-class FakeRay:
-    """Runs a task when it is waited for; `fate` may raise in its stead, once each."""
-
-    class exceptions:
-        class RayError(Exception): ...
-
-        class NodeDiedError(RayError): ...
-
-        class WorkerCrashedError(RayError): ...
-
-        class OutOfMemoryError(RayError): ...
-
-        class LocalRayletDiedError(RayError): ...
-
-        class ObjectLostError(RayError): ...
-
-        class RayTaskError(RayError):
-            def __init__(self, cause: Exception) -> None:
-                super().__init__("a task failed")
-                self.cause = cause
-
-    cloudpickle = pickle
-
-    def __init__(self, cpus: float = 2, **fate: Exception) -> None:
-        self.cpus, self.fate = cpus, fate
-        self.tasks: dict[str, tuple] = {}
-        self.most_at_once, self.submitted, self.cancelled = 0, [], []
-
-    def put(self, value):
-        return value
-
-    def remote(self, **options):
-        self.options = options
-        return lambda function: SimpleNamespace(
-            remote=lambda *arguments: self._submit(function, arguments)
-        )
-
-    def _submit(self, function, arguments) -> str:
-        name = f"task{len(self.submitted)}"
-        self.submitted.append(list(arguments[1]))
-        self.tasks[name] = function, arguments
-        self.most_at_once = max(self.most_at_once, len(self.tasks))
-        return name
-
-    def wait(self, references, num_returns, timeout):
-        return ([], references) if not self.cpus else (references[:1], references[1:])
-
-    def get(self, reference):
-        function, arguments = self.tasks.pop(reference)
-        if reference in self.fate:
-            raise self.fate[reference]
-        return function(*arguments)
-
-    def cancel(self, reference, force):
-        self.cancelled.append(reference)
-
-    def cluster_resources(self):
-        return {"CPU": self.cpus} if self.cpus else {}
-
-
-def on_fake_ray(ray: FakeRay, **settings) -> RayEngine:
-    return RayEngine(ray, EngineSettings(kind="ray", **settings))
-
-
-def test_two_batches_a_slot_wait_and_workers_stay() -> None:
-    ray = FakeRay(cpus=2)
-    got = dict(on_fake_ray(ray).map(Each(work.square), in_batches(range(40), 2)))
-    assert got == {k: k * k for k in range(40)}
-    assert ray.most_at_once == 4
-    # Ray retries nothing by itself, and keeps a process with a GPU for the next task.
-    assert (ray.options["max_retries"], ray.options["max_calls"]) == (0, 0)
-
-
-def test_a_lost_node_is_no_fault_of_its_batches() -> None:
-    errors = FakeRay.exceptions
-    died = {f"task{k}": errors.NodeDiedError() for k in (0, 2, 3)}
-    ray = FakeRay(cpus=1, **died)
-    got = dict(on_fake_ray(ray, workers=1).map(Each(work.square), [[1, 2], [3, 4]]))
-    assert got == {0: 1, 1: 4, 2: 9, 3: 16}
-    assert ray.submitted.count([1, 2]) + ray.submitted.count([3, 4]) == 5  # never split
-
-
-def test_a_batch_that_kills_two_workers_is_split() -> None:
-    errors = FakeRay.exceptions
-    ray = FakeRay(task0=errors.WorkerCrashedError(), task1=errors.OutOfMemoryError())
-    got = dict(on_fake_ray(ray).map(Each(work.square), [[1, 2]]))
-    assert got == {0: 1, 1: 4}
-    assert ray.submitted == [[1, 2], [1, 2], [1], [2]]
-    ray = FakeRay(task0=errors.WorkerCrashedError(), task1=errors.WorkerCrashedError())
-    ((index, answer),) = on_fake_ray(ray).map(Each(work.square), [[1]])
-    assert (index, answer) == (0, Lost("its process died (WorkerCrashedError)"))
-
-
-def test_an_error_on_a_cluster_arrives_as_it_is_and_ends_the_rest() -> None:
-    ray = FakeRay(task0=FakeRay.exceptions.RayTaskError(InputError("No such thing.")))
-    with pytest.raises(InputError, match=r"No such thing\."):
-        list(on_fake_ray(ray).map(Each(work.square), [[1], [2], [3]]))
-    assert ray.cancelled == ["task1", "task2"]
-
-
-def test_a_cluster_that_can_run_nothing_is_one_sentence() -> None:
-    with pytest.raises(SemisureError, match="all nodes together have 0 CPU and 0 GPU"):
-        list(on_fake_ray(FakeRay(cpus=0)).map(Each(work.square), [[1]]))
 
 
 # ---- settings ------------------------------------------------------------------------

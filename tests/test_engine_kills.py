@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra store")
 
+import engine_work as work
 from processes import (
     A_SHARD,
     PAIRS,
@@ -26,8 +28,8 @@ from processes import (
     wait_until,
     write_photos,
 )
-from semisure.engine import EngineSettings, open_engine
-from semisure.errors import InputError
+from semisure.engine import Each, EngineSettings, Lost, in_batches, open_engine
+from semisure.errors import InputError, SemisureError
 
 pytestmark = [
     pytest.mark.slow,
@@ -121,6 +123,21 @@ def test_where_nobody_answers_there_is_no_ray(address: str) -> None:
         open_engine(EngineSettings(kind="ray", address=address)),
     ):
         pass
+
+
+def test_a_cluster_follows_the_rules_of_one_machine(cluster) -> None:
+    on_ray = EngineSettings(kind="ray", address=cluster.address)
+    with open_engine(on_ray) as engine:
+        got = dict(engine.map(Each(work.square_unless_13), in_batches(range(16), 8)))
+        assert got.pop(13) == Lost("its process died (WorkerCrashedError)")
+        assert got == {k: k * k for k in range(16) if k != 13}
+        with pytest.raises(InputError, match=r"7 must not be asked\."):
+            list(engine.map(Each(work.refused), [[7]]))
+    with (
+        open_engine(replace(on_ray, gpus_per_worker=0.5)) as engine,
+        pytest.raises(SemisureError, match=r"nodes together have 2 CPU and 0 GPU\."),
+    ):
+        list(engine.map(Each(work.square), [[1]]))
 
 
 def test_a_killed_node_leaves_its_work_to_the_others(

@@ -26,8 +26,8 @@ def main() -> int:
         outcome = run(campaign, asked.seconds / len(campaigns), asked.seed)
         words = ", ".join(f"{count:,} {word}" for word, count in outcome.words.items())
         print(
-            f"{campaign:<12} {outcome.calls:>8,} calls in {outcome.seconds:.0f} s: "
-            f"{words}; {len(outcome.findings)} findings",
+            f"{campaign:<12} {outcome.calls:>8,} calls: {words}; "
+            f"{len(outcome.findings)} findings",
             flush=True,
         )
         for finding in outcome.findings:

@@ -1,10 +1,8 @@
-"""Runs campaigns, each in a process of its own, so that a crash is a finding too."""
+"""Runs campaigns, case after case."""
 
 from __future__ import annotations
 
 import importlib
-import json
-import os
 import shutil
 import signal
 import sys
@@ -17,16 +15,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
 
 import numpy as np
 
+from semisure.errors import SemisureError
+
 CAMPAIGNS = ("api", "geometry", "files", "checkpoints")
-CASE_SECONDS = 10  # of a process's own time; more is a finding
-PATIENCE_SECONDS = 180  # on the clock, with the imports
+CASE_SECONDS = 10  # of this process's own time; more is a finding
 MAX_FINDINGS = 20  # of a campaign; then it stops
 
 
@@ -37,61 +34,21 @@ class Outcome:
     calls: int = 0
     words: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
 
 def run(campaign: str, seconds: float, seed: int) -> Outcome:
-    """Attack for so long; after a crash, go on with the next case."""
-    outcome, start = Outcome(), time.monotonic()
-    while (left := seconds - (time.monotonic() - start)) > 0:
-        if len(outcome.findings) >= MAX_FINDINGS:
-            break
-        _in_process(campaign, outcome, left, seed)
-    outcome.seconds = time.monotonic() - start
-    return outcome
-
-
-def _in_process(campaign: str, outcome: Outcome, seconds: float, seed: int) -> None:
-    context = get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    arguments = (theirs, campaign, outcome.calls, seconds, seed)
-    process = context.Process(target=_attack_for, args=arguments)
-    process.start()
-    theirs.close()
-    try:
-        while True:
-            if not ours.poll(PATIENCE_SECONDS):  # stuck in a library, deaf to alarms
-                process.kill()
-            case, word, finding = json.loads(ours.recv_bytes())
-            outcome.calls = case + 1
-            outcome.words[word] += 1
-            if finding:
-                outcome.findings.append(f"{campaign} case {case}: {finding}")
-            if len(outcome.findings) >= MAX_FINDINGS:
-                process.kill()
-                return
-    except EOFError:
-        process.join()
-    if process.exitcode:
-        crashed = outcome.calls
-        outcome.findings.append(
-            f"{campaign} case {crashed}: the process ended with {process.exitcode}"
-        )
-        outcome.calls, outcome.words["crash"] = crashed + 1, outcome.words["crash"] + 1
-
-
-def _attack_for(
-    pipe: Connection, campaign: str, case: int, seconds: float, seed: int
-) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries chat about nonsense
-    end = time.monotonic() + seconds
+    """Attack for so long."""
+    outcome, end = Outcome(), time.monotonic() + seconds
     prepare = getattr(importlib.import_module(f"fuzz.{campaign}"), "prepare", None)
     if prepare is not None:
         prepare()
-    while time.monotonic() < end:
-        word, finding = attack_once(campaign, case, seed)
-        pipe.send_bytes(json.dumps([case, word, finding]).encode())
-        case += 1
+    while time.monotonic() < end and len(outcome.findings) < MAX_FINDINGS:
+        word, finding = attack_once(campaign, outcome.calls, seed)
+        outcome.words[word] += 1
+        if finding:
+            outcome.findings.append(f"{campaign} case {outcome.calls}: {finding}")
+        outcome.calls += 1
+    return outcome
 
 
 def attack_once(
@@ -101,29 +58,27 @@ def attack_once(
 
     With `loud`, the traceback of what was raised is printed.
     """
-    from semisure.errors import SemisureError
-
     module = importlib.import_module(f"fuzz.{campaign}")
     rng = np.random.default_rng([seed, zlib.crc32(campaign.encode()), case])
-    folder = Path(tempfile.mkdtemp(prefix="semisure-fuzz-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"semisure-fuzz-{campaign}-{seed}-{case}-"))
     try:
         with _time_limit(), warnings.catch_warnings():
             warnings.simplefilter("error")
             return str(module.attack(rng, folder)), ""
-    except SemisureError as error:
+    except Exception as error:  # noqa: BLE001 - whatever else it is, it is a finding
         if loud:
             traceback.print_exc()
-        if "\n" in str(error).strip() and campaign != "api":
-            return "finding", f"more than one line: {str(error)[:200]!r}"
-        return "refused", ""
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-        if loud:
-            traceback.print_exc()
-        place = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {str(error)[:200]}"
+        if isinstance(error, SemisureError):
+            lines = "\n" in str(error).strip() and campaign != "api"
+            return ("finding", f"more than one line: {told}") if lines else _REFUSED
+        place = traceback.extract_tb(error.__traceback__)[-1]
         return "finding", f"{told} ({Path(place.filename).name}:{place.lineno})"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+_REFUSED = ("refused", "")
 
 
 @contextmanager
