@@ -177,6 +177,4 @@ def _size(image: Image) -> Size:
     return image.shape[1], image.shape[0]
 
 
-@lru_cache(maxsize=1)
-def _fingerprint(name: str, weights: Path | None) -> dict[str, str]:
-    return fingerprint(name, weights)
+_fingerprint = lru_cache(maxsize=1)(fingerprint)  # of the weights of many batches

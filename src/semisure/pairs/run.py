@@ -174,7 +174,11 @@ def match_pairs(
             outcome.count(left[index], answer)
             failed += answer.state == "failed"
             if max_failures is not None and failed > max_failures:
-                raise _too_many(max_failures, left[index], answer.reason, store)
+                raise SemisureError(
+                    f"More than {max_failures} pairs failed, the last "
+                    f"({' '.join(left[index])}) because: {answer.reason} What is done "
+                    f"is kept in {store.name}; run the command again to continue."
+                )
             tick(count, len(left))
     by_count = sorted(outcome.failed.items(), key=lambda entry: -len(entry[1]))
     outcome.failed, outcome.seconds = dict(by_count), time.monotonic() - started
@@ -193,13 +197,6 @@ def _done(store: Store, retry_failed: bool) -> dict[Names, PairAnswer]:
         for pair in store.summaries()
         if not (retry_failed and pair.state == "failed")
     }
-
-
-def _too_many(most: int, names: Names, reason: str, store: Store) -> SemisureError:
-    return SemisureError(
-        f"More than {most} pairs failed, the last ({' '.join(names)}) because: {reason}"
-        f" What is done is kept in {store.name}; run the command again to continue."
-    )
 
 
 # ---- images: each is looked at once, whatever the number of its pairs ----------------
