@@ -18,7 +18,8 @@ from semisure.engine import (
     open_engine,
 )
 from semisure.engine import pool as pool_module
-from semisure.engine.pool import Attempts, ProcessPool
+from semisure.engine.attempts import Attempts
+from semisure.engine.pool import ProcessPool
 from semisure.engine.ray import check_same
 from semisure.errors import InputError, SemisureError
 from semisure.io.cache import installed

@@ -17,15 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from semisure.engine.pool import (
-    HERE,
-    Each,
-    Engine,
-    Lost,
-    ProcessPool,
-    in_batches,
-    in_order,
-)
+from semisure.engine.attempts import Lost
+from semisure.engine.pool import HERE, Each, Engine, ProcessPool, in_batches, in_order
 from semisure.errors import InputError
 from semisure.types import as_choice
 

@@ -19,15 +19,8 @@ from functools import lru_cache
 from typing import Any
 
 from semisure.engine import EngineSettings
-from semisure.engine.pool import (
-    ONE_THREAD,
-    Answer,
-    Attempt,
-    Attempts,
-    Item,
-    Lost,
-    one_thread,
-)
+from semisure.engine.attempts import Attempt, Attempts, Item, Lost
+from semisure.engine.pool import ONE_THREAD, Answer, one_thread
 from semisure.errors import InputError, MissingExtraError, SemisureError, in_short
 from semisure.io.cache import Installed, installed
 
