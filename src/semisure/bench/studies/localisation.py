@@ -20,17 +20,17 @@ own matches, which hloc makes, to take the place of the SIFT model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from semisure.bench.calibrations import SHIFTED, Calibrations, source_of
+from semisure.bench.calibrations import SHIFTED, Calibrations, is_cross_validated
 from semisure.bench.data import labels, matched_at
-from semisure.bench.exported import Exported, Size, resizing
-from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
+from semisure.bench.exported import Exported, Size, moved
+from semisure.bench.outcome import Cell, Lines, Outcome, Table, where
 from semisure.bench.studies.homography import MATCHERS
 from semisure.bench.study import Study
 from semisure.datasets import evenly
@@ -53,6 +53,7 @@ from semisure.io.colmap import MapModel
 from semisure.refit.core import without_bias
 from semisure.refit.poses import refit_pose
 from semisure.types import (
+    Estimate,
     Pair,
     PerMatch,
     Points,
@@ -63,11 +64,9 @@ from semisure.types import (
 )
 
 ARMS = ("base", SHIFTED, "core", "core+")
-Poses = dict[str, Pose | None]  # by arm
 THRESHOLDS = ((0.01, 0.2), (0.02, 0.5), (0.05, 1.0))  # m, degrees; of maps with truth
 AACHEN_THRESHOLDS = ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
 AACHEN_SETTINGS = RansacSettings(threshold_px=12.0)  # hloc's
-_UNITS = ("m", "deg")
 JUDGE = (
     "The true poses of Aachen's queries are not public: visuallocalization.net judges "
     "the files Aachen-v1.1_*.txt, so that our cells are empty."
@@ -123,89 +122,72 @@ class QueryTask:
     settings: RansacSettings
 
 
-def size_for(study: Study, root: Path) -> Size | None:
-    """The size of images: the paper's for Aachen, as they are in other maps."""
-    return study.options.size or (None if is_located(root) else AACHEN_SIZE)
+def tasks_of(study: Study, matcher: str, name: str, root: Path) -> list[QueryTask]:
+    """The queries of a folder that is called `name`, matched to the images retrieved.
 
-
-def settings_for(study: Study, root: Path) -> RansacSettings:
-    """The robust estimator's settings: hloc's for Aachen, ours for other maps."""
-    return study.options.ransac(None if is_located(root) else AACHEN_SETTINGS)
-
-
-def tasks_of(
-    study: Study, matcher: str, name: str, root: Path
-) -> tuple[list[QueryTask], str]:
-    """The queries of a folder, and where the calibrations are from."""
-    own = study.options.maps.get(matcher)
-    queries = _queries(root, own, study.options.limit)
-    exported = _exported(study, matcher, root, queries)
-    calibrations, remark = study.calibrations(matcher, list(exported.values()))
+    Images have the paper's size and the estimator hloc's settings on Aachen; in other
+    maps images are as they are, and the settings ours.
+    """
+    options, own = study.options, study.options.maps.get(matcher)
+    size, settings = options.size, options.ransac()
+    if not is_located(root):
+        size, settings = size or AACHEN_SIZE, options.ransac(AACHEN_SETTINGS)
+    queries, folder = _queries(root, own, options.limit), image_folder(root)
+    pairs = [
+        Pair(name=f"{query.name} {other}", image0=query.image, image1=folder / other)
+        for query in queries
+        for other in query.mapped
+    ]
+    if not pairs:
+        raise InputError(
+            f"The map of {root} has none of the images retrieved for its queries."
+        )
+    sized = [(pair, size) for pair in pairs]
+    exported = study.matched(matcher, sized, for_queries=True)
+    matched = {one.name: one for one in exported}
+    calibrations = study.calibrations(matcher, exported)[0]
+    retrieval = retrieval_name(root)
+    by = "the map that comes with the images" if own is None else f"the map {own.name}"
+    study.note(
+        f"{matcher}, {name}: {len(exported)} image pairs of {len(queries)} queries by "
+        f"{retrieval}, images {matched_at(size)}, {by}; inliers within "
+        f"{settings.threshold_px:g} px."
+    )
     tasks = []
     for query in queries:
-        mapped = tuple(n for n in query.mapped if (query.name, n) in exported)
-        tasks.append(
-            QueryTask(
-                root=root,
-                own_map=own,
-                data=name,
-                files=map_files(root, own),
-                retrieval=retrieval_name(root),
-                query=replace(query, mapped=mapped),
-                exported=[exported[query.name, n] for n in mapped],
-                calibrations=calibrations[0],
-                matcher=matcher,
-                estimator=study.options.estimator,
-                settings=settings_for(study, root),
-            )
+        mapped = [n for n in query.mapped if f"{query.name} {n}" in matched]
+        task = QueryTask(
+            root=root,
+            own_map=own,
+            data=name,
+            files=map_files(root, own),
+            retrieval=retrieval,
+            query=replace(query, mapped=tuple(mapped)),
+            exported=[matched[f"{query.name} {n}"] for n in mapped],
+            calibrations=calibrations,
+            matcher=matcher,
+            estimator=options.estimator,
+            settings=settings,
         )
-    return tasks, remark
+        tasks.append(task)
+    return tasks
 
 
 def _queries(root: Path, own: Path | None, limit: int | None) -> list[Query]:
     """As many of each condition as the limit allows, with mapped images only."""
-    listed = read_all_queries(root)
-    in_map = read_map(root, own).images
+    listed, there = read_all_queries(root), read_map(root, own).images
     return [
-        replace(query, mapped=_those(query.mapped, in_map))
+        replace(query, mapped=tuple(name for name in query.mapped if name in there))
         for condition in dict.fromkeys(query.condition for query in listed)
         for query in evenly([q for q in listed if q.condition == condition], limit)
     ]
 
 
-def _those(names: Sequence[str], there: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in there)
-
-
-def _exported(
-    study: Study, matcher: str, root: Path, queries: Sequence[Query]
-) -> dict[tuple[str, str], Exported]:
-    """Matches of the pairs that can be read, by query and mapped image."""
-    folder = image_folder(root)
-    pairs = {
-        (query.name, other): Pair(
-            name=f"{query.name} {other}", image0=query.image, image1=folder / other
-        )
-        for query in queries
-        for other in query.mapped
-    }
-    if not pairs:
-        raise InputError(
-            f"The map of {root} has none of the images retrieved for its queries."
-        )
-    size = size_for(study, root)
-    matched = study.matched(
-        matcher, [(pair, size) for pair in pairs.values()], for_queries=True
-    )
-    by_name = {one.name: one for one in matched}
-    return {
-        key: by_name[pair.name] for key, pair in pairs.items() if pair.name in by_name
-    }
-
-
 def evaluate(task: QueryTask) -> Row:
     """A row with each arm's pose and, where the truth is known, its errors."""
-    query, poses = task.query, Poses()
+    query, located = task.query, task.calibrations.ours.location is not None
+    arms = [arm for arm in ARMS if arm != SHIFTED or located]
+    poses: dict[str, Pose | None] = dict.fromkeys(arms)
     row: Row = {
         "query": query.name,
         "data": task.data,
@@ -218,13 +200,16 @@ def evaluate(task: QueryTask) -> Row:
         "reason": "no image of the map was retrieved",
     }
     if query.mapped:
-        closest = _map_of(task.root, task.own_map).images[query.mapped[0]]
-        row["closest"] = _seven_numbers(closest.pose)
-        poses, details = poses_of(task)
-        row |= details
-    for arm in ARMS:
-        if arm != SHIFTED or task.calibrations.ours.location is not None:
-            row |= _of_arm(arm, poses.get(arm), poses.get("base"), query.truth)
+        model = _map_of(task.root, task.own_map)
+        row["closest"] = _seven_numbers(model.images[query.mapped[0]].pose)
+        world = lifted(model, query, task.exported)
+        start = _estimate(task, world)
+        row["lifted"], row["inliers"] = len(world), int(start.inliers.sum())
+        row["reason"] = start.reason
+        if start.model is not None:
+            poses |= _refits(task, model, world, start)
+    for arm, pose in poses.items():
+        row |= _of_arm(arm, pose, poses["base"], query.truth)
     return row
 
 
@@ -233,28 +218,24 @@ def _map_of(root: Path, own: Path | None) -> MapModel:
     return read_map(root, own)
 
 
-def poses_of(task: QueryTask) -> tuple[Poses, Row]:
-    """The pose by each arm, and details of the start that all share."""
-    ours, model = task.calibrations.ours, _map_of(task.root, task.own_map)
-    world = lifted(model, task.query, task.exported)
+def _estimate(task: QueryTask, world: WorldMatches) -> Estimate:
     camera = task.query.camera.resized(world.size)
-    start = estimate_pose(world, camera, task.estimator, task.settings)
-    details = {
-        "lifted": len(world),
-        "inliers": int(start.inliers.sum()),
-        "reason": start.reason,
-    }
-    if start.model is None:
-        return {}, details
-    core = refit_pose(world, camera, task.calibrations.paper, start, method="core")
-    poses: Poses = {"base": start.model, "core": core.model}
-    if ours.location is not None:
-        unbiased, _ = without_bias(world, ours)
-        shifted = estimate_pose(unbiased, camera, task.estimator, task.settings)
-        poses[SHIFTED] = shifted.model
-    moved = lifted(model, task.query, task.exported, compensate=True)
-    poses["core+"] = refit_pose(moved, camera, ours, start.model).model
-    return poses, details
+    return estimate_pose(world, camera, task.estimator, task.settings)
+
+
+def _refits(
+    task: QueryTask, model: MapModel, world: WorldMatches, start: Estimate
+) -> dict[str, Pose | None]:
+    """The pose by each arm from the start that all share."""
+    assert start.model is not None
+    laws, camera = task.calibrations, task.query.camera.resized(world.size)
+    core = refit_pose(world, camera, laws.paper, start, method="core")
+    followed = lifted(model, task.query, task.exported, compensate=True)
+    plus = refit_pose(followed, camera, laws.ours, start.model)
+    poses = {"base": start.model, "core": core.model, "core+": plus.model}
+    if laws.ours.location is not None:
+        poses[SHIFTED] = _estimate(task, without_bias(world, laws.ours)[0]).model
+    return poses
 
 
 def lifted(
@@ -293,9 +274,8 @@ def observed(
     points, world, error_px = model.observations(name)
     if before == after:
         return points, world, error_px
-    H = resizing(before, after)
-    scale = np.array([H[0, 0], H[1, 1]])
-    return points * scale + H[:2, 2], world, error_px * np.sqrt(scale.prod())
+    scale = np.divide(after, before)
+    return moved(points, before, after), world, error_px * np.sqrt(scale.prod())
 
 
 def _of_arm(arm: str, pose: Pose | None, base: Pose | None, truth: Pose | None) -> Row:
@@ -320,59 +300,40 @@ def localisation(study: Study) -> Outcome:
     estimator, names = options.estimator, labels(options.data)
     as_choice("The estimator of a camera pose", estimator, POSE_ESTIMATOR_NAMES)
     for matcher in options.matchers:
-        if source_of(options, matcher) == "cross-validated":
+        if is_cross_validated(options, matcher):
             raise InputError(
                 f"A map has no true errors to fit {matcher}'s law to; give a file by "
                 "--calibration, or other data by --calibrate-on, or leave out "
                 "cross_validate where a calibration is shipped."
             )
     rows: list[Row] = []
-    notes: list[str] = []
     for matcher in options.matchers:
         for name, root in zip(names, options.data, strict=True):
-            tasks, remark = tasks_of(study, matcher, name, root)
+            tasks = tasks_of(study, matcher, name, root)
             rows += study.rows(evaluate, tasks, f"Localising, {matcher}")
-            notes += [remark, _formed(study, matcher, name, root, tasks)]
     located = [row for row in rows if "base m" in row]
     sent = [row for row in rows if "base m" not in row]
-    tables = [located_table(located, estimator)] if located else []
-    figures = {"localisation": _curves(located, "m")} if located else {}
-    beside = aachen_table(options.matchers, sent, estimator)
-    if beside.rows:
-        tables.append(beside)
+    tables = [
+        located_table(located, estimator),
+        aachen_table(options.matchers, sent, estimator),
+    ]
     if sent:
-        figures["localisation_aachen"] = _curves(sent, "moved m")
-        notes += [JUDGE, *lost(sent)]
+        study.note(JUDGE, *lost(sent))
     return Outcome(
-        tables=tables,
+        tables=[table for table in tables if table.rows],
         rows=rows,
-        figures=figures,
-        notes=list(dict.fromkeys(notes)),
         files=submissions(sent),
-    )
-
-
-def _formed(
-    study: Study, matcher: str, name: str, root: Path, tasks: Sequence[QueryTask]
-) -> str:
-    """What 2D–3D matches and poses rest on, in a sentence."""
-    pairs = sum(len(task.exported) for task in tasks)
-    own = study.options.maps.get(matcher)
-    by = "the map that comes with the images" if own is None else f"the map {own.name}"
-    return (
-        f"{matcher}, {name}: {pairs} image pairs of {len(tasks)} queries by "
-        f"{retrieval_name(root)}, images {matched_at(size_for(study, root))}, {by}; "
-        f"inliers within {settings_for(study, root).threshold_px:g} px."
     )
 
 
 def located_table(rows: Sequence[Row], estimator: str) -> Table:
     """Medians, and recall in percent; a query without a pose errs infinitely."""
-    printed: list[list[Cell]] = []
+    printed: Lines = []
     for name, condition, mine in _groups(rows):
         for arm in ARMS:
             if f"{arm} m" in mine[0]:
-                m, deg = (np.array([row[f"{arm} {u}"] for row in mine]) for u in _UNITS)
+                errors = [[row[f"{arm} m"], row[f"{arm} deg"]] for row in mine]
+                m, deg = np.array(errors).T
                 middle = float(100.0 * np.median(m)), float(np.median(deg))
                 within = [
                     100.0 * float(((m <= a) & (deg <= b)).mean()) for a, b in THRESHOLDS
@@ -392,7 +353,7 @@ def located_table(rows: Sequence[Row], estimator: str) -> Table:
 
 def aachen_table(matchers: Sequence[str], rows: Sequence[Row], estimator: str) -> Table:
     """The paper's numbers, and how many queries have a pose of ours."""
-    printed: list[list[Cell]] = []
+    printed: Lines = []
     for matcher in matchers:
         for when, numbers in AACHEN.get(matcher, {}).items():
             name, count = MATCHERS[matcher], AACHEN_QUERIES[when]
@@ -425,15 +386,13 @@ def _about(rows: Sequence[Row]) -> list[Cell]:
     return [pairs, first["threshold_px"], first["retrieval"]]
 
 
-def _groups(
-    rows: Sequence[Row],
-) -> list[tuple[str, str, list[Row]]]:
+def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, str, list[Row]]]:
     """Rows of one matcher, folder and condition, with a name, in their order."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         key = f"{row['matcher']}, {row['data']}", row["condition"]
         groups.setdefault(key, []).append(row)
-    return [(name, condition, mine) for (name, condition), mine in groups.items()]
+    return ((*key, mine) for key, mine in groups.items())
 
 
 def submissions(rows: Sequence[Row]) -> dict[str, bytes]:
@@ -465,27 +424,3 @@ def lost(rows: Sequence[Row]) -> list[str]:
                 f"and no line for the {len(missing)} without any."
             )
     return notes
-
-
-def _curves(rows: Sequence[Row], unit: str) -> list[Panel]:
-    """Share of queries within a distance of the truth, or of the base if unknown."""
-    panels = []
-    for name, condition, mine in _groups(rows):
-        lines = {}
-        for arm in ARMS:
-            apart = np.sort([row.get(f"{arm} {unit}", np.inf) for row in mine])
-            finite = apart[np.isfinite(apart) & (apart > 0)]
-            zero = int((apart == 0).sum())
-            share = 100.0 * (zero + np.arange(1, len(finite) + 1)) / len(mine)
-            lines[arm] = (100.0 * finite, share)  # may be empty: colours agree
-        what = "truth" if unit == "m" else "base"
-        if any(len(x) for x, _ in lines.values()):
-            panel = Panel(
-                title=f"{name}, {condition}",
-                xlabel=f"distance from the {what}, cm",
-                ylabel="queries within it, %",
-                lines=lines,
-                xscale="log",
-            )
-            panels.append(panel)
-    return panels

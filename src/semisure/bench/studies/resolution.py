@@ -13,21 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from semisure.bench.exported import Exported, Size, with_truth
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
+from semisure.bench.outcome import Cell, Lines, Outcome, Panel, Table
 from semisure.bench.studies.laws import (
     LawScores,
     LawTask,
-    Plan,
     joined,
-    law_tasks,
-    plan,
-    reliability_panel,
+    judged_laws,
     score,
+    unfitted_laws,
 )
 from semisure.bench.study import Study
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.types import Calibration, LawName, Vector
+from semisure.metrics import reliability
+from semisure.types import Calibration, FloatArray, LawName, Vector
 
 FITTED_AT = (960, 640)
 SIZES = ((480, 320), (640, 480), (960, 640), (1280, 960))
@@ -39,27 +38,24 @@ _GRID = np.linspace(-REACH_PX, REACH_PX, 81)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtSize:
-    """A law at one size: its scores, and sums of densities of r_x over the grid."""
+    """A law at one size: its scores, and densities of r_x, predicted and observed."""
 
     scores: LawScores
-    predicted: Vector
-    observed: Vector
+    densities: FloatArray  # (2, grid), sums over matches
 
 
 def evaluate(task: LawTask) -> dict[str, AtSize]:
     """One law on the pairs it has not seen, at each size."""
-    by_size = {}
-    for size, exported in task.judged.items():
-        sums = [densities(task.calibration, one) for one in exported]
-        by_size[size] = AtSize(
+    return {
+        size: AtSize(
             score(task.calibration, exported),
-            np.sum([predicted for predicted, _ in sums], axis=0),
-            np.sum([observed for _, observed in sums], axis=0),
+            np.sum([densities(task.calibration, one) for one in exported], axis=0),
         )
-    return by_size
+        for size, exported in task.judged.items()
+    }
 
 
-def densities(calibration: Calibration, exported: Exported) -> tuple[Vector, Vector]:
+def densities(calibration: Calibration, exported: Exported) -> FloatArray:
     """Σ over matches of the density of r_x at the grid, predicted and counted."""
     matches, residual = with_truth(exported)
     some = np.linspace(0, len(matches) - 1, min(_SAMPLE, len(matches)))
@@ -72,31 +68,33 @@ def densities(calibration: Calibration, exported: Exported) -> tuple[Vector, Vec
     step = _GRID[1] - _GRID[0]
     edges = np.append(_GRID, _GRID[-1] + step) - step / 2
     counted = np.histogram(r, edges)[0] / step
-    return np.array(predicted), counted
+    return np.array([predicted, counted])
 
 
 def resolution(study: Study) -> Outcome:
     """NLL, ECE and rank correlation at each size, and reliability."""
-    printed: list[list[Cell]] = []
-    panels, notes = [], []
+    printed: Lines = []
+    panels = []
     data, part = _chosen(study)
+    extra = [name for name in unfitted_laws(study.options) if name != "uncalibrated"]
+    names = list(dict.fromkeys([*LAWS, *extra]))
     for matcher in study.options.matchers:
         by_size = {_named(size): part.exported(matcher, size) for size in SIZES}
-        how = plan(part, matcher, by_size, FITTED_AT)
-        by_law = _judged(study, how)
-        for size in by_size:
-            for law, at in by_law.items():
-                printed.append([how.label, size, law, *_numbers(at[size])])
-        panels += [_density(f"{how.label}, {size}", size, by_law) for size in by_size]
-        panels += [
-            reliability_panel(
-                f"{how.label}, {size}: reliability",
-                {law: at[size].scores for law, at in by_law.items()},
-            )
+        label, remark, verdicts = judged_laws(
+            part, matcher, by_size, names, evaluate, FITTED_AT
+        )
+        at_sizes = {
+            size: {law: _together(size, parts) for law, parts in verdicts.items()}
             for size in by_size
+        }
+        for size, by_law in at_sizes.items():
+            printed += [[label, size, law, *_numbers(at)] for law, at in by_law.items()]
+        panels += [_density(f"{label}, {size}", at) for size, at in at_sizes.items()]
+        panels += [
+            _reliability(f"{label}, {size}", at) for size, at in at_sizes.items()
         ]
         count = len(next(iter(by_size.values())))
-        notes.append(f"{matcher}, {data}: judged on {count} pairs; {how.remark}.")
+        study.note(f"{matcher}, {data}: judged on {count} pairs; {remark}.")
     table = Table(
         name="resolution",
         title="Resolution transfer of a law fitted at "
@@ -106,7 +104,7 @@ def resolution(study: Study) -> Outcome:
         rows=printed,
         digits=3,
     )
-    return Outcome(tables=[table], figures={"resolution": panels}, notes=notes)
+    return Outcome(tables=[table], figures={"resolution": panels})
 
 
 def _chosen(study: Study) -> tuple[str, Study]:
@@ -122,25 +120,10 @@ def _named(size: Size) -> str:
     return f"{size[0]}x{size[1]}"
 
 
-def _judged(study: Study, how: Plan) -> dict[str, dict[str, AtSize]]:
-    """By law and size, each pair judged by a law that has not seen its sequence."""
-    others = [name for name in how.unfitted if name != "uncalibrated"]
-    tasks = law_tasks(study, list(dict.fromkeys([*LAWS, *others])), how)
-    answers = study.map(evaluate, tasks, "Judging laws")
-    by_law: dict[str, list[dict[str, AtSize]]] = {}
-    for task, at in zip(tasks, answers, strict=True):
-        by_law.setdefault(task.name, []).append(at)
-    return {
-        law: {size: _together([at[size] for at in parts]) for size in how.judged}
-        for law, parts in by_law.items()
-    }
-
-
-def _together(folds: Sequence[AtSize]) -> AtSize:
+def _together(size: str, folds: Sequence[dict[str, AtSize]]) -> AtSize:
     return AtSize(
-        joined([fold.scores for fold in folds]),
-        np.sum([fold.predicted for fold in folds], axis=0),
-        np.sum([fold.observed for fold in folds], axis=0),
+        joined([fold[size].scores for fold in folds]),
+        np.sum([fold[size].densities for fold in folds], axis=0),
     )
 
 
@@ -151,15 +134,10 @@ def _numbers(at: AtSize) -> list[Cell]:
     return [nll, ece, rho, *means, len(at.scores.nll)]
 
 
-def _density(
-    title: str, size: str, by_law: Mapping[str, Mapping[str, AtSize]]
-) -> Panel:
+def _density(title: str, by_law: Mapping[str, AtSize]) -> Panel:
     """The density of r_x that each law predicts, and the observed one."""
-    lines: dict[str, tuple[Vector, Vector]] = {
-        law: (_GRID, _unit(by_size[size].predicted)) for law, by_size in by_law.items()
-    }
-    first = next(iter(by_law.values()))
-    lines["observed"] = (_GRID, _unit(first[size].observed))
+    lines = {law: (_GRID, _unit(at.densities[0])) for law, at in by_law.items()}
+    lines["observed"] = (_GRID, _unit(next(iter(by_law.values())).densities[1]))
     return Panel(
         title=f"{title}: residual",
         xlabel="r_x, px",
@@ -174,3 +152,17 @@ def _unit(density: Vector) -> Vector:
     area = density.sum() * (_GRID[1] - _GRID[0])
     scaled = density / area if area > 0 else density
     return np.where(scaled > 0, scaled, np.nan)
+
+
+def _reliability(title: str, by_law: Mapping[str, AtSize]) -> Panel:
+    """Observed over expected errors, a line for each law."""
+    scores = {law: at.scores for law, at in by_law.items()}
+    return Panel(
+        title=f"{title}: reliability",
+        xlabel="expected error, px",
+        ylabel="observed error, px",
+        lines={k: reliability(s.expected, s.observed)[:2] for k, s in scores.items()},
+        xscale="log",
+        yscale="log",
+        diagonal=True,
+    )
