@@ -15,13 +15,13 @@ from semisure.bench.data import usable
 from semisure.bench.exported import Exported, export, jobs_of
 from semisure.bench.files import document, text_of, write_outcome
 from semisure.bench.options import Options
+from semisure.bench.run import of_study
 from semisure.bench.studies.homography import MATCHERS
 from semisure.bench.studies.localisation import (
     AACHEN,
     AACHEN_SIZE,
     JUDGE,
     aachen_table,
-    localisation,
     located_table,
     lost,
     observed,
@@ -163,7 +163,7 @@ def exported(options: Options, name: str, pair: Pair, size, **queries) -> Export
 
 
 def test_a_map_with_truth_end_to_end(study: Study, tmp_path: Path) -> None:
-    outcome = localisation(study)
+    outcome = of_study("localisation", study)
     assert [row["condition"] for row in outcome.rows] == ["near", "far"]
     near, far = outcome.rows
     assert (near["mapped"], far["mapped"]) == (4, 2)
@@ -182,14 +182,14 @@ def test_a_map_with_truth_end_to_end(study: Study, tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "localisation.json").read_text())
     assert stored["settings"]["size"] is None
     assert stored["paper"] == "Tab. 2"
-    for kind in ("txt", "csv", "png", "svg"):
+    for kind in ("txt", "csv"):
         assert (tmp_path / f"localisation.{kind}").is_file()
     assert not list(tmp_path.glob("Aachen*"))
 
 
 def test_cameras_and_map_follow_a_size(study: Study) -> None:
     smaller = study.changed(size=(288, 240))
-    outcome = localisation(smaller)
+    outcome = of_study("localisation", smaller)
     assert all(one["core+ m"] < 0.02 for one in outcome.rows)
     assert "images at 288 × 240" in text_of(outcome)
     stored = document("localisation", smaller.options, outcome)
@@ -203,9 +203,9 @@ def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) ->
     shifted = replace(load_calibration("daisy"), location=(0.05, 0.0))
     save_calibration(shifted, path)
     files = {"calibration": str(path), "faithful": "daisy"}
-    shifted_row = localisation(study.changed(**files)).rows[0]
+    shifted_row = of_study("localisation", study.changed(**files)).rows[0]
     # A shift that is not there moves what it is taken off, and that only.
-    plain = localisation(study).rows[0]
+    plain = of_study("localisation", study).rows[0]
     assert shifted_row["base m"] == plain["base m"]
     assert shifted_row["core m"] == plain["core m"]
     assert shifted_row["base − shift m"] != shifted_row["base m"]
@@ -269,7 +269,9 @@ def test_an_image_of_another_size_than_its_camera_is_reported(
     path = root / "queries" / "day_time_queries_with_intrinsics.txt"
     path.write_text(path.read_text().replace("320 240", "240 320"))
     with pytest.raises(InputError, match=r"320 × 240 px, but its camera 240 × 320"):
-        localisation(Study(Options(data=[root], cache=tmp_path / "cache"), pool))
+        of_study(
+            "localisation", Study(Options(data=[root], cache=tmp_path / "cache"), pool)
+        )
 
 
 def test_what_cannot_be_localised_is_one_sentence(
@@ -278,17 +280,17 @@ def test_what_cannot_be_localised_is_one_sentence(
     with pytest.raises(InputError, match=r"needs a map .*but no map to localise in"):
         usable(study.on([tmp_path]).options, BENCHES["localisation"])
     with pytest.raises(InputError, match=r"camera pose must be one of .*'gc-ransac'"):
-        localisation(study.changed(estimator="gc-ransac"))
+        of_study("localisation", study.changed(estimator="gc-ransac"))
     with pytest.raises(InputError, match="no true errors to fit loftr's law to"):
-        localisation(study.changed(matchers=("loftr",)))
+        of_study("localisation", study.changed(matchers=("loftr",)))
     strange = write_aachen(tmp_path / "strange")
     (strange / "pairs" / NETVLAD).write_text("query/day/q.png db/gone.png\n")
     with pytest.raises(InputError, match="has none of the images retrieved"):
-        localisation(study.changed(data=[strange]))
+        of_study("localisation", study.changed(data=[strange]))
     aachen = tmp_path / "aachen"
     (aachen / "queries").mkdir(parents=True)
     with pytest.raises(FileError, match=r"expected .*aachen/images_upright"):
-        localisation(study.changed(data=[aachen]))
+        of_study("localisation", study.changed(data=[aachen]))
     both = study.on([tmp_path, aachen, place]).options
     assert usable(both, BENCHES["localisation"])[0] == [aachen, place]
     assert find_sets(aachen) == [aachen]
@@ -299,7 +301,7 @@ def test_a_mapped_image_that_is_gone_is_named(study: Study, tmp_path: Path) -> N
     root = write_located(tmp_path / "place")
     (root / "images" / "b.png").unlink()
     with pytest.raises(FileError, match=r"There is no image .*b\.png"):
-        localisation(study.changed(data=[root]))
+        of_study("localisation", study.changed(data=[root]))
 
 
 # -- as hloc does it
@@ -344,9 +346,9 @@ def test_the_users_own_map_takes_the_place_of_the_one_that_is_there(
     own = tmp_path / "sfm_daisy"
     (root / "3D-models" / "aachen_v_1_1").rename(own)
     options = Options(data=[root], cache=tmp_path / "c", maps={"daisy": own})
-    outcome = localisation(Study(options, pool))
+    outcome = of_study("localisation", Study(options, pool))
     assert any("the map sfm_daisy; inliers within 12 px" in n for n in outcome.notes)
     posed = [row for row in outcome.rows if row["base pose"] is not None]
     assert [row["query"] for row in posed] == ["query/day/q.png"]
     with pytest.raises(FileError):
-        localisation(Study(replace(options, maps={}), pool))
+        of_study("localisation", Study(replace(options, maps={}), pool))

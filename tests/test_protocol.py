@@ -15,7 +15,6 @@ import typer
 from semisure.bench import BENCHES, BEYOND, options
 from semisure.bench.options import Options
 from semisure.bench.studies import (
-    estimators,
     homography,
     initial,
     laws,
@@ -24,11 +23,9 @@ from semisure.bench.studies import (
     posterior,
     quantity,
     relative,
-    resolution,
     runtime,
     tail,
 )
-from semisure.bench.studies import weights as ablation
 from semisure.cli import app
 from semisure.datasets import homographies, megadepth, queries
 from semisure.law import powell
@@ -105,8 +102,8 @@ def test_hpatches_has_540_pairs() -> None:
 
 def test_resolution_transfer_as_in_figure_5() -> None:
     """ "calibrate the model at 960×640", then 640×480, 480×320 and 1280×960."""
-    assert resolution.FITTED_AT == (960, 640)
-    assert {(640, 480), (480, 320), (1280, 960)} < set(resolution.SIZES)
+    assert laws.FITTED_AT == (960, 640)
+    assert {(640, 480), (480, 320), (1280, 960)} < set(laws.SIZES)
 
 
 def test_aachen_as_in_table_2() -> None:
@@ -231,9 +228,9 @@ def test_table_2_is_the_papers() -> None:
 
 
 def test_tables_3_and_4_and_5_are_the_papers() -> None:
-    assert typed(TABLE_3) == ablation.BY_WEIGHT
+    assert typed(TABLE_3) == homography.BY_WEIGHT
     by_estimator = {name: pairs(row) for name, row in typed(TABLE_4).items()}
-    assert by_estimator == estimators.BY_ESTIMATOR
+    assert by_estimator == homography.BY_ESTIMATOR
     assert typed(TABLE_5) == laws.BY_LAW
 
 

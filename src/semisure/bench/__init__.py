@@ -82,6 +82,7 @@ _ENTRIES = (
         "a calibration judged at other image sizes",
         "errors",
         _SEVERAL,
+        module="laws",
     ),
     Entry(
         "tail",

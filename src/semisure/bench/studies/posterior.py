@@ -26,7 +26,7 @@ from semisure.bench.studies.homography import rows_of, start_of
 from semisure.bench.study import Study, Task
 from semisure.geometry.homography import residual, true_residual
 from semisure.law.error_laws import error_law
-from semisure.metrics import auprc, auroc, reliability
+from semisure.metrics import auprc, auroc, expected_calibration_error, reliability
 from semisure.refit import weights
 from semisure.types import Mask, Matches, PerAxis, PerMatch, Vector
 
@@ -105,10 +105,9 @@ def posterior(study: Study) -> Outcome:
 
 def _numbers(omega: PerMatch, success: Mask) -> list[Cell]:
     """AUROC, AUPRC, rate of successes, mean posterior, ECE and matches."""
-    x, y, count = reliability(omega, success.astype(np.float64))
-    gap = float((count * np.abs(x - y)).sum() / count.sum())
+    ece = expected_calibration_error(omega, success.astype(np.float64))
     areas = auroc(omega, success), auprc(omega, success)
-    return [*areas, float(success.mean()), float(omega.mean()), gap, len(omega)]
+    return [*areas, float(success.mean()), float(omega.mean()), ece, len(omega)]
 
 
 def _short(row: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
