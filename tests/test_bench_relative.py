@@ -31,7 +31,6 @@ from semisure.errors import FileError, InputError
 from semisure.io.images import write_png
 from semisure.types import Matches
 from test_bench_planes import posed_pair
-from test_layouts import write_index
 from two_planes import K, posed, render
 
 POSES = {
@@ -178,33 +177,6 @@ def test_two_folders_are_pooled_and_a_size_scales_the_cameras(
     assert all(row["core+"] < 0.5 for row in outcome.rows)
     stored = document("relative", options, outcome)
     assert stored["settings"]["size"] == [280, 240]
-
-
-def test_megadepths_index_end_to_end(pool: Engine, tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py", reason="needs the extra store")
-    root = tmp_path / "megadepth"
-    (root / "scene_info").mkdir(parents=True)
-    names, poses = ("a.png", "b.png"), []
-    for name in names:
-        image, depth = render(POSES[name])
-        write_png(root / name, image)
-        with h5py.File(root / f"{name}.h5", "w") as file:
-            file["depth"] = depth
-        poses.append(np.vstack([POSES[name], [0, 0, 0, 1]]))
-    corner = np.array([[1.0, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
-    write_index(
-        root / "scene_info" / "0015_0.1_0.3.npz",
-        image_paths=np.array(names, dtype=object),
-        depth_paths=np.array([f"{name}.h5" for name in names], dtype=object),
-        intrinsics=np.array([corner @ K] * 2),
-        poses=np.array(poses),
-    )
-    assert has_depth(read_pairs(root))
-    options = Options(data=[root], cache=tmp_path / "cache")
-    (row,) = of_study("relative", Study(options, pool)).rows
-    assert row["pair"] == "0015_0.1_0.3_0_1"
-    assert row["core+"] < 0.15
-    assert row["depth-core"] < 1.0
 
 
 def test_every_layout_is_recognised(listed: Path, tmp_path: Path, study) -> None:

@@ -27,7 +27,7 @@ from semisure.law.error_laws import error_law
 from semisure.law.mixture import abs_quantile
 from semisure.report.documents import ONE_SIGMA
 from semisure.report.plots import draw_ellipses
-from semisure.types import Labels, Pair, PerAxis, PerMatch, Points
+from semisure.types import Pair, PerAxis, PerMatch, Points
 
 SIGMA_PX = 6.0
 AXES: dict[str, tuple[float, float]] = {  # sigma along x and y
@@ -37,6 +37,7 @@ AXES: dict[str, tuple[float, float]] = {  # sigma along x and y
 }
 PAIRS = 8  # one of a sequence
 ELLIPSES = 150
+_HEAD = ("E|r_x|", "E|r_y|", "x / y", "|r_x|", "|r_y|", "x / y")
 _DRAWN = 0.03  # median half-axis as drawn, in image sides
 _LARGEST = 3.0  # times that: the rest is left out, it would hide the others
 
@@ -88,14 +89,12 @@ def blur(study: Study) -> Outcome:
     tasks, panels = [], []
     for matcher in study.options.matchers:
         plain = study.tasks(matcher, easiest(study.exported(matcher)))
-        pairs = [
-            (_pair(study, one.exported, name), None) for one in plain for name in AXES
-        ]
+        each = [(one, name) for one in plain for name in AXES]
+        pairs = [(_pair(study, one.exported, name), None) for one, name in each]
         exported = study.matched(matcher, pairs)
         own = [
-            replace(one, exported=exported[k * len(AXES) + j], data=name)
-            for k, one in enumerate(plain)
-            for j, name in enumerate(AXES)
+            replace(one, exported=pair, data=name)
+            for (one, name), pair in zip(each, exported, strict=True)
         ]
         tasks += own
         panels += _panels(own[: len(AXES)])
@@ -120,9 +119,6 @@ def blur(study: Study) -> Outcome:
     return Outcome(
         tables=[table], rows=rows, figures={"blur": panels}, columns={"blur": 3}
     )
-
-
-_HEAD = ("E|r_x|", "E|r_y|", "x / y", "|r_x|", "|r_y|", "x / y")
 
 
 def refined_side(exported: Exported) -> int:
@@ -170,18 +166,8 @@ def _drawn(task: Task) -> tuple[Image, Points, PerAxis, PerMatch]:
     """The refined image, points in it, half-axes of their ellipses, expected errors."""
     matches, side = task.exported.matches(), refined_side(task.exported)
     matches = matches.take(matches.side == side)
-    surest = np.argsort(-matches.confidence, kind="stable")
-    matches = matches.take(_spread_out(matches.refined, surest, ELLIPSES))
+    some = np.random.default_rng(0).permutation(len(matches))[:ELLIPSES]
+    matches = matches.take(some)
     law = error_law(matches, task.calibrations.paper)
     half, expected = abs_quantile(law, ONE_SIGMA), mixture.expected_abs_error(law)
     return read_image(task.exported.images[side]), matches.refined, half, expected
-
-
-def _spread_out(points: Points, candidates: Labels, count: int) -> Labels:
-    """About `count` of the candidates, the first in each cell of a grid."""
-    positions = points[candidates]
-    low, high = positions.min(axis=0), positions.max(axis=0)
-    cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / count)
-    column, row = ((positions - low) // cell).astype(np.int64).T
-    _, first = np.unique(row * 10_000 + column, return_index=True)
-    return candidates[first]
