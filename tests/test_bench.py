@@ -251,6 +251,7 @@ doubled.__module__ = homography.__name__  # a row as those of Table 1
         ("report/html.py", True),
         ("matchers/loftr.py", True),
         ("bench/figures.py", True),
+        ("refit/planes.py", False),
         ("law/mixture.py", False),
         ("bench/studies/homography.py", False),
         ("datasets/posed.py", False),
