@@ -216,13 +216,10 @@ def test_table_1_is_the_papers() -> None:
 
 
 def test_table_2_is_the_papers() -> None:
-    halves = {n: (row[:6], row[6:]) for n, row in typed(TABLE_2).items()}
     expected = {
-        name: {
-            when: (half[:3], half[3:])
-            for when, half in zip(("day", "night"), both, strict=True)
-        }
-        for name, both in halves.items()
+        (name, when): (half[:3], half[3:])
+        for name, row in typed(TABLE_2).items()
+        for when, half in (("day", row[:6]), ("night", row[6:]))
     }
     assert expected == localisation.AACHEN
 

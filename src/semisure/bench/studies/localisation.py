@@ -1,10 +1,9 @@
 """Table 2: camera poses of queries in a map, before and after each refit.
 
-Two kinds of data: a map with the true poses of its queries
-(:mod:`semisure.datasets.queries`), judged here, and Aachen v1.1
-(:mod:`semisure.datasets.queries`), which only the server of visuallocalization.net can
-judge: for it a file to submit is written for each arm. A query that finds no pose is
-submitted with that of the first mapped image retrieved, as hloc does, and counted.
+Two kinds of data (:mod:`semisure.datasets.queries`): a map with the true poses of its
+queries, judged here, and Aachen v1.1, which only the server of visuallocalization.net
+can judge: for it a file to submit is written for each arm. A query that finds no pose
+is submitted with that of the first mapped image retrieved, as hloc does, and counted.
 
 All arms of a query have the same matches to the same mapped images and the same start.
 ``base`` and ``core`` form 2D–3D matches as hloc does: a match takes the 3D point of the
@@ -14,8 +13,8 @@ lifted. ``base − shift`` is the estimator on matches less the location.
 
 Images of Aachen are matched at the paper's 1180 × 896, turned for those taller than
 wide, those of other maps as they are; the query's camera and the map's observations are
-scaled. ``maps`` names a COLMAP model triangulated from the matcher's
-own matches, which hloc makes, to take the place of the SIFT model.
+scaled. ``maps`` names a COLMAP model triangulated from the matcher's own matches, which
+hloc makes, to take the place of the SIFT model.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ from semisure.datasets.queries import (
     image_folder,
     is_located,
     map_files,
+    map_folder,
     read_all_queries,
     read_map,
     retrieval_name,
@@ -64,6 +64,7 @@ from semisure.types import (
 )
 
 ARMS = ("base", SHIFTED, "core", "core+")
+INF = float("inf")  # the errors of no pose
 THRESHOLDS = ((0.01, 0.2), (0.02, 0.5), (0.05, 1.0))  # m, degrees; of maps with truth
 AACHEN_THRESHOLDS = ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
 AACHEN_SETTINGS = RansacSettings(threshold_px=12.0)  # hloc's
@@ -77,31 +78,19 @@ JUDGE = (
 AACHEN_QUERIES = {"day": 824, "night": 191}
 AACHEN_SIZE = (1180, 896)  # of both images
 AACHEN_RETRIEVED = 50  # images for each query, by NetVLAD
-AACHEN: dict[str, dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
-    "loftr": {
-        "day": ((85.3, 91.3, 94.5), (86.9, 92.0, 95.1)),
-        "night": ((65.4, 83.2, 91.6), (69.1, 86.9, 92.1)),
-    },
-    "gim-loftr": {
-        "day": ((86.9, 92.8, 97.0), (87.9, 93.4, 97.1)),
-        "night": ((68.6, 80.1, 89.0), (67.0, 81.2, 90.1)),
-    },
-    "eloftr": {
-        "day": ((85.4, 91.3, 94.9), (86.7, 92.6, 95.0)),
-        "night": ((73.3, 84.3, 92.7), (72.8, 85.3, 92.7)),
-    },
-    "comatch": {
-        "day": ((85.2, 91.4, 95.1), (85.1, 91.1, 95.5)),
-        "night": ((66.5, 85.9, 94.2), (70.2, 87.4, 94.2)),
-    },
-    "edm": {
-        "day": ((87.3, 93.1, 96.8), (88.0, 93.2, 97.0)),
-        "night": ((70.2, 89.5, 97.9), (73.3, 90.6, 97.9)),
-    },
-    "xfeat-star-raw": {
-        "day": ((63.2, 70.3, 77.8), (67.1, 74.0, 79.6)),
-        "night": ((23.6, 34.0, 45.5), (28.8, 38.2, 49.7)),
-    },
+AACHEN: dict[tuple[str, str], tuple[tuple[float, ...], tuple[float, ...]]] = {
+    ("loftr", "day"): ((85.3, 91.3, 94.5), (86.9, 92.0, 95.1)),
+    ("loftr", "night"): ((65.4, 83.2, 91.6), (69.1, 86.9, 92.1)),
+    ("gim-loftr", "day"): ((86.9, 92.8, 97.0), (87.9, 93.4, 97.1)),
+    ("gim-loftr", "night"): ((68.6, 80.1, 89.0), (67.0, 81.2, 90.1)),
+    ("eloftr", "day"): ((85.4, 91.3, 94.9), (86.7, 92.6, 95.0)),
+    ("eloftr", "night"): ((73.3, 84.3, 92.7), (72.8, 85.3, 92.7)),
+    ("comatch", "day"): ((85.2, 91.4, 95.1), (85.1, 91.1, 95.5)),
+    ("comatch", "night"): ((66.5, 85.9, 94.2), (70.2, 87.4, 94.2)),
+    ("edm", "day"): ((87.3, 93.1, 96.8), (88.0, 93.2, 97.0)),
+    ("edm", "night"): ((70.2, 89.5, 97.9), (73.3, 90.6, 97.9)),
+    ("xfeat-star-raw", "day"): ((63.2, 70.3, 77.8), (67.1, 74.0, 79.6)),
+    ("xfeat-star-raw", "night"): ((23.6, 34.0, 45.5), (28.8, 38.2, 49.7)),
 }
 
 
@@ -109,8 +98,7 @@ AACHEN: dict[str, dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
 class QueryTask:
     """One query with its matches to each mapped image."""
 
-    root: Path  # of the map, which every worker reads once
-    own_map: Path | None  # a COLMAP model to take instead of the map that is there
+    map: Path  # its folder, which every worker reads once
     files: tuple[Path, ...]  # that the map is made of
     retrieval: str  # by what the mapped images were proposed
     data: str
@@ -128,22 +116,40 @@ def tasks_of(study: Study, matcher: str, name: str, root: Path) -> list[QueryTas
     Images have the paper's size and the estimator hloc's settings on Aachen; in other
     maps images are as they are, and the settings ours.
     """
-    options, own = study.options, study.options.maps.get(matcher)
+    options = study.options
+    if is_cross_validated(options, matcher):
+        raise InputError(
+            f"A map has no true errors to fit {matcher}'s law to; give a file by "
+            "--calibration, or other data by --calibrate-on, or leave out "
+            "cross_validate where a calibration is shipped."
+        )
     size, settings = options.size, options.ransac()
     if not is_located(root):
         size, settings = size or AACHEN_SIZE, options.ransac(AACHEN_SETTINGS)
-    queries, folder = _queries(root, own, options.limit), image_folder(root)
+    own = options.maps.get(matcher)
+    model, folder = map_folder(root, own), image_folder(root)
+    there = read_map(model).images
+    listed = [
+        replace(query, mapped=tuple(name for name in query.mapped if name in there))
+        for query in read_all_queries(root)
+    ]
+    queries = [  # as many of each condition as the limit allows
+        query
+        for condition in dict.fromkeys(query.condition for query in listed)
+        for query in evenly(
+            [q for q in listed if q.condition == condition], options.limit
+        )
+    ]
     pairs = [
-        Pair(name=f"{query.name} {other}", image0=query.image, image1=folder / other)
+        (Pair(name=f"{query.name} {n}", image0=query.image, image1=folder / n), size)
         for query in queries
-        for other in query.mapped
+        for n in query.mapped
     ]
     if not pairs:
         raise InputError(
             f"The map of {root} has none of the images retrieved for its queries."
         )
-    sized = [(pair, size) for pair in pairs]
-    exported = study.matched(matcher, sized, for_queries=True)
+    exported = study.matched(matcher, pairs, for_queries=True)
     matched = {one.name: one for one in exported}
     calibrations = study.calibrations(matcher, exported)[0]
     retrieval = retrieval_name(root)
@@ -157,10 +163,9 @@ def tasks_of(study: Study, matcher: str, name: str, root: Path) -> list[QueryTas
     for query in queries:
         mapped = [n for n in query.mapped if f"{query.name} {n}" in matched]
         task = QueryTask(
-            root=root,
-            own_map=own,
+            map=model,
             data=name,
-            files=map_files(root, own),
+            files=map_files(model),
             retrieval=retrieval,
             query=replace(query, mapped=tuple(mapped)),
             exported=[matched[f"{query.name} {n}"] for n in mapped],
@@ -171,16 +176,6 @@ def tasks_of(study: Study, matcher: str, name: str, root: Path) -> list[QueryTas
         )
         tasks.append(task)
     return tasks
-
-
-def _queries(root: Path, own: Path | None, limit: int | None) -> list[Query]:
-    """As many of each condition as the limit allows, with mapped images only."""
-    listed, there = read_all_queries(root), read_map(root, own).images
-    return [
-        replace(query, mapped=tuple(name for name in query.mapped if name in there))
-        for condition in dict.fromkeys(query.condition for query in listed)
-        for query in evenly([q for q in listed if q.condition == condition], limit)
-    ]
 
 
 def evaluate(task: QueryTask) -> Row:
@@ -200,22 +195,25 @@ def evaluate(task: QueryTask) -> Row:
         "reason": "no image of the map was retrieved",
     }
     if query.mapped:
-        model = _map_of(task.root, task.own_map)
+        model = _map_of(task.map)
         row["closest"] = _seven_numbers(model.images[query.mapped[0]].pose)
-        world = lifted(model, query, task.exported)
+        world = lifted(task, model)
         start = _estimate(task, world)
         row["lifted"], row["inliers"] = len(world), int(start.inliers.sum())
         row["reason"] = start.reason
         if start.model is not None:
             poses |= _refits(task, model, world, start)
     for arm, pose in poses.items():
-        row |= _of_arm(arm, pose, poses["base"], query.truth)
+        row[f"{arm} pose"] = None if pose is None else _seven_numbers(pose)
+        if query.truth is not None:
+            errors = (INF, INF) if pose is None else se3.errors(pose, query.truth)
+            row[f"{arm} m"], row[f"{arm} deg"] = errors
     return row
 
 
 @lru_cache(maxsize=1)  # the queries that a worker is given are of one map in a row
-def _map_of(root: Path, own: Path | None) -> MapModel:
-    return read_map(root, own)
+def _map_of(folder: Path) -> MapModel:
+    return read_map(folder)
 
 
 def _estimate(task: QueryTask, world: WorldMatches) -> Estimate:
@@ -230,7 +228,7 @@ def _refits(
     assert start.model is not None
     laws, camera = task.calibrations, task.query.camera.resized(world.size)
     core = refit_pose(world, camera, laws.paper, start, method="core")
-    followed = lifted(model, task.query, task.exported, compensate=True)
+    followed = lifted(task, model, compensate=True)
     plus = refit_pose(followed, camera, laws.ours, start.model)
     poses = {"base": start.model, "core": core.model, "core+": plus.model}
     if laws.ours.location is not None:
@@ -239,19 +237,15 @@ def _refits(
 
 
 def lifted(
-    model: MapModel,
-    query: Query,
-    exported: Sequence[Exported],
-    *,
-    compensate: bool = False,
+    task: QueryTask, model: MapModel, *, compensate: bool = False
 ) -> WorldMatches:
     """The matches of a query to each mapped image, in the order of `query.mapped`.
 
     As hloc forms them, the query's point stays where the matcher put it; with
     `compensate` it moves as far as the keypoint is from the match.
     """
-    parts = []
-    for name, pair in zip(query.mapped, exported, strict=True):
+    query, parts = task.query, []
+    for name, pair in zip(query.mapped, task.exported, strict=True):
         if pair.sizes[0] != query.camera.size:
             (w, h), (cw, ch) = pair.sizes[0], query.camera.size
             raise InputError(
@@ -272,21 +266,8 @@ def observed(
     The keypoints, their points in the world, and the reprojection error of each, px.
     """
     points, world, error_px = model.observations(name)
-    if before == after:
-        return points, world, error_px
-    scale = np.divide(after, before)
-    return moved(points, before, after), world, error_px * np.sqrt(scale.prod())
-
-
-def _of_arm(arm: str, pose: Pose | None, base: Pose | None, truth: Pose | None) -> Row:
-    row: Row = {f"{arm} pose": None if pose is None else _seven_numbers(pose)}
-    if truth is not None:
-        lost = float("inf"), float("inf")
-        apart, angle = lost if pose is None else se3.errors(pose, truth)
-        row |= {f"{arm} m": apart, f"{arm} deg": angle}
-    elif pose is not None and base is not None:
-        row[f"{arm} moved m"] = se3.errors(pose, base)[0]
-    return row
+    scale = np.sqrt(np.divide(after, before).prod())
+    return moved(points, before, after), world, error_px * scale
 
 
 def _seven_numbers(pose: Pose) -> str:
@@ -299,13 +280,6 @@ def localisation(study: Study) -> Outcome:
     options = study.options
     estimator, names = options.estimator, labels(options.data)
     as_choice("The estimator of a camera pose", estimator, POSE_ESTIMATOR_NAMES)
-    for matcher in options.matchers:
-        if is_cross_validated(options, matcher):
-            raise InputError(
-                f"A map has no true errors to fit {matcher}'s law to; give a file by "
-                "--calibration, or other data by --calibrate-on, or leave out "
-                "cross_validate where a calibration is shipped."
-            )
     rows: list[Row] = []
     for matcher in options.matchers:
         for name, root in zip(names, options.data, strict=True):
@@ -355,11 +329,12 @@ def aachen_table(matchers: Sequence[str], rows: Sequence[Row], estimator: str) -
     """The paper's numbers, and how many queries have a pose of ours."""
     printed: Lines = []
     for matcher in matchers:
-        for when, numbers in AACHEN.get(matcher, {}).items():
-            name, count = MATCHERS[matcher], AACHEN_QUERIES[when]
+        for when, count in AACHEN_QUERIES.items():
             about = [count, count * AACHEN_RETRIEVED, None, "NetVLAD, top 50"]
-            for arm, recall in zip(("base", "core"), numbers, strict=True):
-                printed.append([f"{name}, paper", when, arm, *recall, None, *about])
+            published = AACHEN.get((matcher, when), ())
+            for arm, recall in zip(("base", "core"), published, strict=False):
+                name = f"{MATCHERS[matcher]}, paper"
+                printed.append([name, when, arm, *recall, None, *about])
         for name, when, mine in _groups(where(rows, matcher=matcher)):
             for arm in ARMS:
                 if f"{arm} pose" in mine[0]:
@@ -402,9 +377,8 @@ def submissions(rows: Sequence[Row]) -> dict[str, bytes]:
         for arm in ARMS:
             pose = row.get(f"{arm} pose") or row.get("closest")
             if f"{arm} pose" in row and pose is not None:
-                data = row["data"].replace("/", "-")
-                plain = arm.replace(" − ", "-")
-                file = f"Aachen-v1.1_{data}_{row['matcher']}_{plain}.txt"
+                of = f"{row['data'].replace('/', '-')}_{row['matcher']}"
+                file = f"Aachen-v1.1_{of}_{arm.replace(' − ', '-')}.txt"
                 name = row["query"].rpartition("/")[2]
                 lines.setdefault(file, []).append(f"{name} {pose}\n")
     return {file: "".join(poses).encode() for file, poses in lines.items()}
