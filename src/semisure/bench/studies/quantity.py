@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -65,24 +65,24 @@ _DRAWN = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Task:
+class Draw:
     """A subset to fit to, and the pairs to judge by."""
 
     matcher: str
     options: Options
-    chosen: Sequence[Exported]  # none: the law that is given is judged
     judges: Sequence[Exported]
+    chosen: Sequence[Exported] = ()
+    law: Calibration | None = None  # given: judged instead of a fit
     timed: Sequence[Optimiser] = ()  # others, whose time is taken too
 
 
-def evaluate(task: Task) -> Row:
+def evaluate(task: Draw) -> Row:
     """One draw: the fit, its seconds, and how it does on the pairs held out."""
     row: Row = {"matcher": task.matcher, "pairs": len(task.chosen)}
-    if task.chosen:
+    calibration = task.law
+    if calibration is None:
         calibration, numbers = _fitted(task)
         row |= numbers
-    else:
-        calibration = given(task.options)[0].paper
     planar, by_nll = judged_by(task.judges)
     row["held-out nll"] = float(score(calibration, by_nll).nll.mean())
     if planar:
@@ -98,7 +98,7 @@ def judged_by(pairs: Sequence[Exported]) -> tuple[list[Exported], list[Exported]
     return planar, posed or planar
 
 
-def _fitted(task: Task) -> tuple[Calibration, Row]:
+def _fitted(task: Draw) -> tuple[Calibration, Row]:
     """The law, and the numbers of its fit and of those that are only timed."""
     pairs, by = [with_truth(one) for one in task.chosen], task.options.optimiser
     begin = time.perf_counter()
@@ -117,7 +117,7 @@ def _start(file: Path, estimator: str, settings: RansacSettings) -> Estimate:
     return estimate_homography(stored_matches(file), estimator, settings)
 
 
-def _error(task: Task, calibration: Calibration, exported: Exported) -> float:
+def _error(task: Draw, calibration: Calibration, exported: Exported) -> float:
     """The corner error of a pair after the paper's refit, px."""
     matches, options = exported.matches(), task.options
     start = _start(exported.file, options.estimator, options.ransac())
@@ -191,7 +191,7 @@ def _how(options: Options, judges: Sequence[Exported]) -> str:
     )
 
 
-def _tasks(study: Study, matcher: str) -> Iterator[Task]:
+def _tasks(study: Study, matcher: str) -> Iterator[Draw]:
     """Fits to subsets of the paper's held-out pairs, or of each half of the data.
 
     The first are judged on all of the data, the second on the other half.
@@ -204,9 +204,9 @@ def _tasks(study: Study, matcher: str) -> Iterator[Task]:
         judges = _with_matches(judges)
         half = halves([one.group for one in judges])
         splits = [(inside(judges, half, k), outside(judges, half, k)) for k in (0, 1)]
-    task = Task(matcher=matcher, options=options, chosen=(), judges=judges)
     if options.calibration is not None:
-        yield task
+        law = given(options)[0].paper
+        yield Draw(matcher=matcher, options=options, judges=judges, law=law)
     others = [name for name in OPTIMISERS if name != options.optimiser]
     least = min(len(pool) for pool, _ in splits)
     for k, (pool, held_out) in enumerate(splits):
@@ -216,10 +216,11 @@ def _tasks(study: Study, matcher: str) -> Iterator[Task]:
                 rng = np.random.default_rng([options.seed, k, count, draw])
                 some = sorted(rng.choice(len(pool), count, replace=False))
                 timed = draw == 0 and count <= TIMED_PAIRS
-                yield replace(
-                    task,
-                    chosen=[pool[i] for i in some],
+                yield Draw(
+                    matcher=matcher,
+                    options=options,
                     judges=held_out,
+                    chosen=[pool[i] for i in some],
                     timed=others if timed else (),
                 )
 
