@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from semisure.bench.figures import draw, rendered
+from semisure.bench.figures import rendered
 from semisure.bench.outcome import Panel
 from semisure.pairs.estimation import refit_matches
 from semisure.report.html import Picture, Section, write_report
@@ -153,6 +153,6 @@ def test_a_corner_lies_in_its_ellipse_nine_times_in_ten() -> None:
 def test_a_folder_named_like_tex_is_drawn_as_it_is(name: str) -> None:
     bars = Panel(title=name, xlabel=name, ylabel=name, lines={name: ([name], [1.0])})
     for kind in ("png", "svg"):
-        assert rendered(draw([bars]), kind)
+        assert rendered([bars], None, kind)
     values = np.linspace(0.1, 3, 50)
     assert png(plot_reliability(values, values, name))

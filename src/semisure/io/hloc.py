@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera
-from semisure.types.checks import require_file
+from semisure.types.checks import read_lines
 
 
 def read_queries(path: str | Path) -> dict[str, Camera]:
@@ -45,14 +44,5 @@ def read_retrieval(path: str | Path) -> dict[str, list[str]]:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    split = [(number, line.split()) for number, line in lines_of(path)]
+    split = [(i, line.split()) for i, line in enumerate(read_lines(path), start=1)]
     return [(i, fields) for i, fields in split if fields and fields[0][0] != "#"]
-
-
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers, from 1."""
-    try:
-        lines = require_file(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from None
-    return enumerate(lines, start=1)

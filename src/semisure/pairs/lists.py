@@ -11,7 +11,6 @@ from typing import Any
 from semisure.errors import FileError, InputError
 from semisure.io.atomic import check_output_folder, write_json
 from semisure.io.cache import digest
-from semisure.io.hloc import lines_of
 from semisure.io.images import (
     VIDEO_SUFFIXES,
     find_images,
@@ -22,7 +21,7 @@ from semisure.io.images import (
 from semisure.matchers.daisy_cells import Projection
 from semisure.matchers.similar import describe_image, most_alike
 from semisure.types import Tick, silent
-from semisure.types.checks import require_file
+from semisure.types.checks import read_lines, require_file
 from semisure.types.pair_records import Names, check_name
 
 NOTE = "frames.json"  # what the frames in a folder are of
@@ -49,8 +48,9 @@ def read_pairs(path: str | Path) -> list[Names]:
     >>> read_pairs(file)
     [('a.jpg', 'b.jpg'), ('a.jpg', 'c.jpg')]
     """
+    path = Path(path)
     pairs: list[Names] = []
-    for number, line in lines_of(Path(path)):
+    for number, line in enumerate(read_lines(path), start=1):
         words = line.partition("#")[0].replace(",", " ").split()
         if len(words) not in (0, 2):
             raise FileError(
