@@ -33,7 +33,8 @@ from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
 from semisure.bench.outcome import where
 from semisure.datasets.layouts import is_posed
 from semisure.engine import Engine, in_order
-from semisure.engine.pool import Answer, Item
+from semisure.engine.attempts import Item
+from semisure.engine.pool import Answer
 from semisure.errors import FileError
 from semisure.estimators.settings import RansacSettings
 from semisure.io.cache import (
