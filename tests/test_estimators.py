@@ -12,7 +12,7 @@ from semisure.estimators import (
     estimate_homography,
     load_estimator,
 )
-from semisure.estimators.settings import RansacSettings, poselib_options
+from semisure.estimators.settings import RansacSettings, poselib_with
 from semisure.metrics import corner_error
 from semisure.types import FloatArray, Matches, RobustEstimator
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,6 +39,9 @@ from semisure.types import (
     silent,
 )
 from semisure.types.pair_records import PairRecord, PairSummary, Size
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 LEAST_WEIGHT = 0.5  # of a match that the model explains
 SHARED_PX = 0.05  # standard deviation of an error that the matches of a pair share
@@ -219,12 +223,17 @@ def _agreed(
     pairs: list[_Sightings], sizes: dict[str, Size], keypoints: dict[str, Keypoints]
 ) -> KeypointMatches:
     """Keypoints where the matches agree, and the matches that do."""
-    nearest = {name: Nearest(k.points, k.cell_px) for name, k in keypoints.items()}
+    from scipy.spatial import cKDTree
+
+    trees = {name: cKDTree(found.points) for name, found in keypoints.items()}
     counts = [len(k) for k in keypoints.values()]
     ends = dict(zip(keypoints, np.cumsum(counts).tolist(), strict=True))
     links, matched = [], []
     for seen in pairs:
-        first, second = (nearest[name](points) for name, _, points, _ in seen.sides())
+        first, second = (
+            nearest(trees[name], points, keypoints[name].cell_px)
+            for name, _, points, _ in seen.sides()
+        )
         match, one, other = one_to_one(first, second, seen.score).T
         places = np.stack([one, other], axis=1)
         matched.append(KeypointPair(seen.pair, places, seen.score[match]))
@@ -242,10 +251,9 @@ def _agreed(
         own_weight, weight = np.split(weight, [len(pair.matches)])
         kept = own_weight >= DISAGREES
         if kept.sum() >= FEWEST:
-            kept_pair = replace(
-                pair, matches=pair.matches[kept], score=pair.score[kept]
+            agreeing.append(
+                KeypointPair(pair.pair, pair.matches[kept], pair.score[kept])
             )
-            agreeing.append(kept_pair)
     return KeypointMatches(sizes, moved, agreeing)
 
 
@@ -299,21 +307,14 @@ def _first_of(labels: Labels, order: Labels) -> Labels:
     return order[first]
 
 
-class Nearest:
-    """Finds the keypoint next to each point, or −1 if none is near enough.
+def nearest(tree: cKDTree, points: Points, radius_px: float) -> Labels:
+    """The keypoint of a tree next to each point, or −1 if none is near enough.
 
-    >>> Nearest(np.array([[3.0, 4.0], [9.0, 9.0]]), 2.0)(np.array([[4.0, 4], [6, 6]]))
+    >>> from scipy.spatial import cKDTree
+    >>> tree = cKDTree(np.array([[3.0, 4.0], [9.0, 9.0]]))
+    >>> nearest(tree, np.array([[4.0, 4.0], [6.0, 6.0]]), 2.0)
     array([ 0, -1])
     """
-
-    def __init__(self, keypoints: Points, radius_px: float) -> None:
-        from scipy.spatial import cKDTree
-
-        self.radius_px = radius_px * (1 + 1e-12)  # a point at the radius is near enough
-        self._tree = cKDTree(keypoints) if len(keypoints) else None
-
-    def __call__(self, points: Points) -> Labels:
-        if self._tree is None or not len(points):
-            return np.full(len(points), -1, np.int64)
-        distance, place = self._tree.query(points, distance_upper_bound=self.radius_px)
-        return np.where(np.isfinite(distance), place, -1).astype(np.int64)
+    reach = radius_px * (1 + 1e-12)  # a point at the radius is near enough
+    distance, place = tree.query(points, distance_upper_bound=reach)
+    return np.where(np.isfinite(distance), place, -1).astype(np.int64)

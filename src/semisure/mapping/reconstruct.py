@@ -136,7 +136,7 @@ def map_database(
     paths = str(database), str(images), str(_emptied(output))
     with quiet():
         if settings.mapper == "global":
-            models = library.global_mapping(*paths, _global_options(library, settings))
+            models = _global(library, paths, settings)
         else:
             models = _incremental(library, paths, settings, tick)
     seen = [model for model in models.values() if model.num_points3D()]
@@ -180,13 +180,15 @@ def _incremental(
     )
 
 
-def _global_options(library: Any, settings: ReconstructionSettings) -> Any:
+def _global(
+    library: Any, paths: tuple[str, str, str], settings: ReconstructionSettings
+) -> Any:
     options = library.GlobalPipelineOptions()
     options.num_threads, options.random_seed = settings.workers, settings.seed
     adjustment = options.mapper.bundle_adjustment
     adjustment.refine_focal_length = settings.refine_cameras
     adjustment.refine_extra_params = settings.refine_cameras
-    return options
+    return library.global_mapping(*paths, options)
 
 
 def check_replaceable(folder: Path) -> None:
