@@ -9,6 +9,7 @@ One matcher has one law there; other photos replace it.
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -130,7 +131,7 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
             "settings, and it is calibrated on first use."
         )
     settings = options.settings or SelfCalSettings(pairs=VIEWS, location=True)
-    plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40]
+    plain = re.sub(r"[^\w-]", "_", name)[:40]
     key = key_of(decided_by, settings)[:16]
     file = cache_folder() / "calibrations" / f"{plain}-{key}.json"
     photos = None if options.photos is None else photo_files(options.photos)
@@ -139,7 +140,13 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
         if photos is None or kept.provenance["first_use"]["photos"] == digest(photos):
             return kept
     if not options.allowed:
-        raise InputError(_without_calibrating(matcher, name))
+        weights = getattr(matcher, "weights", None)
+        whose = "" if weights is None else f" with the weights {weights}"
+        raise InputError(
+            f"{name}{whose} has no calibration yet. Make one from any photos by "
+            "`semisure calibrate`, which -c then takes, or by "
+            "semisure.self_calibrate(matcher, photos); or let it be made on first use."
+        )
     if photos is None:
         from semisure.datasets.samples import calibration_photos
 
@@ -159,22 +166,6 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
     shutil.rmtree(parts, ignore_errors=True)
     options.tell(f"Done: {result.trust.verdict()} Kept for later in {file}.")
     return calibration
-
-
-def _without_calibrating(matcher: Matcher, name: str) -> str:
-    """What to do instead of calibrating on first use."""
-    weights = getattr(matcher, "weights", None)
-    whose = "" if weights is None else f" with the weights {weights}"
-    way = "with semisure.self_calibrate(matcher, photos)"
-    if name_of(matcher) is not None and weights is None:
-        way = (
-            f"by `semisure calibrate --matcher {name} --photos FOLDER -o {name}.json`, "
-            f"which `-c {name}.json` then takes"
-        )
-    return (
-        f"{name}{whose} has no calibration yet. Make one from any photos {way}; or "
-        "let it be made on first use."
-    )
 
 
 def _decided_by(matcher: Matcher) -> dict[str, str] | None:

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.geometry.lifting import local_maps
+from semisure.geometry.lifting import local_maps, nearest
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.mapping.placement import Links, place
 from semisure.refit.core import without_bias
@@ -39,9 +38,6 @@ from semisure.types import (
     silent,
 )
 from semisure.types.pair_records import PairRecord, PairSummary, Size
-
-if TYPE_CHECKING:
-    from scipy.spatial import cKDTree
 
 LEAST_WEIGHT = 0.5  # of a match that the model explains
 SHARED_PX = 0.05  # standard deviation of an error that the matches of a pair share
@@ -226,12 +222,14 @@ def _agreed(
     from scipy.spatial import cKDTree
 
     trees = {name: cKDTree(found.points) for name, found in keypoints.items()}
+    # A point at the radius is near enough.
+    reach = {name: found.cell_px * (1 + 1e-12) for name, found in keypoints.items()}
     counts = [len(k) for k in keypoints.values()]
     ends = dict(zip(keypoints, np.cumsum(counts).tolist(), strict=True))
     links, matched = [], []
     for seen in pairs:
         first, second = (
-            nearest(trees[name], points, keypoints[name].cell_px)
+            nearest(trees[name], points, reach[name])
             for name, _, points, _ in seen.sides()
         )
         match, one, other = one_to_one(first, second, seen.score).T
@@ -305,16 +303,3 @@ def one_to_one(first: Labels, second: Labels, score: PerMatch) -> Labels:
 def _first_of(labels: Labels, order: Labels) -> Labels:
     _, first = np.unique(labels[order], return_index=True)
     return order[first]
-
-
-def nearest(tree: cKDTree, points: Points, radius_px: float) -> Labels:
-    """The keypoint of a tree next to each point, or −1 if none is near enough.
-
-    >>> from scipy.spatial import cKDTree
-    >>> tree = cKDTree(np.array([[3.0, 4.0], [9.0, 9.0]]))
-    >>> nearest(tree, np.array([[4.0, 4.0], [6.0, 6.0]]), 2.0)
-    array([ 0, -1])
-    """
-    reach = radius_px * (1 + 1e-12)  # a point at the radius is near enough
-    distance, place = tree.query(points, distance_upper_bound=reach)
-    return np.where(np.isfinite(distance), place, -1).astype(np.int64)
