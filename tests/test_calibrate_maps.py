@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from map_files import write_map
 from semisure.calibrate.map_truth import MapView, covisible, residual_beside, visible
 from semisure.calibrate.maps import calibrate_maps, open_map
 from semisure.calibrate.photos import SelfCalSettings
 from semisure.cli import app
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
-from semisure.io.colmap import read_model
+from semisure.io.colmap import MapImage, MapModel, RawCamera, read_model
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, write_png
 from semisure.matchers import load_matcher
@@ -23,7 +24,7 @@ from semisure.synthetic import SyntheticMatcher
 from semisure.types import FloatArray
 from settings_file import config
 from test_bench_relative import PAIRS, write_list
-from two_planes import BOARD, BOARD_M, CAMERA, SIZE, WALL_M, K, posed, render
+from two_planes import BOARD, BOARD_M, CAMERA, SIZE, WALL_M, posed, render
 
 # A camera that moves along an arc before a board and a wall.
 ARC = [
@@ -52,35 +53,21 @@ def points_of_the_room() -> FloatArray:
 
 
 def write_model(folder: Path, poses: Sequence[FloatArray]) -> None:
-    """The room as COLMAP's text files; each image observes what is not hidden in it."""
+    """The room as COLMAP's files; each image observes what is not hidden in it."""
     pytest.importorskip("pycolmap", reason="needs the extra pose")
-    folder.mkdir()
-    width, height = SIZE
-    fx, fy, cx, cy = K[0, 0], K[1, 1], K[0, 2] + 0.5, K[1, 2] + 0.5
-    (folder / "cameras.txt").write_text(
-        f"1 PINHOLE {width} {height} {fx} {fy} {cx} {cy}\n"
-    )
-    world, lines = points_of_the_room(), []
-    tracks: dict[int, list[str]] = {}
+    world, images = points_of_the_room(), {}
     for k, pose in enumerate(poses):
         pixels = se3.project(pose, CAMERA, world)
         near = np.rint(pixels).astype(int)
         inside = ((near >= 0) & (near < SIZE)).all(axis=1)
         depth = render(pose)[1][near[:, 1].clip(0, 239), near[:, 0].clip(0, 319)]
         seen = inside & (np.abs(depth - se3.to_camera(pose, world)[:, 2]) < 0.5)
-        numbers = " ".join(str(v) for v in se3.seven_numbers(pose))
-        lines.append(f"{k + 1} {numbers} 1 {k}.png")
-        places = []
-        for place, i in enumerate(np.flatnonzero(seen)):
-            places.append(f"{pixels[i, 0] + 0.5} {pixels[i, 1] + 0.5} {i}")
-            tracks.setdefault(int(i), []).append(f"{k + 1} {place}")
-        lines.append(" ".join(places))
-    (folder / "images.txt").write_text("\n".join(lines) + "\n")
-    rows = [
-        f"{i} {world[i, 0]} {world[i, 1]} {world[i, 2]} 0 0 0 0.1 {' '.join(track)}"
-        for i, track in tracks.items()
-    ]
-    (folder / "points3D.txt").write_text("\n".join(rows) + "\n")
+        name, ids = f"{k}.png", np.flatnonzero(seen)
+        images[name] = MapImage(name, 1, pose, pixels[ids], ids)
+    camera = RawCamera(CAMERA.model, *SIZE, CAMERA.params)
+    count = len(world)
+    errors = np.full(count, 0.1)
+    write_map(MapModel({1: camera}, images, np.arange(count), world, errors), folder)
 
 
 def test_residuals_beside_points_are_the_planted_ones() -> None:

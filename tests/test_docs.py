@@ -70,11 +70,11 @@ def test_blocks_run(name: str, code: list[str], tmp_path: Path, monkeypatch) -> 
 def make_map(folder: Path) -> None:
     """The files that hloc's users have, of a world that is made up."""
     pytest.importorskip("pyarrow", reason="needs the extra store")
-    from test_localize import CAMERA, NAMES, QUERY, World, make_store, write_text_model
+    from map_files import write_map
+    from test_localize import CAMERA, NAMES, QUERY, World, make_store
 
     world = World(noise=1.0)
-    (folder / "sfm").mkdir()
-    write_text_model(world.model(), folder / "sfm")
+    write_map(world.model(), folder / "sfm")
     make_store(folder / "matches", world)
     camera = " ".join(map(str, (CAMERA.model, *CAMERA.size, *CAMERA.params)))
     (folder / "queries_with_intrinsics.txt").write_text(f"{QUERY} {camera}\n")

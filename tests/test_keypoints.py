@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial import cKDTree
 
-from semisure.mapping.keypoints import Nearest, cell_means, one_to_one
+from semisure.geometry.lifting import nearest
+from semisure.mapping.keypoints import cell_means, one_to_one
 from semisure.mapping.placement import Links, place
 
 
@@ -27,8 +29,9 @@ def test_each_axis_is_averaged_by_its_own_precision():
 
 
 def test_no_points_are_no_keypoints():
-    assert len(means(np.zeros((0, 2)))[0]) == 0
-    assert Nearest(np.zeros((0, 2)), 2.0)(np.zeros((3, 2))).tolist() == [-1, -1, -1]
+    nothing = np.zeros((0, 2))
+    assert len(means(nothing)[0]) == 0
+    assert nearest(cKDTree(nothing), np.ones((3, 2)), 2.0).tolist() == [-1, -1, -1]
 
 
 def test_matches_are_one_to_one_and_the_best_of_both_images():

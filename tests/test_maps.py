@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from map_files import write_map
 from semisure.datasets.queries import (
     AACHEN_MODEL,
     MAP_NAME,
@@ -22,6 +22,7 @@ from semisure.datasets.queries import (
 from semisure.errors import FileError
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX
+from semisure.io.colmap import MapImage, MapModel, RawCamera
 from semisure.io.images import write_png
 from semisure.types import Array, FloatArray
 from two_planes import CAMERA, SIZE, K, posed, render
@@ -87,24 +88,17 @@ def write_located(root: Path, **changed: Array | None) -> Path:
     return root
 
 
-def write_bin_model(folder: Path) -> None:
-    """The landmarks as COLMAP's bytes; images are below ``db/``."""
-    folder.mkdir(parents=True)
+def aachen_map() -> MapModel:
+    """The landmarks as COLMAP has them; images are below ``db/``."""
     f, cx, cy = K[0, 0], K[0, 2] + CORNER_TO_CENTRE_PX, K[1, 2] + CORNER_TO_CENTRE_PX
-    cameras = struct.pack("<QiiQQ4d", 1, 1, 2, *SIZE, f, cx, cy, 0.0)
-    images = struct.pack("<Q", len(MAPPED))
-    for k, (name, pose) in enumerate(MAPPED.items(), start=1):
-        numbers = se3.seven_numbers(pose)
-        images += struct.pack("<i7di", k, *numbers, 1) + f"db/{name}\0".encode()
-        xy, ids = LANDMARKS.seen[name]
-        images += struct.pack("<Q", len(ids))
-        for (x, y), point in zip(xy + CORNER_TO_CENTRE_PX, ids, strict=True):
-            images += struct.pack("<ddq", x, y, point)
-    points = struct.pack("<Q", len(LANDMARKS.world))
-    for k, xyz in enumerate(LANDMARKS.world):
-        points += struct.pack("<Q3d3BdQ", k, *xyz, 9, 9, 9, 0.3, 0)
-    for name, data in (("cameras", cameras), ("images", images), ("points3D", points)):
-        (folder / f"{name}.bin").write_bytes(data)
+    images = {
+        f"db/{name}": MapImage(f"db/{name}", 1, pose, *LANDMARKS.seen[name])
+        for name, pose in MAPPED.items()
+    }
+    camera = RawCamera("SIMPLE_RADIAL", *SIZE, (f, cx, cy, 0.0))
+    count = len(LANDMARKS.world)
+    errors = np.full(count, 0.3)
+    return MapModel({1: camera}, images, np.arange(count), LANDMARKS.world, errors)
 
 
 def write_aachen(root: Path, images: str = "images_upright") -> Path:
@@ -130,7 +124,7 @@ def write_aachen(root: Path, images: str = "images_upright") -> Path:
         "query/day/q.png db/c.png\nquery/day/blank.png db/b.png\n"
         "query/night/m.png db/gone.png\n"
     )
-    write_bin_model(root / AACHEN_MODEL)
+    write_map(aachen_map(), root / AACHEN_MODEL)
     return root
 
 
@@ -168,7 +162,6 @@ def test_the_map_and_its_errors(tmp_path: Path) -> None:
         ({"points": None}, "lacks the array points"),
         ({"K": np.zeros((4, 3, 3))}, r"K must have shape \(5, 3, 3\), but has \(4"),
         ({"query": np.array([5])}, r"query must lie in \[0, 5\), but reaches from 5"),
-        ({"obs_xy": np.zeros((3, 3))}, r"obs_xy must have shape \(\d+, 2\)"),
         ({"names": np.array([1, "a", None], dtype=object)}, "cannot be read"),
     ],
 )
@@ -241,7 +234,6 @@ def test_the_retrieval_is_found(tmp_path: Path) -> None:
         ("queries/night_time_queries_with_intrinsics.txt", "night_time_queries_with"),
         (f"pairs/{NETVLAD}", rf"expected .*pairs/{NETVLAD}"),
         (f"{AACHEN_MODEL}/points3D.bin", r"lacks points3D\.bin"),
-        (f"{AACHEN_MODEL}/images.bin", r"lacks cameras\.txt"),
     ],
 )
 def test_missing_files_of_aachen_are_named(
@@ -251,11 +243,3 @@ def test_missing_files_of_aachen_are_named(
     (root / gone).rename(tmp_path / "elsewhere")
     with pytest.raises(FileError, match=message):
         (read_map if str(AACHEN_MODEL) in gone else read_aachen)(root)
-
-
-def test_a_truncated_model_of_aachen_is_named(tmp_path: Path) -> None:
-    root = write_aachen(tmp_path / "aachen")
-    path = root / AACHEN_MODEL / "images.bin"
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(FileError, match=r"images\.bin is damaged or truncated"):
-        read_map(root)

@@ -11,15 +11,18 @@ import pytest
 from typer.testing import CliRunner
 
 from ball_scene import CAMERAS, SIZE, K, carried, made_store, records
+from map_files import write_map
 from semisure.cli import app
 from semisure.errors import FileError, InputError
+from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.io.colmap import read_model
 from semisure.mapping.database import camera_of
 from semisure.mapping.export import read_features
 from semisure.mapping.keypoints import keypoint_matches
-from semisure.synthetic import EXAMPLE_CALIBRATION
+from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from settings_file import config
+from test_localize import QUERY, World, make_store
 
 h5py = pytest.importorskip("h5py")
 pytest.importorskip("pyarrow")
@@ -32,13 +35,7 @@ def pairs():
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory, pairs):
-    apart = replace(
-        pairs[0],
-        image0="0.png",
-        image1="5.png",
-        state="unrelated",
-        matches=pairs[0].matches,
-    )
+    apart = replace(pairs[0], image0="0.png", image1="5.png", state="unrelated")
     return made_store(tmp_path_factory.mktemp("ball") / "store", [*pairs, apart])
 
 
@@ -119,9 +116,7 @@ def test_hloc_finds_its_own_arrays_in_our_files(for_hloc):
         assert (matches[:, 0] < sizes[name0]).all()
         assert (matches[:, 1] < sizes[name1]).all()
         assert len(matches) > 300 or (name0, name1) == ("0.png", "5.png")
-
-
-def test_hlocs_points_have_pixel_centres_at_integers(for_hloc):
+    # Pixel centres are at integers.
     keypoints = read_features(for_hloc / "features.h5")
     matches, _ = hloc_matches(for_hloc / "matches.h5", "0.png", "1.png")
     truth = carried("0.png", "1.png", keypoints["0.png"][matches[:, 0]])
@@ -260,44 +255,28 @@ def test_tables_have_all_pairs_and_all_matches(store, pairs, tmp_path):
     assert x0 == pytest.approx(pairs[0].matches.source[0, 0], abs=1e-3)
 
 
-# ---- mistakes ------------------------------------------------------------------------
-
-
-def test_an_unknown_format_is_told(store, tmp_path):
-    result = run("export", store.name, "--to", "opensfm", "-o", tmp_path)
-    assert result.exit_code == 2
-    assert "hloc, colmap or csv" in result.output
-
-
 # ---- what localize wrote -------------------------------------------------------------
 
 
 def test_matches_of_localize_become_those_of_hloc(tmp_path):
-    from semisure.geometry import pose as se3
-    from test_localize import CAMERA, QUERY, World, make_store, write_text_model
-
     pytest.importorskip("pycolmap")
-    world, localized = World(noise=1.0), tmp_path
-    (localized / "sfm").mkdir()
-    write_text_model(world.model(), localized / "sfm")
-    make_store(localized / "matches", world)
-    result = run(
-        *("export", localized / "matches", "--to", "hloc", "-o", localized / "out"),
-        *("--reference", localized / "sfm"),
-    )
+    world, out = World(noise=1.0), tmp_path / "out"
+    model = read_model(write_map(world.model(), tmp_path / "sfm"))
+    make_store(tmp_path / "matches", world)
+    files = ("--to", "hloc", "-o", out, "--reference", tmp_path / "sfm")
+    result = run("export", tmp_path / "matches", *files)
     assert result.exit_code == 0, result.output
-    model = read_model(localized / "sfm")
-    keypoints = read_features(localized / "out" / "features.h5")
+    keypoints = read_features(out / "features.h5")
     for name, image in model.images.items():
         np.testing.assert_allclose(keypoints[name], image.points, atol=1e-3)
         names = (QUERY, name) if name != "db/1.jpg" else (name, QUERY)
-        matches, _ = hloc_matches(localized / "out" / "matches.h5", *names)
+        matches, _ = hloc_matches(out / "matches.h5", *names)
         matches = matches if names[0] == QUERY else matches[:, ::-1]
         # hloc takes the 3D point of the mapped keypoint for the query's keypoint.
         ids = image.point_ids[matches[:, 1]]
         lifted = matches[ids >= 0]
         assert len(lifted) > 100
         points = world.points[image.point_ids[lifted[:, 1]]]
-        should = se3.project(world.poses[QUERY], CAMERA, points)
+        should = se3.project(world.poses[QUERY], EXAMPLE_CAMERA, points)
         off = np.linalg.norm(keypoints[QUERY][lifted[:, 0]] - should, axis=1)
         assert np.median(off) < 2.0  # px; the matches err by about one
