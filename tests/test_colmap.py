@@ -11,7 +11,7 @@ import pytest
 from map_files import write_map
 from semisure.errors import FileError, InputError
 from semisure.io import hloc
-from semisure.io.colmap import MapImage, MapModel, RawCamera, read_model
+from semisure.io.colmap import MapModel, read_model
 
 pycolmap = pytest.importorskip("pycolmap", reason="needs the extra pose")
 
@@ -25,29 +25,6 @@ TEXTS = {
     "points3D": "# Number of points: 2, mean track length: 1\n"
     "5 1 2 3 255 0 0 0.5 1 2\n3 -1 -2 -3 0 0 0 1.5 1 0\n",
 }
-
-
-MODEL = MapModel(
-    {
-        7: RawCamera("SIMPLE_RADIAL", 640, 480, (500, 320, 240, 0.1)),
-        9: RawCamera("FOV", 10, 10, (1, 1, 1, 1, 1)),
-    },
-    {
-        "one": MapImage(
-            *("db/one.jpg", 7, np.column_stack([np.eye(3), [0.5, -1, 2]])),
-            np.array([[10.0, 20], [30, 40], [50, 60]]),
-            np.array([3, -1, 5]),
-        ),
-        "two": MapImage(
-            *("db/two.jpg", 7, np.column_stack([np.diag([1, -1, -1]), np.zeros(3)])),
-            np.zeros((0, 2)),
-            np.zeros(0, np.int64),
-        ),
-    },
-    np.array([5, 3]),
-    np.array([[1, 2, 3], [-1, -2, -3]]),
-    np.array([0.5, 1.5]),
-)
 
 
 def write_texts(folder: Path, **changed: str) -> Path:
@@ -64,7 +41,7 @@ def text_model(tmp_path: Path) -> Path:
 @pytest.fixture
 def binary_model(tmp_path: Path) -> Path:
     """The same model as bytes."""
-    return write_map(MODEL, tmp_path / "bin")
+    return write_map(read_model(write_texts(tmp_path)), tmp_path / "bin")
 
 
 @pytest.mark.parametrize("kind", ["text_model", "binary_model"])
