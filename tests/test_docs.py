@@ -13,7 +13,7 @@ import semisure
 import semisure.law.error_laws
 import semisure.matchers
 from semisure.bench import BENCHES
-from semisure.estimators import ESTIMATOR_NAMES, FUNDAMENTAL_ESTIMATORS
+from semisure.estimators import ESTIMATOR_NAMES
 from semisure.estimators.pose import POSE_ESTIMATOR_NAMES
 from semisure.estimators.relative import RELATIVE_ESTIMATORS
 from semisure.matchers import MATCHER_NAMES, describe_matchers
@@ -158,7 +158,6 @@ def test_the_pages_benches_are_all_and_only_those_there_are() -> None:
 def test_tables_of_estimators_and_laws_are_complete() -> None:
     rooms = {
         "homography": ESTIMATOR_NAMES,
-        "fundamental": FUNDAMENTAL_ESTIMATORS,
         "pose": POSE_ESTIMATOR_NAMES,
         "relative": RELATIVE_ESTIMATORS,
     }
