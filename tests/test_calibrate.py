@@ -19,7 +19,6 @@ from semisure.law.likelihood import (
     unpack,
 )
 from semisure.law.mixture import sample
-from semisure.law.newton import minimise
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import LAW_NAMES, Calibration
 
@@ -124,7 +123,7 @@ def test_powell_finds_the_same_optimum(planted_set: Observations) -> None:
     assert by_powell.evaluations > 50 * by_newton.evaluations
 
 
-SWAPPED = Calibration(  # coarse scale tiny, fine scale huge, gate open
+SWAPPED = Calibration(  # coarse tiny, fine huge: Powell stays here
     coarse_var_gain=(1e-3, 1e-3),
     fine_var_gain=(300.0, 300.0),
     spread_slope=-0.1,
@@ -133,29 +132,15 @@ SWAPPED = Calibration(  # coarse scale tiny, fine scale huge, gate open
 )
 
 
-def test_powell_from_a_swapped_start_fails_and_newton_survives(
-    planted_set: Observations,
-) -> None:
-    few = planted_set.take(slice(0, 6000))
-    _, good = fit(few)
-    trapped, by_powell = fit(few, optimiser="powell", start=SWAPPED)
-    survived, by_newton = fit(few, start=SWAPPED)
-    # Powell stays where "coarse" is the narrow component: the labels are swapped.
-    law = error_law(few, trapped)
-    assert np.median(law.coarse_scale) < np.median(law.fine_scale)
-    assert by_powell.nll > good.nll + 0.1
-    law = error_law(few, survived)
-    assert np.median(law.coarse_scale) > 3 * np.median(law.fine_scale)
-    assert by_newton.nll == pytest.approx(good.nll, abs=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_newton_survives_any_start(seed: int, planted_set: Observations) -> None:
+def test_newton_survives_any_start(planted_set: Observations) -> None:
     few = planted_set.take(slice(0, 4000))
     _, good = fit(few)
-    rng = np.random.default_rng(seed)
-    _, report = fit(few, start=unpack(rng.normal(0, 3, 8)))
-    assert report.nll == pytest.approx(good.nll, abs=1e-5)
+    rng = np.random.default_rng(0)
+    for start in (SWAPPED, *(unpack(rng.normal(0, 3, 8)) for _ in range(4))):
+        calibration, report = fit(few, start=start)
+        assert report.nll == pytest.approx(good.nll, abs=1e-5)
+        law = error_law(few, calibration)
+        assert np.median(law.coarse_scale) > 3 * np.median(law.fine_scale)
 
 
 def test_location_is_found_where_there_is_one() -> None:
@@ -239,21 +224,3 @@ def test_unusable_data_gets_one_sentence() -> None:
         fit([(matches, r)], optimiser="adam")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="location is fitted with"):
         fit([(matches, r)], optimiser="powell", location=True)
-
-
-def test_newton_minimises_rosenbrock_in_and_out_of_a_box() -> None:
-    def rosenbrock(x):
-        a, b = x
-        value = (1 - a) ** 2 + 100 * (b - a * a) ** 2
-        gradient = np.array([-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)])
-        hessian = np.array([[2 - 400 * (b - 3 * a * a), -400 * a], [-400 * a, 200.0]])
-        return value, gradient, hessian
-
-    wide = np.array([-5.0, -5.0]), np.array([5.0, 5.0])
-    free = minimise(rosenbrock, np.array([-1.2, 1.0]), *wide)
-    assert free.converged
-    assert free.x == pytest.approx([1, 1], abs=1e-5)
-    # With a ≤ 0.5 the minimum is at a = 0.5, b = 0.25.
-    held = minimise(rosenbrock, np.array([-1.2, 1.0]), wide[0], np.array([0.5, 5.0]))
-    assert held.converged
-    assert held.x == pytest.approx([0.5, 0.25], abs=1e-5)

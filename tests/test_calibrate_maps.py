@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from map_files import write_map
 from semisure.calibrate.map_truth import MapView, covisible, residual_beside, visible
-from semisure.calibrate.maps import calibrate_maps, open_map
-from semisure.calibrate.photos import SelfCalSettings
+from semisure.calibrate.maps import open_map
 from semisure.cli import app
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
@@ -114,13 +113,8 @@ def test_maps_of_both_kinds_and_photos_make_one_law(room: Path, tmp_path: Path) 
     boards = write_list(tmp_path / "boards", PAIRS)
     output = tmp_path / "theta.json"
     flags = ["--map", boards, "--map", boards, "--map", tmp_path / "sparse"]
-    flags += [
-        "--images",
-        room,
-        "--photos",
-        room,
-        *config(tmp_path, "pairs = 10\nmax_side = 240"),
-    ]
+    flags += ["--images", room, "--photos", room]
+    flags += config(tmp_path, "pairs = 10\nmax_side = 240")
     done = CliRunner().invoke(app, ["calibrate", *map(str, flags), "-o", str(output)])
     assert done.exit_code == 0, done.output
     assert "held-out matches" in done.stdout
@@ -134,34 +128,6 @@ def test_maps_of_both_kinds_and_photos_make_one_law(room: Path, tmp_path: Path) 
     assert law.resolution == (240, 180)
     assert law.pairs is not None
     assert not (tmp_path / "theta.json.parts").exists()
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_matches_nothing_twice(tmp_path: Path) -> None:
-    calls: list[int] = []
-    daisy = load_matcher("daisy")
-
-    def failing(image0, image1):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return daisy(image0, image1)
-
-    failing.fingerprint = "daisy"
-    boards = write_list(tmp_path / "boards", PAIRS)
-    count = len(open_map(boards, None, 40).files)
-
-    def run(max_side: int) -> None:
-        settings = SelfCalSettings(max_side=max_side)
-        cache = tmp_path / "cache"
-        calibrate_maps(failing, [boards], settings=settings, cache=cache)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(320)
-    run(320)
-    assert len(calls) == count + 1
-    run(240)
-    assert len(calls) == 2 * count + 1
 
 
 def test_maps_that_tell_nothing_are_told(room: Path, tmp_path: Path) -> None:

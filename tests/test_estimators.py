@@ -9,16 +9,11 @@ import numpy as np
 import pytest
 
 from semisure.errors import InputError, MissingExtraError
-from semisure.estimators import (
-    ESTIMATOR_NAMES,
-    PAPER_ESTIMATORS,
-    estimate_homography,
-    load_estimator,
-)
+from semisure.estimators import ESTIMATOR_NAMES, estimate_homography, load_estimator
 from semisure.estimators.settings import RansacSettings, poselib_with
 from semisure.geometry.homography import residual
 from semisure.metrics import corner_error
-from semisure.types import Estimate, FloatArray, Matches, RobustEstimator
+from semisure.types import FloatArray, Matches, RobustEstimator
 
 
 @pytest.fixture(params=ESTIMATOR_NAMES)
@@ -35,7 +30,8 @@ def test_finds_the_planted_homography(
     estimate = estimate_homography(matches, name)
     assert estimate.reason is None
     assert corner_error(estimate.model, truth, (640, 480)) < 1.5
-    assert estimate.inliers.dtype == np.bool_
+    distance = np.linalg.norm(residual(estimate.model, matches), axis=1)
+    assert np.array_equal(estimate.inliers, distance <= 3.0)
     assert 0.5 < estimate.inliers.mean() < 1
     assert isinstance(load_estimator(name), RobustEstimator)
 
@@ -81,14 +77,6 @@ def test_degenerate_points_never_crash(name: str) -> None:
         assert (estimate.model is None) == (estimate.reason is not None)
 
 
-def test_inliers_agree_with_the_returned_model(matches: Matches) -> None:
-    for name in PAPER_ESTIMATORS:
-        estimate = estimate_homography(matches, name)
-        assert estimate.model is not None
-        distance = np.linalg.norm(residual(estimate.model, matches), axis=1)
-        assert np.array_equal(estimate.inliers, distance <= 3.0)
-
-
 def test_unknown_names_get_one_sentence() -> None:
     with pytest.raises(InputError, match="estimator must be one of ransac, lo-ransac"):
         load_estimator("usac")
@@ -125,10 +113,3 @@ def test_missing_extra_names_its_pip_line(monkeypatch, matches: Matches) -> None
     monkeypatch.setitem(sys.modules, "poselib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'semisure\[ransac\]'"):
         estimate_homography(matches, "poselib")
-
-
-def test_a_users_own_estimator_plugs_in(matches: Matches, truth: FloatArray) -> None:
-    def oracle(source, target, confidence):
-        return Estimate(model=truth, inliers=confidence > 0, estimator="oracle")
-
-    assert estimate_homography(matches, oracle).model is truth

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 import semisure
 from semisure.calibrate import choice
 from semisure.calibrate.choice import FirstUse, calibration_for
-from semisure.calibrate.photos import SelfCalSettings
 from semisure.cli import app
 from semisure.datasets import samples
 from semisure.errors import InputError, MissingExtraError
@@ -24,8 +23,6 @@ from semisure.matchers import has_official_weights, load_matcher, name_of
 from semisure.report.documents import document
 from settings_file import config
 from test_first_mistakes import script
-
-FEW = SelfCalSettings(pairs=5, max_side=160)
 
 
 @dataclass(frozen=True)
@@ -57,12 +54,13 @@ def photos(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SEMISURE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(choice, "VIEWS", 5)
     return tmp_path / "cache" / "calibrations"
 
 
 def law(matcher: Mine, photos: Path | None = None, **options):
     told: list[str] = []
-    first = FirstUse(photos=photos, settings=FEW, tell=told.append, **options)
+    first = FirstUse(photos=photos, tell=told.append, **options)
     return calibration_for(matcher, first_use=first), told
 
 
@@ -121,10 +119,7 @@ def test_an_interrupted_calibration_goes_on_where_it_stopped(photos: Path) -> No
     assert len(matcher.calls) == 5
 
 
-def test_the_result_says_that_its_law_was_made_by_the_way(
-    photos: Path, monkeypatch, caplog
-) -> None:
-    monkeypatch.setattr(choice, "VIEWS", 5)
+def test_the_result_says_that_its_law_was_made_by_the_way(photos: Path, caplog) -> None:
     image = semisure.read_image(photos / "0.png")
     with caplog.at_level(logging.WARNING):
         result = semisure.match(image, image, matcher=Mine("one", []), photos=photos)
@@ -175,7 +170,7 @@ def test_shipped_laws_are_for_the_official_weights_alone(tmp_path: Path) -> None
 
 def test_settings_tell_matchers_apart(photos: Path, cache: Path) -> None:
     for matcher in (load_matcher("daisy", max_side=n) for n in (100, 100, 120)):
-        choice.first_use_law(matcher, FirstUse(photos=photos, settings=FEW))
+        choice.first_use_law(matcher, FirstUse(photos=photos))
     assert len([*cache.iterdir()]) == 2
 
 
@@ -217,10 +212,10 @@ def test_the_command_line_calibrates_a_finetuned_network(
     first = CliRunner().invoke(app, line)
     assert first.exit_code == 0, first.output
     assert "xfeat-star has no calibration yet: calibrating it once" in caplog.text
-    assert "xfeat-star was calibrated on first use, 60 views." in first.stdout
+    assert "xfeat-star was calibrated on first use, 5 views." in first.stdout
     config(tmp_path, f"{settings}calibrate = false\n")
     again = CliRunner().invoke(app, [*line, "--json"])
     assert again.exit_code == 0, again.output
     made = json.loads(again.stdout)["calibration"]
-    assert made["made"] == "calibrated on first use, 60 views"
-    assert again.stderr == ""
+    assert made["made"] == "calibrated on first use, 5 views"
+    assert "calibrating it once" not in again.stderr

@@ -213,15 +213,14 @@ def test_aachen_is_read(tmp_path: Path, images: str) -> None:
 
 def test_the_retrieval_is_found(tmp_path: Path) -> None:
     root = write_aachen(tmp_path / "aachen")
-    text = (root / "pairs" / NETVLAD).read_text()
     (root / "pairs" / "pairs-query-netvlad20.txt").write_text("q db\n")
     assert len(read_aachen(root)[0].mapped) == 3  # the paper's before another
-    (root / "pairs" / NETVLAD).unlink()
-    assert read_aachen(root)[0].mapped == ()
-    (root / "pairs" / "aachen_v1.1").mkdir()
-    (root / "pairs" / "aachen_v1.1" / NETVLAD).write_text(text)  # hloc's own place
+    hlocs = root / "pairs" / "aachen_v1.1"
+    hlocs.mkdir()
+    (root / "pairs" / NETVLAD).rename(hlocs / NETVLAD)
     assert len(read_aachen(root)[0].mapped) == 3
-    (root / "pairs" / "aachen_v1.1" / NETVLAD).unlink()
+    (hlocs / NETVLAD).unlink()
+    assert read_aachen(root)[0].mapped == ()
     (root / "pairs" / "pairs-query-other.txt").write_text("q db\n")
     with pytest.raises(FileError, match="must have one retrieval file, but has pairs"):
         read_aachen(root)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -72,17 +71,12 @@ def calibrate_maps(
     """
     settings = settings or SelfCalSettings()
     sources = _named([open_map(folder, images, map_pairs) for folder in maps])
-    jobs = [
-        PairOfFiles(*files, settings.max_side)
-        for source in sources.values()
-        for files in source.files
-    ]
-    pairs = iter(match_all(jobs, matcher, cache, engine, begin("Matching maps")))
     scenes: dict[str, list[ScenePair]] = {}
     skipped: list[str] = []
     for label, source in sources.items():
-        matched = [matches for matches, _ in islice(pairs, len(source.files))]
-        every = [source.truth(k, matches) for k, matches in enumerate(matched)]
+        jobs = [PairOfFiles(*files, settings.max_side) for files in source.files]
+        matched = match_all(jobs, matcher, cache, engine, begin(f"Matching {label}"))
+        every = [source.truth(k, matches) for k, (matches, _) in enumerate(matched)]
         scenes[label] = [p for p in every if len(p.known()[0]) >= MIN_MATCHES]
         if few := len(every) - len(scenes[label]):
             skipped.append(

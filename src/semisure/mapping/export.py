@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from semisure.types.checks import require_file
 from semisure.types.pair_records import PairRecord, PairSummary
 
 Format = Literal["hloc", "colmap", "csv"]
-FORMATS: tuple[Format, ...] = get_args(Format)
 DATABASE = "database.db"
 FILES: dict[Format, tuple[str, ...]] = {
     "hloc": ("features.h5", "matches.h5", "pairs.txt"),

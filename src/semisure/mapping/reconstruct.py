@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from semisure.errors import FileError, FitError, InputError, in_short
 from semisure.io.atomic import write_json
@@ -22,7 +22,6 @@ from semisure.mapping.export import (
 from semisure.types import Tick, silent
 
 Mapper = Literal["incremental", "global"]
-MAPPERS: tuple[Mapper, ...] = get_args(Mapper)
 MODEL, MODELS, REPORT = "model", "models", "report.json"
 SMALLEST_MODEL = 3  # images
 ALL = -1  # threads, as COLMAP says it
