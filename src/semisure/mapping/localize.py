@@ -127,16 +127,18 @@ def localize(
         mapped = list(pairs.get(name, ()))
         key = key_of(name, camera, mapped, calibration, settings, made_of)
         tasks.append((output / "queries" / f"{key}.json", name, camera, mapped))
-    shared = {"model": model, "source": source, "calibration": calibration}
-    work = partial(_kept, settings=settings, **shared)
+    work = partial(
+        _kept, model=model, source=source, calibration=calibration, settings=settings
+    )
     results: dict[int, Localized] = {}
+    failed: list[Localized] = []
     for index, answer in engine.map(Each(work), in_batches(tasks, 1)):
         if isinstance(answer, Lost):  # it is tried again by the next run
             reason = f"It ended every process that had it: {answer.reason}."
             answer = Localized(query=tasks[index][1], reason=reason)
         results[index] = answer
         tick(len(results), len(tasks))
-        failed = [result for result in results.values() if result.pose is None]
+        failed += [answer] if answer.pose is None else []
         if max_failures is not None and len(failed) > max_failures:
             raise SemisureError(
                 f"More than {max_failures} queries have no pose, the first "
@@ -204,12 +206,20 @@ def localize_files(
         )
 
 
-def _kept(task: _Task, source: Source, **shared: Any) -> Localized:
+def _kept(
+    task: _Task,
+    model: MapModel,
+    source: Source,
+    calibration: Calibration,
+    settings: LocalizeSettings,
+) -> Localized:
     """Localise a query and keep its result, unless that is there."""
-    file, *query = task
+    file, name, camera, mapped = task
 
     def made() -> dict[str, Any]:
-        result = localize_query(*query, source=source, **shared)
+        result = localize_query(
+            name, camera, mapped, model, source, calibration, settings
+        )
         if isinstance(source, FromStore):
             source.keep()
         return result.row()
@@ -282,8 +292,8 @@ def localize_query(
         details["position_std"] = float(np.sqrt(np.trace(C[3:, 3:])))
         details["rotation_std_deg"] = float(np.degrees(np.sqrt(np.trace(C[:3, :3]))))
     details["covariance"] = None if C is None else C.tolist()
-    reason = refit.reason if refit.model is None else None
-    return Localized(query=name, reason=reason, details=details)
+    lost = refit.reason if refit.model is None else None
+    return Localized(query=name, reason=lost, details=details)
 
 
 def _check_size(matches: Matches, name: str, camera: Camera) -> None:
