@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ball_scene import CAMERAS, SIZE, K, carried, made_store, records
+from ball_scene import CAMERAS, SIZE, K, carried, made_store, records, relative
 from map_files import write_map
 from semisure.cli import app
 from semisure.errors import FileError, InputError
@@ -20,6 +20,7 @@ from semisure.io.colmap import read_model
 from semisure.mapping.database import camera_of
 from semisure.mapping.export import read_features
 from semisure.mapping.keypoints import keypoint_matches
+from semisure.metrics import pose_error_deg
 from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from settings_file import config
 from test_localize import QUERY, World, make_store
@@ -217,23 +218,12 @@ def test_the_ball_is_reconstructed(store, tmp_path, mapper, kept):
     model = read_model(tmp_path / "model")
     (camera,) = model.cameras.values()
     assert camera.params[0] == pytest.approx(600.0, abs=0 if kept else 6.0)
-    reference = model.images["0.png"].pose
+    first = model.images["0.png"].pose
     for name in ("1.png", "3.png", "5.png"):
-        turn, direction = turned(model.images[name].pose, reference, name)
-        assert turn < 0.1  # degrees
-        assert direction < 0.2
-
-
-def turned(pose, reference, name):
-    """Errors of a pose relative to the first camera's, degrees."""
-    R = pose[:, :3] @ reference[:, :3].T
-    t = pose[:, 3] - R @ reference[:, 3]
-    (R0, t0), (R1, t1) = CAMERAS["0.png"], CAMERAS[name]
-    true_R = R1 @ R0.T
-    true_t = t1 - true_R @ t0
-    angle = np.degrees(np.arccos(np.clip((np.trace(R.T @ true_R) - 1) / 2, -1, 1)))
-    cosine = t @ true_t / np.linalg.norm(t) / np.linalg.norm(true_t)
-    return angle, np.degrees(np.arccos(np.clip(cosine, -1, 1)))
+        pose = model.images[name].pose
+        R = pose[:, :3] @ first[:, :3].T
+        moved = np.column_stack([R, pose[:, 3] - R @ first[:, 3]])
+        assert pose_error_deg(moved, relative("0.png", name)) < 0.2
 
 
 # ---- CSV -----------------------------------------------------------------------------
