@@ -13,7 +13,6 @@ import pytest
 from semisure.bench import BENCHES, options
 from semisure.bench.options import Options
 from semisure.bench.studies import (
-    estimators,
     homography,
     initial,
     laws,
@@ -22,11 +21,9 @@ from semisure.bench.studies import (
     posterior,
     quantity,
     relative,
-    resolution,
     runtime,
     tail,
 )
-from semisure.bench.studies import weights as ablation
 from semisure.datasets import homographies, megadepth, queries
 from semisure.law import powell
 from semisure.law.fit_law import STRATA_PX
@@ -99,8 +96,8 @@ def test_hpatches_has_540_pairs() -> None:
 
 def test_resolution_transfer_as_in_figure_5() -> None:
     """ "calibrate the model at 960×640", then 640×480, 480×320 and 1280×960."""
-    assert resolution.FITTED_AT == (960, 640)
-    assert {(640, 480), (480, 320), (1280, 960)} < set(resolution.SIZES)
+    assert laws.FITTED_AT == (960, 640)
+    assert {(640, 480), (480, 320), (1280, 960)} < set(laws.SIZES)
 
 
 def test_aachen_as_in_table_2() -> None:
@@ -213,21 +210,18 @@ def test_table_1_is_the_papers() -> None:
 
 
 def test_table_2_is_the_papers() -> None:
-    halves = {n: (row[:6], row[6:]) for n, row in typed(TABLE_2).items()}
     expected = {
-        name: {
-            when: (half[:3], half[3:])
-            for when, half in zip(("day", "night"), both, strict=True)
-        }
-        for name, both in halves.items()
+        (name, when): (half[:3], half[3:])
+        for name, row in typed(TABLE_2).items()
+        for when, half in (("day", row[:6]), ("night", row[6:]))
     }
     assert expected == localisation.AACHEN
 
 
 def test_tables_3_and_4_and_5_are_the_papers() -> None:
-    assert typed(TABLE_3) == ablation.BY_WEIGHT
+    assert typed(TABLE_3) == homography.BY_WEIGHT
     by_estimator = {name: pairs(row) for name, row in typed(TABLE_4).items()}
-    assert by_estimator == estimators.BY_ESTIMATOR
+    assert by_estimator == homography.BY_ESTIMATOR
     assert typed(TABLE_5) == laws.BY_LAW
 
 
