@@ -247,7 +247,6 @@ def worker_main(
     def on_stage(stage: str) -> None:
         send({"stage": stage})
 
-    results.warm_up()
     with suppress(EOFError, BrokenPipeError):
         while True:
             order = pipe.recv()
