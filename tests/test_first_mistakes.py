@@ -49,15 +49,9 @@ def test_a_first_mistake_is_told(mistake, folder: Path, monkeypatch) -> None:
     ("typed", "words"),
     [
         ("semisure.residual(matches, np.eye(3))", "matches cannot be of type ndarray"),
-        ("semisure.error_law(matches.source, EXAMPLE_CALIBRATION)", "matches cannot"),
         ("semisure.estimate_homography('pair.npz')", "semisure.load_matches(path)"),
-        (
-            "semisure.estimate_fundamental(matches.source, 'ransac')",
-            "matches cannot be",
-        ),
         ("semisure.fit((matches, matches.source))", "fit([(matches, residual)])"),
         ("semisure.save_matches('pair.npz', matches)", "matches cannot be of type str"),
-        ("semisure.save_calibration({}, 'a.json')", "calibration cannot be of type"),
         ("semisure.load_calibration(None)", "a path cannot be None"),
         ("semisure.read_image(np.zeros((3, 3)))", "Arrays are images already"),
         ("semisure.expected_corner_error(None)", "refit.covariance, which is None"),
