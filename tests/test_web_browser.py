@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import pytest
 
-from web_client import serving, workers_of
+from web_client import picture, serving, workers_of
 
 for package in ("fastapi", "uvicorn", "python_multipart"):
     pytest.importorskip(package, reason="needs the extra web")
@@ -76,13 +76,9 @@ def browser(tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> list[Path]:
-    blobs = np.random.default_rng(0).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
-    pixels = np.uint8(128 + 40 * np.clip(blobs, -3, 3))
     paths = [tmp_path / "first.png", tmp_path / "second.jpg"]
     for path, shift in zip(paths, (0, 12), strict=True):
-        path.write_bytes(
-            cv2.imencode(path.suffix, np.roll(pixels, shift, (0, 1)))[1].tobytes()
-        )
+        path.write_bytes(picture(shift, suffix=path.suffix))
     return paths
 
 
