@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -38,18 +37,6 @@ def test_the_notebook_runs_and_prints_what_it_stores(stored) -> None:
     pytest.importorskip("skimage", reason="scikit-image carries the photos")
     pytest.importorskip("ipykernel", reason="needs the extra docs")
     assert PAGE.differences(stored, PAGE.executed()) == []
-
-
-def test_changed_words_and_changed_numbers_are_noticed(stored) -> None:
-    cell = next(c for c in stored.cells if PAGE._text(c))
-    for old, new in (("fundamental", "essential"), ("3612", "3012")):
-        fresh = copy.deepcopy(stored)
-        changed = next(c for c in fresh.cells if PAGE._text(c))
-        assert old in PAGE._text(cell)
-        for output in changed.outputs:
-            output["text"] = output["text"].replace(old, new)
-        assert len(PAGE.differences(stored, fresh)) == 1
-    assert PAGE.differences(stored, copy.deepcopy(stored)) == []
 
 
 def test_its_page_has_its_code_its_outputs_and_its_picture(stored) -> None:
