@@ -31,51 +31,49 @@ NAMES = [
 MAIN = "import sys; sys.argv[0] = 'semisure'; from semisure.cli import main; main()"
 
 
-def examples(command: str) -> list[list[str]]:
-    """The command lines in the last paragraph of a command's help."""
-    epilog = GROUP.commands[command].epilog or ""
-    return [shlex.split(line) for line in re.findall(r"`(semisure [^`]+)`", epilog)]
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_help_teaches_with_examples_that_parse(name: str) -> None:
-    done = CliRunner().invoke(app, [name, "--help"])
+def test_help_is_short_and_teaches_with_examples_that_parse(name, monkeypatch) -> None:
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+    command = GROUP.commands[name]
+    done = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200"})
     assert done.exit_code == 0
-    assert f"Example: semisure {name}" in " ".join(done.stdout.split())
-    for line in examples(name):
-        assert line[:2] == ["semisure", name]
-        GROUP.commands[name].make_context(name, line[2:])  # raises on a wrong flag
+    text = " ".join(done.stdout.split())
+    assert f"Example: semisure {name}" in text
+    examples = re.findall(r"`(semisure [^`]+)`", command.epilog or "")
+    for words in map(shlex.split, examples):
+        assert words[:2] == ["semisure", name]
+        command.make_context(name, words[2:])  # raises on a wrong flag
+    shown = [p for p in command.params if p.param_type_name == "option"]
+    assert len(shown) <= (16 if name in ("bench", "match-pairs") else 12)
+    assert not any(option.hidden for option in shown)
+    assert "<bool>" not in text  # a flag takes no value
+    if "--matcher" in text and name != "fit":  # which records any name
+        assert "gim-loftr, comatch or edm" in text
+    if name == "refit":
+        columns = [name for names in COLUMN_NAMES.values() for name in names]
+        for column in columns:
+            assert column in text or column.startswith("residual")  # of `fit` alone
 
 
 def test_the_first_help_has_an_example_and_the_exit_codes() -> None:
-    assert list(GROUP.commands.keys() - {*NAMES}) == []
+    assert {*GROUP.commands} == {*NAMES}
     text = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
     assert "Example: semisure match" in text
     assert "Exit codes: 0 done; 1 an error" in text
     assert "--install-completion" in text
+    assert "<bool>" not in text
     assert CliRunner().invoke(app, ["--version"]).stdout.startswith("semisure 0.")
 
 
-def test_help_names_every_column_of_a_file_of_matches() -> None:
-    text = CliRunner().invoke(app, ["refit", "--help"]).stdout
-    columns = [name for names in COLUMN_NAMES.values() for name in names]
-    for name in columns:
-        assert name in text or name.startswith("residual")  # of `fit` alone
-
-
 def test_a_flag_means_the_same_everywhere() -> None:
-    """One short form, one metavar and one type for each long name."""
-    seen: dict[str, set[tuple[str, ...]]] = {}
+    """One short form for each long name, one long name for each short form."""
+    forms: dict[str, set[tuple[str, ...]]] = {}
     for command in GROUP.commands.values():
         for parameter in command.params:
-            long = [o for o in parameter.opts if o.startswith("--")]
-            short = [o for o in parameter.opts if not o.startswith("--")]
-            for name in long:
-                seen.setdefault(name, set()).add(tuple(short))
-                # A short form belongs to one long name, too.
-                for letter in short:
-                    seen.setdefault(letter, set()).add((name,))
-    assert {name: forms for name, forms in seen.items() if len(forms) > 1} == {}
+            for name in parameter.opts:  # the long form by the short one and vice versa
+                others = tuple(o for o in parameter.opts if o != name)
+                forms.setdefault(name, set()).add(others)
+    assert {name for name, seen in forms.items() if len(seen) > 1} == set()
     # What prints for people can print for machines, and can be quiet.
     for name in NAMES:
         if name in ("bench", "fetch", "matchers", "serve"):
@@ -108,32 +106,6 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
         hint = get_type_hints(command)[option]  # a Literal, or one or None
         choices = get_args(get_args(hint)[0]) or get_args(hint)
         assert choices == names
-
-
-# How many a command may have, without --help.
-MOST = {"bench": 16, "match-pairs": 16}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_options_are_few_and_none_is_hidden(name: str) -> None:
-    shown = [p for p in GROUP.commands[name].params if p.param_type_name == "option"]
-    assert len(shown) <= MOST.get(name, 12)
-    assert not any(option.hidden for option in shown)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_flags_are_shown_as_flags_and_choices_are_listed(
-    name: str, monkeypatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERMINAL_WIDTH", "200")
-    text = CliRunner().invoke(app, [name, "--help"]).stdout
-    assert "<bool>" not in text
-    assert "<bool>" not in CliRunner().invoke(app, ["--help"]).stdout
-    options = [line for line in text.splitlines() if "--" in line]
-    assert not any("list[" in line for line in options)
-    if "--matcher" in text and name != "fit":  # which records any name
-        assert "gim-loftr, comatch or edm" in " ".join(text.split())
 
 
 # ---- completion ----------------------------------------------------------------------

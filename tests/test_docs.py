@@ -7,6 +7,7 @@ import pkgutil
 import re
 from pathlib import Path
 
+import draw_rooms
 import pytest
 
 import semisure
@@ -160,29 +161,18 @@ def test_the_extras_of_the_docs_exist() -> None:
 # ---- the contributor's path ----------------------------------------------------------
 
 
-def drawing():
-    path = ROOT / "scripts" / "draw_rooms.py"
-    spec = importlib.util.spec_from_file_location("draw_rooms", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_every_room_of_the_import_contract_is_on_the_map_and_in_the_table() -> None:
-    drawn = drawing()
-    rooms = [room for layer in drawn.layers() for room in layer]
+    rooms = [room for layer in draw_rooms.layers() for room in layer]
     assert {"cli", "refit", "errors"} <= {*rooms}
     svg = (DOCS / "rooms.svg").read_text(encoding="utf-8")
     for room in rooms:
         assert f">{room}</text>" in svg, room
     assert sorted(column(DOCS / "architecture.md", "room")) == sorted(rooms)
-    assert svg == drawn.draw(), "run: python scripts/draw_rooms.py"
+    assert svg == draw_rooms.draw(), "run: python scripts/draw_rooms.py"
 
 
 def test_every_room_of_the_package_is_in_the_contract() -> None:
-    rooms = {room for layer in drawing().layers() for room in layer}
+    rooms = {room for layer in draw_rooms.layers() for room in layer}
     package = Path(semisure.__file__).parent
     there = {path.stem for path in package.iterdir() if path.suffix == ".py"}
     there |= {path.parent.name for path in package.glob("*/__init__.py")}
@@ -191,7 +181,7 @@ def test_every_room_of_the_package_is_in_the_contract() -> None:
 
 def test_the_walks_go_through_files_that_exist() -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    assert [len(walk) > 5 for walk in drawing().walks()] == [True, True, True]
+    assert [len(walk) > 5 for walk in draw_rooms.walks()] == [True, True, True]
     package = Path(semisure.__file__).parent
     paths = re.findall(r"`([\w/]+/[\w/]+\.py)`", text)
     assert len(paths) > 25

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
+import first_mistakes as script
 import pytest
 from typer.testing import CliRunner
 
 from semisure.cli import app
 from semisure.errors import SemisureError
-
-PATH = Path(__file__).parents[1] / "scripts" / "first_mistakes.py"
-SPEC = importlib.util.spec_from_file_location("first_mistakes", PATH)
-assert SPEC is not None
-assert SPEC.loader is not None
-script = importlib.util.module_from_spec(SPEC)
-sys.modules[SPEC.name] = script  # where dataclasses look for the names of annotations
-SPEC.loader.exec_module(script)
 
 
 @pytest.fixture(scope="module")
