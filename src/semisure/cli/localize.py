@@ -87,8 +87,8 @@ def localize(
         summary = {"queries": len(results), "localized": count, "not_localized": lost}
         typer.echo(json.dumps({**summary, "poses": str(poses)}, indent=2))
     elif not quiet:
-        queries = counted(len(results), "query", "queries")
-        typer.echo(f"{count} of {queries} localised: {poses}")
+        asked = counted(len(results), "query", "queries")
+        typer.echo(f"{count} of {asked} localised: {poses}")
         for query, reason in lost.items():
             typer.echo(f"  {query}: {reason}")
     if lost:
