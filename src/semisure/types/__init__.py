@@ -26,80 +26,39 @@ Pixels: integer coordinates are pixel centres, so resizing maps
 ``(p + 0.5) * s - 0.5``. ``H_01`` maps image 0 to image 1.
 """
 
-from semisure.types.arrays import (
-    Array,
-    BoolArray,
-    CellMaps,
-    Columns,
-    FloatArray,
-    Index,
-    IntArray,
-    Jacobian,
-    Labels,
-    Mask,
-    Matrix,
-    Matrix3,
-    PerAxis,
-    PerMatch,
-    Points,
-    Points3,
-    Pose,
-    Vector,
-    Vector3,
-)
-from semisure.types.calibration import (
-    LAW_NAMES,
-    AlongLines,
-    Calibration,
-    LawName,
-    PairSpread,
-)
-from semisure.types.checks import as_choice
-from semisure.types.display import Tick, silent
-from semisure.types.matches import (
-    DEFAULT_FINE_WINDOW_PX,
-    Cues,
-    Matcher,
-    Matches,
-    WorldMatches,
-)
-from semisure.types.results import Estimate, Pair, Refit, RobustEstimator
-
-__all__ = [
-    "DEFAULT_FINE_WINDOW_PX",
-    "LAW_NAMES",
-    "AlongLines",
-    "Array",
-    "BoolArray",
-    "Calibration",
-    "CellMaps",
-    "Columns",
-    "Cues",
-    "Estimate",
-    "FloatArray",
-    "Index",
-    "IntArray",
-    "Jacobian",
-    "Labels",
-    "LawName",
-    "Mask",
-    "Matcher",
-    "Matches",
-    "Matrix",
-    "Matrix3",
-    "Pair",
-    "PairSpread",
-    "PerAxis",
-    "PerMatch",
-    "Points",
-    "Points3",
-    "Pose",
-    "Refit",
-    "RobustEstimator",
-    "Tick",
-    "Vector",
-    "Vector3",
-    "WorldMatches",
-    "as_choice",
-    "silent",
-]
+from semisure.types.arrays import Array as Array
+from semisure.types.arrays import BoolArray as BoolArray
+from semisure.types.arrays import CellMaps as CellMaps
+from semisure.types.arrays import Columns as Columns
+from semisure.types.arrays import FloatArray as FloatArray
+from semisure.types.arrays import Index as Index
+from semisure.types.arrays import IntArray as IntArray
+from semisure.types.arrays import Jacobian as Jacobian
+from semisure.types.arrays import Labels as Labels
+from semisure.types.arrays import Mask as Mask
+from semisure.types.arrays import Matrix as Matrix
+from semisure.types.arrays import Matrix3 as Matrix3
+from semisure.types.arrays import PerAxis as PerAxis
+from semisure.types.arrays import PerMatch as PerMatch
+from semisure.types.arrays import Points as Points
+from semisure.types.arrays import Points3 as Points3
+from semisure.types.arrays import Pose as Pose
+from semisure.types.arrays import Vector as Vector
+from semisure.types.arrays import Vector3 as Vector3
+from semisure.types.calibration import LAW_NAMES as LAW_NAMES
+from semisure.types.calibration import AlongLines as AlongLines
+from semisure.types.calibration import Calibration as Calibration
+from semisure.types.calibration import LawName as LawName
+from semisure.types.calibration import PairSpread as PairSpread
+from semisure.types.checks import as_choice as as_choice
+from semisure.types.display import Tick as Tick
+from semisure.types.display import silent as silent
+from semisure.types.matches import DEFAULT_FINE_WINDOW_PX as DEFAULT_FINE_WINDOW_PX
+from semisure.types.matches import Cues as Cues
+from semisure.types.matches import Matcher as Matcher
+from semisure.types.matches import Matches as Matches
+from semisure.types.matches import WorldMatches as WorldMatches
+from semisure.types.results import Estimate as Estimate
+from semisure.types.results import Pair as Pair
+from semisure.types.results import Refit as Refit
+from semisure.types.results import RobustEstimator as RobustEstimator
