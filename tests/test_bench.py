@@ -807,14 +807,3 @@ def test_command_finds_the_data_and_reads_its_flags(root: Path, tmp_path: Path) 
     assert "homography_mtv: gain" in done.stdout
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"homography.csv", "homography_mtv.csv", "homography_mtv.png"} <= names
-
-
-def test_the_table_of_benches_in_the_docs_is_that_of_the_code() -> None:
-    page = Path(__file__).parents[1] / "docs" / "evaluation.md"
-    text = page.read_text(encoding="utf-8")
-    head = "| bench | paper | what | needs |\n|---|---|---|---|\n"
-    lines = [
-        f"| `{entry.name}` | {entry.paper} | {entry.what} | {entry.needs} |\n"
-        for entry in BENCHES.values()
-    ]
-    assert head + "".join(lines) in text
