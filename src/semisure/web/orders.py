@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,18 +38,6 @@ STAGES = (
     "Drawing",
     "Writing the report",  # if it was ordered
 )
-CHOICES = (
-    "sample",
-    "matcher",
-    "calibration",
-    "model",
-    "fov",
-    "estimator",
-    "method",
-    "threshold",
-    "seed",
-)
-FIELDS = (*CHOICES, "again", "report")
 UPLOADS = ("image0", "image1")
 # What a result keeps so that it can be estimated again without matching.
 KEPT = ("matches.npz", "image0.jpg", "image1.jpg", "origin.json")
@@ -98,11 +86,11 @@ class Order:
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     sample: str = ""
     matcher: str = EMBEDDED
+    calibration: str = EMBEDDED
     model: str = "auto"
     fov: str = ""  # degrees along the longer side; for camera motions
     estimator: str = "magsac++"
     method: str = "core+"
-    calibration: str = EMBEDDED
     threshold: str = "3"  # px
     seed: str = "0"
     report: str = ""  # "yes" for an HTML report
@@ -127,6 +115,10 @@ class Order:
         """Those of an image of that size, where the field of view is known."""
         fov = as_number("fov", self.fov) if self.fov else None
         return intrinsics_of(size, fov=fov)
+
+
+CHOICES = tuple(f.name for f in fields(Order) if f.name not in ("files", "report"))
+FIELDS = (*CHOICES, "again", "report")
 
 
 def shipped_calibrations() -> dict[str, Calibration]:
