@@ -1,5 +1,6 @@
 """semisure: how sure a semi-dense match is, in pixels, and a better model from it."""
 
+# ruff: noqa: I001 - names that are passed on, a statement for each module
 from __future__ import annotations
 
 from importlib import import_module
@@ -11,30 +12,34 @@ if TYPE_CHECKING:
     from typing import Any
 
     from semisure.calibrate.photos import self_calibrate as self_calibrate
-    from semisure.errors import InputError as InputError
-    from semisure.errors import SemisureError as SemisureError
-    from semisure.estimators import RansacSettings as RansacSettings
-    from semisure.estimators import estimate_fundamental as estimate_fundamental
-    from semisure.estimators import estimate_homography as estimate_homography
-    from semisure.estimators import load_estimator as load_estimator
+    from semisure.errors import InputError as InputError, SemisureError as SemisureError
+    from semisure.estimators import (
+        RansacSettings as RansacSettings,
+        estimate_fundamental as estimate_fundamental,
+        estimate_homography as estimate_homography,
+        load_estimator as load_estimator,
+    )
     from semisure.estimators.pose import estimate_pose as estimate_pose
     from semisure.estimators.relative import estimate_relative as estimate_relative
     from semisure.geometry.camera import Camera as Camera
     from semisure.geometry.homography import residual as residual
-    from semisure.io.files import load_calibration as load_calibration
-    from semisure.io.files import load_matches as load_matches
-    from semisure.io.files import save_calibration as save_calibration
-    from semisure.io.files import save_matches as save_matches
+    from semisure.io.files import (
+        load_calibration as load_calibration,
+        load_matches as load_matches,
+        save_calibration as save_calibration,
+        save_matches as save_matches,
+    )
     from semisure.io.images import read_image as read_image
     from semisure.law.error_laws import error_law as error_law
-    from semisure.law.fit_law import FitReport as FitReport
-    from semisure.law.fit_law import fit as fit
-    from semisure.law.mixture import coarse_failure as coarse_failure
-    from semisure.law.mixture import coarse_success as coarse_success
-    from semisure.law.mixture import expected_abs_error as expected_abs_error
+    from semisure.law.fit_law import FitReport as FitReport, fit as fit
+    from semisure.law.mixture import (
+        coarse_failure as coarse_failure,
+        coarse_success as coarse_success,
+        expected_abs_error as expected_abs_error,
+    )
     from semisure.matchers import load_matcher as load_matcher
-    from semisure.matchers.own_cues import cues_from_scores as cues_from_scores
     from semisure.matchers.own_cues import (
+        cues_from_scores as cues_from_scores,
         fine_std_from_heatmap as fine_std_from_heatmap,
     )
     from semisure.one_call import match as match
@@ -42,17 +47,21 @@ if TYPE_CHECKING:
     from semisure.pairs.result import PairResult as PairResult
     from semisure.refit.core import without_bias as without_bias
     from semisure.refit.fundamental import refit_fundamental as refit_fundamental
-    from semisure.refit.planes import expected_corner_error as expected_corner_error
-    from semisure.refit.planes import refit_homography as refit_homography
-    from semisure.refit.planes import refit_points as refit_points
+    from semisure.refit.planes import (
+        expected_corner_error as expected_corner_error,
+        refit_homography as refit_homography,
+        refit_points as refit_points,
+    )
     from semisure.refit.poses import refit_pose as refit_pose
     from semisure.refit.relative import refit_relative as refit_relative
-    from semisure.types import Calibration as Calibration
-    from semisure.types import Estimate as Estimate
-    from semisure.types import Matches as Matches
-    from semisure.types import Pair as Pair
-    from semisure.types import Refit as Refit
-    from semisure.types import WorldMatches as WorldMatches
+    from semisure.types import (
+        Calibration as Calibration,
+        Estimate as Estimate,
+        Matches as Matches,
+        Pair as Pair,
+        Refit as Refit,
+        WorldMatches as WorldMatches,
+    )
 
 # Each is loaded when it is first asked for: `semisure --help` needs none of them.
 _ROOMS = {

@@ -26,39 +26,47 @@ Pixels: integer coordinates are pixel centres, so resizing maps
 ``(p + 0.5) * s - 0.5``. ``H_01`` maps image 0 to image 1.
 """
 
-from semisure.types.arrays import Array as Array
-from semisure.types.arrays import BoolArray as BoolArray
-from semisure.types.arrays import CellMaps as CellMaps
-from semisure.types.arrays import Columns as Columns
-from semisure.types.arrays import FloatArray as FloatArray
-from semisure.types.arrays import Index as Index
-from semisure.types.arrays import IntArray as IntArray
-from semisure.types.arrays import Jacobian as Jacobian
-from semisure.types.arrays import Labels as Labels
-from semisure.types.arrays import Mask as Mask
-from semisure.types.arrays import Matrix as Matrix
-from semisure.types.arrays import Matrix3 as Matrix3
-from semisure.types.arrays import PerAxis as PerAxis
-from semisure.types.arrays import PerMatch as PerMatch
-from semisure.types.arrays import Points as Points
-from semisure.types.arrays import Points3 as Points3
-from semisure.types.arrays import Pose as Pose
-from semisure.types.arrays import Vector as Vector
-from semisure.types.arrays import Vector3 as Vector3
-from semisure.types.calibration import LAW_NAMES as LAW_NAMES
-from semisure.types.calibration import AlongLines as AlongLines
-from semisure.types.calibration import Calibration as Calibration
-from semisure.types.calibration import LawName as LawName
-from semisure.types.calibration import PairSpread as PairSpread
+# ruff: noqa: I001 - names that are passed on, a statement for each module
+from semisure.types.arrays import (
+    Array as Array,
+    BoolArray as BoolArray,
+    CellMaps as CellMaps,
+    Columns as Columns,
+    FloatArray as FloatArray,
+    Index as Index,
+    IntArray as IntArray,
+    Jacobian as Jacobian,
+    Labels as Labels,
+    Mask as Mask,
+    Matrix as Matrix,
+    Matrix3 as Matrix3,
+    PerAxis as PerAxis,
+    PerMatch as PerMatch,
+    Points as Points,
+    Points3 as Points3,
+    Pose as Pose,
+    Vector as Vector,
+    Vector3 as Vector3,
+)
+from semisure.types.calibration import (
+    LAW_NAMES as LAW_NAMES,
+    AlongLines as AlongLines,
+    Calibration as Calibration,
+    LawName as LawName,
+    PairSpread as PairSpread,
+)
 from semisure.types.checks import as_choice as as_choice
-from semisure.types.display import Tick as Tick
-from semisure.types.display import silent as silent
-from semisure.types.matches import DEFAULT_FINE_WINDOW_PX as DEFAULT_FINE_WINDOW_PX
-from semisure.types.matches import Cues as Cues
-from semisure.types.matches import Matcher as Matcher
-from semisure.types.matches import Matches as Matches
-from semisure.types.matches import WorldMatches as WorldMatches
-from semisure.types.results import Estimate as Estimate
-from semisure.types.results import Pair as Pair
-from semisure.types.results import Refit as Refit
-from semisure.types.results import RobustEstimator as RobustEstimator
+from semisure.types.display import Tick as Tick, silent as silent
+from semisure.types.matches import (
+    DEFAULT_FINE_WINDOW_PX as DEFAULT_FINE_WINDOW_PX,
+    Cues as Cues,
+    Matcher as Matcher,
+    Matches as Matches,
+    WorldMatches as WorldMatches,
+)
+from semisure.types.results import (
+    Estimate as Estimate,
+    Pair as Pair,
+    Refit as Refit,
+    RobustEstimator as RobustEstimator,
+)
