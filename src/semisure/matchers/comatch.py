@@ -9,6 +9,7 @@ the calibration's gain. Module names are the official checkpoint's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +19,15 @@ from torch.nn.functional import interpolate, max_pool2d, unfold
 
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
+    CELL,
+    SUBPIXEL,
     Cells,
     around_pixel,
+    best_pixels,
     cell_corner,
     cell_windows,
     grid_std,
+    in_batches,
     mutual_cells,
     square,
     wide,
@@ -39,13 +44,9 @@ from semisure.matchers.layers import (
 )
 from semisure.matchers.network import Network
 
-CELL = 8  # px between coarse cells, which are the fine windows too
 WIDTH = 256
 POOL = 4  # coarse cells that share one place in the attention, along each side
-BORDER = 2  # coarse cells without matches along the image's edges
 WINDOW = CELL + 2  # px: a cell and one pixel around it
-SUBPIXEL = 8  # channels of the fine features that only the sub-pixel stage reads
-FINE_BATCH = 512  # matches refined at a time; 100 × 100 similarities each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,9 +234,9 @@ class FineHead(nn.Module):
 
     def forward(self, window0: Tensor, window1: Tensor) -> Fine:
         """Of windows (m, 100, 64) around both cells of each match."""
-        pixel0, pixel1, pixels1 = _best_pixels(window0, window1)
-        around0 = around_pixel(window0[..., -SUBPIXEL:], pixel0, CELL)
-        around1 = around_pixel(window1[..., -SUBPIXEL:], pixel1, CELL)
+        pixel0, pixel1, pixels1 = best_pixels(window0, window1)
+        around0 = around_pixel(window0[..., -SUBPIXEL:], pixel0)
+        around1 = around_pixel(window1[..., -SUBPIXEL:], pixel1)
         middle = (around0[:, 4] + around1[:, 4]) / 2.0
         soften = SUBPIXEL**0.5 * self.local_regress_temperature
         heat0, heat1 = (
@@ -252,20 +253,6 @@ class FineHead(nn.Module):
             pixels[pixel1] + wide(heat1) @ steps,
             (first**2 + second**2).sqrt(),
         )
-
-
-def _best_pixels(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Pixels (m,) of both cells that suit each other best, and image 1's given it."""
-    scale = w0.shape[2]  # all channels count, though the last eight are not used here
-    logits = w0[..., :-SUBPIXEL] @ w1[..., :-SUBPIXEL].mT / scale
-    rows = torch.softmax(logits, 2)
-    dual = torch.softmax(logits, 1) * rows
-    inner = torch.arange(WINDOW**2, device=w0.device).view(WINDOW, WINDOW)
-    inner = inner[1:-1, 1:-1].flatten()
-    best = dual[:, inner[:, None], inner].flatten(1).argmax(dim=1)
-    pixel0, pixel1 = best // CELL**2, best % CELL**2
-    every = torch.arange(len(best), device=w0.device)
-    return pixel0, pixel1, rows[every, inner[pixel0]]
 
 
 def _grid(side: int, like: Tensor) -> Tensor:
@@ -304,15 +291,11 @@ class CoMatchNet(nn.Module):
         """Points and cues in px, pixel centres at integers."""
         features = self.features(image0, image1)
         cells = features.cells
-        chosen = mutual_cells(cells, threshold=threshold, border=BORDER)
-        pairs = torch.stack([chosen.index0, chosen.index1])
-        parts = [
-            self.refine(features, *pairs[:, k : k + FINE_BATCH])
-            for k in range(0, max(pairs.shape[1], 1), FINE_BATCH)
-        ]
-        fine = Fine(*(torch.cat(same) for same in zip(*parts, strict=True)))
-        cell0 = cell_corner(chosen.index0, cells.size0[1], CELL)
-        cell1 = cell_corner(chosen.index1, cells.size1[1], CELL)
+        chosen = mutual_cells(cells, threshold=threshold)
+        refine = partial(self.refine, features)
+        fine = Fine(*in_batches(refine, chosen.index0, chosen.index1))
+        cell0 = cell_corner(chosen.index0, cells.size0[1])
+        cell1 = cell_corner(chosen.index1, cells.size1[1])
         return {
             "source": cell0 + fine.offset0 - 0.5,
             "target": cell1 + fine.offset1 - 0.5,
@@ -327,7 +310,7 @@ class CoMatchNet(nn.Module):
     def refine(self, features: Features, index0: Tensor, index1: Tensor) -> Fine:
         """Both fine stages for some matches."""
         windows = (
-            cell_windows(fine, index, side=WINDOW, step=CELL, margin=1)
+            cell_windows(fine, index, side=WINDOW, margin=1)
             for fine, index in ((features.fine0, index0), (features.fine1, index1))
         )
         return self.fine_matching(*self.loftr_fine(*windows))

@@ -65,16 +65,10 @@ def orientation_maps(grey: Array) -> Array:
     dx = cv2.Scharr(smooth, cv2.CV_32F, 1, 0, scale=1 / 32)
     dy = cv2.Scharr(smooth, cv2.CV_32F, 0, 1, scale=1 / 32)
     angles = (np.arange(TURNS // 2) * 2 * np.pi / TURNS).astype(np.float32)
-    half = (grey.shape[0] + 1) // 2, (grey.shape[1] + 1) // 2
-    maps = np.empty((TURNS, *half), np.float32)
-    slope, part = np.empty_like(smooth), np.empty_like(smooth)  # fresh memory is slow
-    for k, a in enumerate(angles):
-        np.multiply(np.cos(a), dx, out=slope)
-        slope += np.multiply(np.sin(a), dy, out=part)
-        cv2.pyrDown(np.maximum(slope, 0, out=part), dst=maps[k])
-        np.negative(slope, out=slope)
-        cv2.pyrDown(np.maximum(slope, 0, out=slope), dst=maps[k + TURNS // 2])
-    return maps
+    slopes = [np.cos(a) * dx + np.sin(a) * dy for a in angles]
+    return np.stack(
+        [cv2.pyrDown(np.maximum(way * s, 0)) for way in (1, -1) for s in slopes]
+    )
 
 
 def _ring_samples(
@@ -82,9 +76,7 @@ def _ring_samples(
 ) -> Iterator[Array]:
     """The maps, `pixel` px apart, at each ring position of the cells: (8, *shape)."""
     pad, step = int(np.ceil(radius / pixel)) + 2, CELL // pixel
-    padded = np.empty((len(maps), *np.add(maps.shape[1:], 2 * pad)), maps.dtype)
-    for each, wide in zip(maps, padded, strict=True):
-        cv2.copyMakeBorder(each, pad, pad, pad, pad, cv2.BORDER_REPLICATE, dst=wide)
+    padded = np.pad(maps, ((0, 0), (pad, pad), (pad, pad)), "edge")
     for k in range(TURNS if radius else 1):
         x = pad + step // 2 + round(radius * np.cos(2 * np.pi * k / TURNS) / pixel)
         y = pad + step // 2 + round(radius * np.sin(2 * np.pi * k / TURNS) / pixel)
@@ -106,8 +98,7 @@ def describe(grey: Array) -> tuple[Array, Array]:
             blur = np.hypot(blur, 2)  # pyrDown blurs by one of its pixels
         if ring_blur > blur:
             extra = np.sqrt(ring_blur**2 - blur**2) / pixel
-            for m in maps:
-                cv2.GaussianBlur(m, (0, 0), extra, dst=m)
+            maps = np.stack([cv2.GaussianBlur(m, (0, 0), extra) for m in maps])
             blur = ring_blur
         samples += _ring_samples(maps, pixel, radius, shape)
     raw = np.stack(samples).reshape(len(samples), TURNS, shape[0] * shape[1])
@@ -184,7 +175,9 @@ def coarse_match(
         sums[rows] = weight @ columns
         return weight.sum(axis=0), weight.max(axis=0)
 
-    for column, highest in by_threads(tile, _tiles(count0) if count1 else []):
+    starts = range(0, count0 if count1 else 0, TILE_ROWS)
+    tiles = (slice(k, k + TILE_ROWS) for k in starts)
+    for column, highest in by_threads(tile, tiles):
         column_sum += column
         np.maximum(column_top, highest, out=column_top)
     return mutual_of(best, top, sums, column_sum, column_top)
@@ -205,29 +198,13 @@ def mutual_of(
 
 
 def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
-    """Only the indices of the mutual maxima: no softmax, a third of the time."""
-    count0, count1 = len(cells0.vectors), len(cells1.vectors)
-    if not count0 or not count1:
+    """Only the indices of the mutual maxima, of few cells: no softmax, no tiles."""
+    cosine = cells0.vectors @ cells1.vectors.T
+    if not cosine.size:
         return np.zeros(0, int), np.zeros(0, int)
-    best = np.zeros(count0, int)
-    back, highest = np.zeros(count1, int), np.full(count1, -2, "f4")
-    everyone = np.arange(count1)
-
-    def tile(rows: slice) -> tuple[Array, Array]:
-        cosine = cells0.vectors[rows] @ cells1.vectors.T
-        best[rows] = cosine.argmax(axis=1)
-        row = cosine.argmax(axis=0)
-        return rows.start + row, cosine[row, everyone]
-
-    for row, top in by_threads(tile, _tiles(count0)):
-        better = top > highest
-        highest[better], back[better] = top[better], row[better]
-    index0 = np.flatnonzero(back[best] == np.arange(count0))
+    best, back = cosine.argmax(axis=1), cosine.argmax(axis=0)
+    index0 = np.flatnonzero(back[best] == np.arange(len(best)))
     return index0, best[index0]
-
-
-def _tiles(count: int) -> list[slice]:
-    return [slice(k, k + TILE_ROWS) for k in range(0, count, TILE_ROWS)]
 
 
 def _affinity(vectors0: Array, vectors1: Array, temperature: float) -> Array:

@@ -19,10 +19,11 @@ from torch import Tensor, nn
 
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
-    CellMatches,
+    CELL,
+    TEMPERATURE,
     Cells,
     cell_corner,
-    row_spread,
+    log_sums,
     top_cells,
     wide,
 )
@@ -38,11 +39,9 @@ from semisure.matchers.layers import (
 from semisure.matchers.network import Network
 from semisure.matchers.stopwatch import extraction
 
-CELL = 8  # px between coarse cells
 TRAINING_ONLY = ("fine_matching.flow.",)
 DIMS = (32, 64, 128, 256, 256)  # channels at 1/2 … 1/32
 WIDTH = DIMS[-1]
-TEMPERATURE = 0.1
 SHARPNESS = 20.0  # of the cosine attention
 BINS = 17  # offsets from −4 to 4 px along each axis
 MIN_SCORE = 1e-6
@@ -247,36 +246,28 @@ class EdmNet(nn.Module):
         chosen = best.take(order)
         offsets = torch.linspace(-CELL / 2, CELL / 2, BINS).to(heat)
         offset = wide(heat) @ wide(offsets)
-        corner0 = cell_corner(chosen.index0, cells.size0[1], CELL)
-        corner1 = cell_corner(chosen.index1, cells.size1[1], CELL)
+        corner0 = cell_corner(chosen.index0, cells.size0[1])
+        corner1 = cell_corner(chosen.index1, cells.size1[1])
+        # The cue is the spread over the image whose point was moved.
+        _, _, over0 = log_sums(Cells(cells.f1, cells.f0, cells.size1, cells.size0))
         in1 = on1.to(offset.device)
+        spread = torch.where(in1, chosen.spread, over0[chosen.index1.to(over0.device)])
         source, target = corner0 + offset * ~in1, corner1 + offset * in1
         # Matches in both images, whose scale is not the largest.
         kept = wide(1.0 - sigma.mean(dim=1) / CELL) > MIN_SCORE
         for points, image in ((source, image0), (target, image1)):
             end = points.new_tensor([image.shape[3], image.shape[2]])
             kept &= ((points >= 0) & (points <= end)).all(dim=1)
-        chosen, in1 = chosen.take(kept), in1[kept]
+        in1 = in1[kept]
         return {
             "source": source[kept] - 0.5,
             "target": target[kept] - 0.5,
             "cell": torch.where(in1, corner1[kept], corner0[kept]) - 0.5,
-            "confidence": chosen.confidence,
+            "confidence": chosen.take(kept).confidence,
             "fine_std": _axis_std(heat[kept.to(heat.device)], offsets),
-            "coarse_std": CELL * _spread(cells, chosen, in1[:, 0]),
+            "coarse_std": CELL * spread[kept],
             "side": in1[:, 0],
         }
-
-
-def _spread(cells: Cells, chosen: CellMatches, on1: Tensor) -> Tensor:
-    """Std (m, 2) in cells of the softmax over the image whose point was moved."""
-    spread = chosen.spread.clone()
-    # Without a mutual check, several cells of image 0 choose the same one of image 1.
-    index1 = chosen.index1[~on1.to(chosen.index1.device)]
-    once, which = index1.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    of_image1 = row_spread(cells.f1[once], cells.f0, cells.size0)
-    spread[~on1] = of_image1[which.to(spread.device)]
-    return spread
 
 
 @extraction("fine")

@@ -44,7 +44,6 @@ MIN_LIKENESS = 0.6  # correlation below which two patches do not show the same
 MAX_LAST_STEP = 0.25  # px of the level: a larger last step has not converged
 SHARED_NOISE = 1.7  # px of the level: samples closer than this err alike
 INTERPOLATION = 0.01  # px of the level: error of reading between pixels
-CHUNK = 256  # matches at a time: templates are larger than the matcher's
 MIN_LEVEL_SIDE = 64  # px: smaller levels show too little
 NEIGHBOURS = 2.0  # cells: Gaussian radius of a neighbourhood of matches
 RIDGE = 0.03  # squared cells, times a match: a lonely match has no slope of its own
@@ -222,7 +221,7 @@ class Level:
                 target[k] += shift
             last[k] = np.abs(shift).max(axis=1)
 
-        chunks(work, len(target), CHUNK)
+        chunks(work, len(target))
         sound = (likeness > MIN_LIKENESS) & (last < MAX_LAST_STEP)
         sound &= self._inside(0, source) & self._inside(1, target)
         # How many samples are worth one: the four next to it share its noise.

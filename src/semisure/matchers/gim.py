@@ -17,10 +17,14 @@ from torch import Tensor, nn
 from semisure.io.images import Image
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
+    BORDER,
+    CELL,
+    TEMPERATURE,
     Cells,
     cell_corner,
     cell_windows,
     grid_std,
+    in_batches,
     mutual_cells,
     square,
     wide,
@@ -36,12 +40,8 @@ from semisure.matchers.layers import (
 )
 from semisure.matchers.network import Network, rgb
 
-CELL = 8  # px between coarse cells
-TEMPERATURE = 0.1
 WINDOW = 5  # cells of the fine map along each side of the fine window
 FINE_CELL = 2  # px
-BORDER = 2  # coarse cells without matches along the image's edges
-FINE_BATCH = 1024  # matches refined at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class GimLoFTR(Network):
     """
 
     name = "gim-loftr"
-    min_side = 40  # less is all border
+    min_side = (2 * BORDER + 1) * CELL
     multiple = 8
 
     threshold: float = 0.2
@@ -160,33 +160,30 @@ class GimNet(nn.Module):
     ) -> dict[str, Tensor]:
         """Points and cues in px, pixel centres at integers."""
         cells, fine0, fine1 = self.features(image0, image1)
-        chosen = mutual_cells(cells, threshold=threshold, border=BORDER)
-        heats = [fine0.new_zeros(0, WINDOW**2)]
-        for k in range(0, len(chosen.index0), FINE_BATCH):
-            batch = slice(k, k + FINE_BATCH)
-            window0 = _windows(fine0, chosen.index0[batch])
-            window1 = _windows(fine1, chosen.index1[batch])
-            heats.append(self._heat(*self.loftr_fine(window0, window1)))
-        heat = torch.cat(heats)
+        chosen = mutual_cells(cells, threshold=threshold)
+
+        def stage(index0: Tensor, index1: Tensor) -> tuple[Tensor]:
+            window0, window1 = self.loftr_fine(
+                _windows(fine0, index0), _windows(fine1, index1)
+            )
+            centre = window0[:, WINDOW**2 // 2]
+            logits = torch.einsum("mc,mrc->mr", centre, window1)
+            return (torch.softmax(logits / centre.shape[1] ** 0.5, dim=1),)
+
+        (heat,) = in_batches(stage, chosen.index0, chosen.index1)
         offsets = (square(WINDOW, heat.device) - WINDOW // 2) * FINE_CELL
         offsets = offsets.to(heat.dtype)
         # A point belongs to the cell whose corner is nearest: networks of LoFTR's
         # family were trained to round, so that the corner is the middle.
-        cell = cell_corner(chosen.index1, cells.size1[1], CELL)
+        cell = cell_corner(chosen.index1, cells.size1[1])
         return {
-            "source": cell_corner(chosen.index0, cells.size0[1], CELL) - 0.5,
+            "source": cell_corner(chosen.index0, cells.size0[1]) - 0.5,
             "target": cell + wide(heat) @ wide(offsets) - 0.5,
             "cell": cell - 0.5,
             "confidence": chosen.confidence,
             "fine_std": grid_std(heat, offsets),
             "coarse_std": CELL * chosen.spread,
         }
-
-    @staticmethod
-    def _heat(window0: Tensor, window1: Tensor) -> Tensor:
-        centre = window0[:, WINDOW**2 // 2]
-        logits = torch.einsum("mc,mrc->mr", centre, window1) / centre.shape[1] ** 0.5
-        return torch.softmax(logits, dim=1)
 
 
 def _windows(fine: Tensor, index: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,13 +23,16 @@ from torch import Tensor
 
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
+    BORDER,
+    CELL,
+    TEMPERATURE,
     Cells,
     cell_corner,
     grid_mean,
     grid_std,
+    in_batches,
     mutual_cells,
     square,
-    wide,
 )
 from semisure.matchers.network import Network
 from semisure.types import as_choice
@@ -40,11 +44,8 @@ NAMES: dict[Variant, str] = {
     "indoor-new": "loftr-indoor-new",
 }
 
-STRIDE_COARSE, STRIDE_FINE = 8, 2  # px
+FINE_CELL = 2  # px
 WINDOW = 5  # fine cells a side, 8 px from the first to the last
-BORDER = 2  # cells
-TEMPERATURE = 0.1
-FINE_BATCH = 1024  # matches; 25 × 256 floats each, several times over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class LoFTR(Network):
         As in :class:`~semisure.matchers.network.Network`.
     """
 
-    min_side = (2 * BORDER + 1) * STRIDE_COARSE
+    min_side = (2 * BORDER + 1) * CELL
 
     variant: Variant = "outdoor"
     threshold: float = 0.2
@@ -85,20 +86,20 @@ class LoFTR(Network):
         c0, c1 = model.loftr_coarse(*(c.flatten(2).mT.contiguous() for c in encoded))
         sharp = c0[0] / (c0.shape[-1] * TEMPERATURE)
         index0, index1, confidence, spread = mutual_cells(
-            Cells(sharp, c1[0], size0, size1), threshold=self.threshold, border=BORDER
+            Cells(sharp, c1[0], size0, size1), threshold=self.threshold
         )
-        fine = [at_half for _, at_half in maps]
-        offset, fine_std = _refine(model, fine, (c0, c1), index0, index1)
+        refine = partial(_refine, model, [at_half for _, at_half in maps], (c0, c1))
+        offset, fine_std = in_batches(refine, index0, index1)
         # Cells were numbered by rounding: their corners are the middles of what is
         # nearest to them.
-        cell = cell_corner(index1, size1[1], STRIDE_COARSE) - 0.5
+        cell = cell_corner(index1, size1[1]) - 0.5
         return {
-            "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
+            "source": cell_corner(index0, size0[1]) - 0.5,
             "target": cell + offset,
             "cell": cell,
             "confidence": confidence,
             "fine_std": fine_std,
-            "coarse_std": STRIDE_COARSE * spread,
+            "coarse_std": CELL * spread,
         }
 
 
@@ -110,20 +111,10 @@ def _refine(
     index1: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Offset and std (m, 2) px in image 1, from the heat map of each match."""
-    cells = square(WINDOW, index0.device).float() - WINDOW // 2
-    means, stds = [wide(cells[:0])], [wide(cells[:0])]
-    for start in range(0, len(index0), FINE_BATCH):
-        batch = slice(start, start + FINE_BATCH)
-        data = {
-            "b_ids": torch.zeros_like(index0[batch]),
-            "i_ids": index0[batch],
-            "j_ids": index1[batch],
-            "stride_c": STRIDE_COARSE,
-            "stride_f": STRIDE_FINE,
-        }
-        f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))
-        similarity = torch.einsum("mc,mrc->mr", f0[:, len(cells) // 2], f1)
-        heat = torch.softmax(similarity / f0.shape[-1] ** 0.5, dim=1)
-        means.append(grid_mean(heat, STRIDE_FINE * cells))
-        stds.append(grid_std(heat, STRIDE_FINE * cells))
-    return torch.cat(means), torch.cat(stds)
+    offsets = FINE_CELL * (square(WINDOW, index0.device) - WINDOW // 2)
+    ids = {"b_ids": torch.zeros_like(index0), "i_ids": index0, "j_ids": index1}
+    data = {**ids, "stride_c": CELL, "stride_f": FINE_CELL}
+    f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))
+    similarity = torch.einsum("mc,mrc->mr", f0[:, len(offsets) // 2], f1)
+    heat = torch.softmax(similarity / f0.shape[-1] ** 0.5, dim=1)
+    return grid_mean(heat, offsets), grid_std(heat, offsets)

@@ -24,7 +24,7 @@ NOISE_FLOOR = 0.03  # mismatch granted even to a perfect peak
 STRIDE = 2  # px between the samples of a template
 _FRACTION_BITS = 7  # of uint16 images
 DAMPING = 15.0  # squared grey levels: a flat patch does not move
-CHUNK = 512  # matches at a time, whose patches stay in the cache
+CHUNK = 256  # matches at a time, whose patches stay in the cache
 
 
 def heat_map(template: Array, window: Array) -> Array:
@@ -219,10 +219,10 @@ def in_fractions(grey: Array) -> Array:
     return np.left_shift(grey, _FRACTION_BITS, dtype=np.uint16)
 
 
-def chunks(work: Callable[[slice], None], count: int, size: int = CHUNK) -> None:
-    """Call `work` with slices of `size` matches, by threads."""
-    for _ in by_threads(work, (slice(a, a + size) for a in range(0, count, size))):
-        pass
+def chunks(work: Callable[[slice], None], count: int) -> None:
+    """Call `work` with slices of the matches, by threads."""
+    starts = range(0, count, CHUNK)
+    list(by_threads(work, (slice(k, k + CHUNK) for k in starts)))
 
 
 def refine(
