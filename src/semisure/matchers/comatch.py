@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, max_pool2d, unfold
 
-from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
     CELL,
     SUBPIXEL,
@@ -67,8 +65,9 @@ class CoMatch(Network):
 
     threshold: float = 0.2
 
-    def _load(self, path: Path) -> Any:
-        return load_checkpoint(CoMatchNet(), path)
+    @classmethod
+    def network(cls) -> CoMatchNet:
+        return CoMatchNet()
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         answer: dict[str, Tensor] = self.model(image0, image1, self.threshold)
@@ -217,14 +216,6 @@ class FineStack(nn.Module):
         return x0, self.layers[0](x1, x0)
 
 
-class CoarseHead(nn.Module):
-    """The softmax's learned temperature."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.temperature = nn.Parameter(torch.tensor(0.1))
-
-
 class FineHead(nn.Module):
     """The best pair of pixels, then the expectation around each of them."""
 
@@ -267,7 +258,7 @@ class CoMatchNet(nn.Module):
         super().__init__()
         self.backbone = Backbone()
         self.loftr_coarse = CoarseStack()
-        self.coarse_matching = CoarseHead()
+        self.coarse_matching = nn.ParameterDict({"temperature": torch.tensor(0.1)})
         self.fine_preprocess = FineMaps()
         self.loftr_fine = FineStack()
         self.fine_matching = FineHead()
@@ -280,7 +271,7 @@ class CoMatchNet(nn.Module):
         size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
         x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
         f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
-        cells = Cells(f0 / self.coarse_matching.temperature, f1, size0, size1)
+        cells = Cells(f0 / self.coarse_matching["temperature"], f1, size0, size1)
         fine0 = self.fine_preprocess(x0, quarter0, half0)
         fine1 = self.fine_preprocess(x1, quarter1, half1)
         return Features(cells, covisible0, covisible1, fine0, fine1)

@@ -29,8 +29,9 @@ from semisure.matchers.daisy_guided import (
     GUIDE_SIDE,
     MAX_PRODUCTS,
     MIN_WEIGHT,
-    Guide,
     guided_match,
+    read_at,
+    spread_out,
 )
 from semisure.matchers.daisy_search import (
     Frames,
@@ -196,26 +197,28 @@ class Daisy:
         self, frames: Frames, cells: tuple[Cells, Cells], to1: Array
     ) -> tuple[Array, Array, Array, Array]:
         """Matches of cells, as `coarse_match`: all with all, or guided if too many."""
-        position1, temperature = (
-            move(to1, cells[1].centres),
-            self.projection.temperature,
-        )
+        position1 = move(to1, cells[1].centres)
+        temperature = self.projection.temperature
         if len(cells[0].index) * len(cells[1].index) <= MAX_PRODUCTS:
             return coarse_match(*cells, position1, temperature)
         scale = GUIDE_SIDE / max(max(frame.grey.shape) for frame in frames)
         small = scaled_frame(frames[0].grey, scale), scaled_frame(frames[1].grey, scale)
         place = move(np.linalg.inv(small[0].to_image), cells[0].centres)
-        moved, doubt, variance, weight = self._guide(small, to1).at(place)
+        planes = read_at(place, self._guide(small, to1))
+        moved, doubt, variance = planes[:, :2], planes[:, 2], planes[:, 3:5]
         predicted = move(small[1].to_image, place + moved)
-        predicted[weight < MIN_WEIGHT] = np.nan
+        predicted[planes[:, 5] < MIN_WEIGHT] = np.nan
         index0, index1, confidence, std = guided_match(
             *cells, position1, temperature, predicted
         )
         confidence = confidence * np.exp(-doubt[index0])
         return index0, index1, confidence, np.sqrt(std**2 + variance[index0])
 
-    def _guide(self, frames: Frames, to1: Array) -> Guide:
-        """Matches of the reduced frames, spread out over frame 0."""
+    def _guide(self, frames: Frames, to1: Array) -> Array:
+        """What matches of the reduced frames say of every place of frame 0.
+
+        How far it moved (px), its doubt, the variance of candidates, and the weight.
+        """
         cells0, cells1 = both_cells(frames, self.projection)
         position1 = move(to1 @ frames[1].to_image, cells1.centres)
         index0, index1, confidence, std = coarse_match(
@@ -225,9 +228,8 @@ class Daisy:
         chosen, target = index0[kept], cells1.centres[index1[kept]]
         target, _ = fine_match(frames, cells0, chosen, target)
         moved = target - cells0.centres[chosen]
-        return Guide.of(
-            cells0, chosen, moved, -np.log(confidence[kept]), std[kept] ** 2
-        )
+        values = np.column_stack([moved, -np.log(confidence[kept]), std[kept] ** 2])
+        return spread_out(cells0, chosen, values)
 
 
 def _cells(centres: Array, to_image: Array) -> Array:

@@ -8,7 +8,7 @@ dual-softmax confidence without ever holding the whole similarity matrix.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -154,6 +154,11 @@ class Cells:
         return grid.reshape(*self.shape, 2)
 
 
+# Of some rows the best column, its weight, and the sums of weights and of their moments
+# of position; of all columns the sum and the largest of these rows' weights.
+Tile = tuple[Array, Array, Array, Array, Array]
+
+
 def coarse_match(
     cells0: Cells, cells1: Cells, position1: Array, temperature: float
 ) -> tuple[Array, Array, Array, Array]:
@@ -162,39 +167,41 @@ def coarse_match(
     Cosines are at most 1, so exp((cos - 1) / temperature) cannot overflow, and a single
     pass over tiles of rows gives sums, maxima and moments with no running maximum.
     """
-    count0, count1 = len(cells0.vectors), len(cells1.vectors)
-    best, top = np.zeros(count0, int), np.zeros(count0, "f4")
-    sums = np.ones((count0, 5))  # per row: weights, and their moments of position
-    column_sum, column_top = np.zeros(count1), np.zeros(count1, "f4")
     columns = moment_columns(position1)
 
-    def tile(rows: slice) -> tuple[Array, Array]:
-        weight = _affinity(cells0.vectors[rows], cells1.vectors, temperature)
-        best[rows] = weight.argmax(axis=1)
-        top[rows] = np.take_along_axis(weight, best[rows, None], axis=1)[:, 0]
-        sums[rows] = weight @ columns
-        return weight.sum(axis=0), weight.max(axis=0)
+    def tile(rows: slice) -> Tile:
+        logits = (cells0.vectors[rows] / np.float32(temperature)) @ cells1.vectors.T
+        logits -= np.float32(1 / temperature)
+        weight = cv2.exp(logits, logits)  # several times faster than np.exp
+        best = weight.argmax(axis=1)
+        top = np.take_along_axis(weight, best[:, None], axis=1)[:, 0]
+        return best, top, weight @ columns, weight.sum(axis=0), weight.max(axis=0)
 
-    starts = range(0, count0 if count1 else 0, TILE_ROWS)
-    tiles = (slice(k, k + TILE_ROWS) for k in starts)
-    for column, highest in by_threads(tile, tiles):
-        column_sum += column
-        np.maximum(column_top, highest, out=column_top)
-    return mutual_of(best, top, sums, column_sum, column_top)
+    return mutual_maxima(tile, cells0, cells1, TILE_ROWS)
 
 
-def mutual_of(
-    best: Array, top: Array, sums: Array, column_sum: Array, column_top: Array
+def mutual_maxima(
+    tile: Callable[[slice], Tile], cells0: Cells, cells1: Cells, size: int
 ) -> tuple[Array, Array, Array, Array]:
-    """What `coarse_match` returns, from the best of each row and sums of both ways."""
-    some = top > 0 if len(column_top) else np.zeros(len(top), bool)
-    rows = np.flatnonzero(some)
-    mutual = rows[top[rows] == column_top[best[rows]]]
+    """What `coarse_match` returns, from tiles of so many rows."""
+    count0, count1 = len(cells0.vectors), len(cells1.vectors)
+    if not count0 or not count1:
+        return np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros((0, 2))
+    tiles = (slice(k, k + size) for k in range(0, count0, size))
+    *rows, columns, highest = zip(*by_threads(tile, tiles), strict=True)
+    best, top, sums = (np.concatenate(part) for part in rows)
+    column_sum, column_top = (
+        np.sum(columns, axis=0, dtype=float),
+        np.max(highest, axis=0),
+    )
+    mutual = np.flatnonzero((top > 0) & (top == column_top[best]))
     first = np.unique(best[mutual], return_index=True)[1]  # of equals, the first
     index0 = mutual[np.sort(first)]
-    index1 = best[index0]
-    confidence = top[index0].astype(float) ** 2 / (sums[index0, 0] * column_sum[index1])
-    return index0, index1, np.minimum(confidence, 1), row_std(sums[index0])
+    index1, sums = best[index0], sums[index0].astype(float)
+    confidence = top[index0].astype(float) ** 2 / (sums[:, 0] * column_sum[index1])
+    moments = sums[:, 1:] / sums[:, :1]
+    std = np.sqrt(np.maximum(moments[:, 2:] - moments[:, :2] ** 2, 0))
+    return index0, index1, np.minimum(confidence, 1), std
 
 
 def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
@@ -207,21 +214,10 @@ def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
     return index0, best[index0]
 
 
-def _affinity(vectors0: Array, vectors1: Array, temperature: float) -> Array:
-    logits = (vectors0 / np.float32(temperature)) @ vectors1.T
-    logits -= np.float32(1 / temperature)
-    return cv2.exp(logits, logits)  # several times faster than np.exp
-
-
 def moment_columns(position: Array) -> Array:
     """Columns 1, x, y, x^2, y^2 about the mean, so that one product sums them all."""
     local = position - position.mean(axis=0) if len(position) else position
     return np.column_stack([np.ones(len(local)), local, local**2]).astype(np.float32)
-
-
-def row_std(sums: Array) -> Array:
-    moments = sums[:, 1:] / sums[:, :1]
-    return np.sqrt(np.maximum(moments[:, 2:] - moments[:, :2] ** 2, 0))
 
 
 def local_support(moved: Array, radius: int = 2) -> Array:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,11 +28,11 @@ from semisure.matchers.cues import (
 )
 from semisure.matchers.layers import (
     Projections,
-    Stack,
     Stem,
     basic_stage,
     conv,
     doubled,
+    full_attention,
     rotated,
 )
 from semisure.matchers.network import Network
@@ -68,8 +67,12 @@ class Edm(Network):
     threshold: float = 0.05
     share: float = 0.35
 
-    def _load(self, path: Path) -> Any:
-        return load_checkpoint(EdmNet(), path, skipped=TRAINING_ONLY)
+    @classmethod
+    def network(cls) -> EdmNet:
+        return EdmNet()
+
+    def load(self, path: Path) -> EdmNet:
+        return load_checkpoint(self.network(), path, skipped=TRAINING_ONLY)
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         answer: dict[str, Tensor]
@@ -116,10 +119,8 @@ class Backbone(Stem):
 
 def cosine_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Attention by the angle; all arguments (n, cells, heads, d)."""
-    q, k = (nn.functional.normalize(x.transpose(1, 2), dim=-1) for x in (query, key))
-    v = value.transpose(1, 2)
-    out = nn.functional.scaled_dot_product_attention(q, k, v, scale=SHARPNESS)
-    return out.transpose(1, 2)
+    q, k = (nn.functional.normalize(x, dim=-1) for x in (query, key))
+    return full_attention(q, k, value, SHARPNESS)
 
 
 class NeckLayer(Projections):
@@ -157,7 +158,8 @@ class Neck(nn.Module):
         self.att16 = _unit(WIDTH, WIDTH, act=nn.Sigmoid())
         self.dwconv16 = self._mixing()
         self.dwconv8 = self._mixing()
-        self.loftr_32 = Stack(NeckLayer(rotary=k % 2 == 0) for k in range(4))
+        layers = nn.ModuleList(NeckLayer(rotary=k % 2 == 0) for k in range(4))
+        self.loftr_32 = nn.ModuleDict({"layers": layers})
 
     @staticmethod
     def _mixing() -> nn.Sequential:
@@ -167,7 +169,9 @@ class Neck(nn.Module):
     def informed(self, f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
         """Maps at 1/32 after self, cross, self and cross attention."""
         x0, x1 = (self.fc32(f).permute(0, 2, 3, 1) for f in (f0, f1))
-        x0, x1 = self.loftr_32(x0, x1)
+        for k, layer in enumerate(self.loftr_32["layers"]):
+            x0 = layer(x0, x1 if k % 2 else x0)
+            x1 = layer(x1, x0 if k % 2 else x1)  # looks at an image 0 already updated
         return x0.permute(0, 3, 1, 2), x1.permute(0, 3, 1, 2)
 
     def injected(self, f8: Tensor, f16: Tensor, f32: Tensor) -> Tensor:

@@ -65,8 +65,12 @@ class EfficientLoFTR(Network):
 
     threshold: float = 0.2
 
-    def _load(self, path: Path) -> Any:
-        return load_checkpoint(Matching(Config()), path, rename=_library_name)
+    @classmethod
+    def network(cls) -> Any:
+        return Matching(Config())
+
+    def load(self, path: Path) -> Any:
+        return load_checkpoint(self.network(), path, rename=_library_name)
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         model = self.model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -111,25 +111,17 @@ class Stem(nn.Module):
 
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
-_EPSILON = 1e-6  # the family's; keeps an empty sum of keys from dividing by zero
 TRAINED_SIDE = 832  # px
 ROTARY_CELL = 32  # px between the places that know their position
 
 
-def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Attention with the kernel elu + 1; all arguments (n, cells, heads, d)."""
-    q, k = (nn.functional.elu(x) + 1.0 for x in (query, key))
-    # The mean over values first, then times their number: fp16 would overflow.
-    total = torch.einsum("nshd,nshv->nhdv", k, value / value.shape[1])
-    norm = torch.einsum("nlhd,nhd->nlh", q, k.sum(dim=1)) + _EPSILON
-    message = torch.einsum("nlhd,nhdv,nlh->nlhv", q, total, 1.0 / norm)
-    return message * value.shape[1]
-
-
-def full_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+def full_attention(
+    query: Tensor, key: Tensor, value: Tensor, scale: float | None = None
+) -> Tensor:
     """Scaled dot-product attention; all arguments (n, cells, heads, d)."""
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
-    return nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+    attended = nn.functional.scaled_dot_product_attention(q, k, v, scale=scale)
+    return attended.transpose(1, 2)
 
 
 class Projections(nn.Module):
@@ -170,20 +162,6 @@ class EncoderLayer(Projections):
         query, key, value = self.q_proj(x), self.k_proj(source), self.v_proj(source)
         message = self.norm1(self.attend(query, key, value))
         return x + self.norm2(self.mlp(torch.cat([x, message], dim=-1)))
-
-
-class Stack(nn.Module):
-    """Self, cross, self, cross …; image 1 looks at an image 0 already updated."""
-
-    def __init__(self, layers: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-
-    def forward(self, x0: Tensor, x1: Tensor) -> tuple[Tensor, Tensor]:
-        for k, layer in enumerate(self.layers):
-            x0 = layer(x0, x1 if k % 2 else x0)
-            x1 = layer(x1, x0 if k % 2 else x1)
-        return x0, x1
 
 
 def rotated(x: Tensor) -> Tensor:

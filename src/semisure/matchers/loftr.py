@@ -13,15 +13,13 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import torch
 from kornia.feature.loftr.loftr import LoFTR as KorniaLoFTR
 from kornia.feature.loftr.loftr import default_cfg
 from torch import Tensor
 
-from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
     BORDER,
     CELL,
@@ -35,14 +33,6 @@ from semisure.matchers.cues import (
     square,
 )
 from semisure.matchers.network import Network
-from semisure.types import as_choice
-
-Variant = Literal["outdoor", "indoor", "indoor-new"]
-NAMES: dict[Variant, str] = {
-    "outdoor": "loftr",
-    "indoor": "loftr-indoor",
-    "indoor-new": "loftr-indoor-new",
-}
 
 FINE_CELL = 2  # px
 WINDOW = 5  # fine cells a side, 8 px from the first to the last
@@ -50,51 +40,43 @@ WINDOW = 5  # fine cells a side, 8 px from the first to the last
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoFTR(Network):
-    """LoFTR; `loftr(image0, image1)` gives :class:`Matches` refined in image 1.
+    """LoFTR of outdoor scenes; `loftr(image0, image1)` gives :class:`Matches`.
 
     Parameters
     ----------
-    variant
-        The training data: ``outdoor`` (MegaDepth), ``indoor`` or ``indoor-new``
-        (ScanNet; the latter with the position encoding corrected).
     threshold
         Least confidence of a match; the authors use 0.2, and 0.1 for HPatches.
     max_side, device, weights
         As in :class:`~semisure.matchers.network.Network`.
     """
 
+    name = "loftr"
     min_side = (2 * BORDER + 1) * CELL
 
-    variant: Variant = "outdoor"
+    encoding_fixed: ClassVar[bool] = False
+    coarse_in_fine: ClassVar[bool] = True  # fine windows see the coarse features
+
     threshold: float = 0.2
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The matcher's name, by its variant."""
-        return NAMES[as_choice("variant", self.variant, tuple(NAMES))]
-
-    def _load(self, path: Path) -> Any:
+    @classmethod
+    def network(cls) -> Any:
         config: dict[str, Any] = copy.deepcopy(default_cfg)
-        config["coarse"]["temp_bug_fix"] = self.variant == "indoor-new"
-        return load_checkpoint(KorniaLoFTR(pretrained=None, config=config), path)
+        config["coarse"]["temp_bug_fix"] = cls.encoding_fixed
+        config["fine_concat_coarse_feat"] = cls.coarse_in_fine
+        return KorniaLoFTR(pretrained=None, config=config)
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
-        model = self.model
-        maps = [model.backbone(image) for image in (image0, image1)]
-        encoded = [model.pos_encoding(coarse) for coarse, _ in maps]
-        size0, size1 = ((c.shape[2], c.shape[3]) for c in encoded)
-        c0, c1 = model.loftr_coarse(*(c.flatten(2).mT.contiguous() for c in encoded))
-        sharp = c0[0] / (c0.shape[-1] * TEMPERATURE)
+        cells, coarse, fine = features(self.model, image0, image1)
         index0, index1, confidence, spread = mutual_cells(
-            Cells(sharp, c1[0], size0, size1), threshold=self.threshold
+            cells, threshold=self.threshold
         )
-        refine = partial(_refine, model, [at_half for _, at_half in maps], (c0, c1))
+        refine = partial(_refine, self.model, coarse, fine)
         offset, fine_std = in_batches(refine, index0, index1)
         # Cells were numbered by rounding: their corners are the middles of what is
         # nearest to them.
-        cell = cell_corner(index1, size1[1]) - 0.5
+        cell = cell_corner(index1, cells.size1[1]) - 0.5
         return {
-            "source": cell_corner(index0, size0[1]) - 0.5,
+            "source": cell_corner(index0, cells.size0[1]) - 0.5,
             "target": cell + offset,
             "cell": cell,
             "confidence": confidence,
@@ -103,12 +85,33 @@ class LoFTR(Network):
         }
 
 
+class IndoorLoFTR(LoFTR):
+    """The same, trained on ScanNet."""
+
+    name = "loftr-indoor"
+
+
+class NewIndoorLoFTR(LoFTR):
+    """The same, trained on ScanNet with the position encoding corrected."""
+
+    name = "loftr-indoor-new"
+    encoding_fixed = True
+
+
+def features(
+    model: Any, image0: Tensor, image1: Tensor
+) -> tuple[Cells, list[Tensor], list[Tensor]]:
+    """Coarse cells, their tokens (1, n, 256), and the fine maps (1, 128, h, w)."""
+    maps = [model.backbone(image) for image in (image0, image1)]
+    encoded = [model.pos_encoding(coarse) for coarse, _ in maps]
+    size0, size1 = ((c.shape[2], c.shape[3]) for c in encoded)
+    c0, c1 = model.loftr_coarse(*(c.flatten(2).mT.contiguous() for c in encoded))
+    sharp = c0[0] / (c0.shape[-1] * TEMPERATURE)
+    return Cells(sharp, c1[0], size0, size1), [c0, c1], [fine for _, fine in maps]
+
+
 def _refine(
-    model: Any,
-    fine: list[Tensor],
-    coarse: tuple[Tensor, Tensor],
-    index0: Tensor,
-    index1: Tensor,
+    model: Any, coarse: list[Tensor], fine: list[Tensor], index0: Tensor, index1: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Offset and std (m, 2) px in image 1, from the heat map of each match."""
     offsets = FINE_CELL * (square(WINDOW, index0.device) - WINDOW // 2)

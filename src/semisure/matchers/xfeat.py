@@ -58,8 +58,12 @@ class XFeatStar(Network):
     top_k: int = 4096
     temperature: float = TEMPERATURE
 
-    def _load(self, path: Path) -> Any:
-        model = XFeat()
+    @classmethod
+    def network(cls) -> Any:
+        return XFeat()
+
+    def load(self, path: Path) -> Any:
+        model = self.network()
         load_checkpoint(model.net, path)
         return model
 
