@@ -28,10 +28,6 @@ def folder(tmp_path_factory) -> Path:
     return made
 
 
-def test_there_are_fifteen() -> None:
-    assert len(script.MISTAKES) == 15
-
-
 @pytest.mark.parametrize("mistake", script.MISTAKES, ids=lambda m: m.words[:30])
 def test_a_first_mistake_is_told(mistake, folder: Path, monkeypatch) -> None:
     monkeypatch.chdir(folder)

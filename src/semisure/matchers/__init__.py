@@ -153,7 +153,7 @@ def load_matcher(
         return matcher
     from semisure.matchers.full_size import Refined
 
-    return Refined(matcher)
+    return Refined(network=matcher)
 
 
 def checked_side(max_side: int) -> int:

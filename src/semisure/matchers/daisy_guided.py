@@ -70,47 +70,35 @@ def guided_match(
     NaN where nothing is predicted. Confidence and std are those of the window.
     """
     columns, lookup = moment_columns(position1), _lookup(cells1)
+    vectors0, vectors1 = cells0.vectors, cells1.vectors
 
     def tile(rows: slice) -> Tile:
         near = _window(predicted[rows], lookup)
-        weight = _affinities(cells0.vectors[rows], cells1.vectors, near, temperature)
-        near = np.maximum(near, 0)  # where there is no cell, the weight is 0
-        each, pick = np.arange(len(near)), weight.argmax(axis=1)
+        cosine = np.einsum("nd,nkd->nk", vectors0[rows], vectors1[near], optimize=True)
+        weight = np.exp((cosine - 1) / np.float32(temperature))
+        weight[near < 0] = 0  # where there is no cell
+        near = np.maximum(near, 0)
+        each, best = np.arange(len(near)), weight.argmax(axis=1)
         sums = np.einsum("nk,nkj->nj", weight, columns[near])
         total = np.bincount(near.ravel(), weight.ravel(), len(columns))
         highest = np.zeros(len(columns), "f4")
         np.maximum.at(highest, near.ravel(), weight.ravel())
-        return near[each, pick], weight[each, pick], sums, total, highest
+        return near[each, best], weight[each, best], sums, total, highest
 
     return mutual_maxima(tile, cells0, cells1, TILE_ROWS)
 
 
 def _lookup(cells: Cells) -> Array:
-    """The number of each cell of the grid, -1 for those without texture."""
+    """The number of each cell of the grid, -1 for those without texture and around."""
     numbers = np.full(cells.shape[0] * cells.shape[1], -1)
     numbers[cells.index] = np.arange(len(cells.index))
-    return numbers.reshape(cells.shape)
+    return np.pad(numbers.reshape(cells.shape), 2 * REACH + 1, constant_values=-1)
 
 
 def _window(predicted: Array, lookup: Array) -> Array:
     """Numbers (n, k) of the cells around each prediction, -1 where there is none."""
-    rows, cols = lookup.shape
-    predictable = np.asarray(np.isfinite(predicted).all(axis=1))
-    at = np.floor(np.where(predictable[:, None], predicted, 0) / CELL).astype(int)
+    at = np.floor(np.nan_to_num(predicted, nan=-1e9) / CELL) + 2 * REACH + 1
+    last = np.subtract(lookup.shape[::-1], REACH + 1)
+    x, y = np.clip(at, REACH, last).astype(int).T[:, :, None, None]
     step = np.arange(-REACH, REACH + 1)
-    x = at[:, 0, None, None] + step[None, None, :]
-    y = at[:, 1, None, None] + step[None, :, None]
-    inside = (x >= 0) & (x < cols) & (y >= 0) & (y < rows)
-    inside &= predictable[:, None, None]
-    numbers = lookup[np.clip(y, 0, rows - 1), np.clip(x, 0, cols - 1)]
-    return np.where(inside, numbers, -1).reshape(len(predicted), -1)
-
-
-def _affinities(
-    vectors0: Array, vectors1: Array, near: Array, temperature: float
-) -> Array:
-    """exp((cos - 1) / temperature) with each near cell, 0 where there is none."""
-    cosine = np.einsum("nd,nkd->nk", vectors0, vectors1[near], optimize=True)
-    weight = np.exp((cosine - 1) / np.float32(temperature))
-    weight[near < 0] = 0
-    return np.asarray(weight, np.float32)
+    return lookup[y + step[:, None], x + step].reshape(len(predicted), -1)

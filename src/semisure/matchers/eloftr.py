@@ -41,7 +41,7 @@ from semisure.matchers.cues import (
     square,
     wide,
 )
-from semisure.matchers.layers import TRAINED_SIDE
+from semisure.matchers.layers import TRAINED_SIDE, turned
 from semisure.matchers.network import Network
 
 REGRESS_TEMPERATURE = 10.0
@@ -195,7 +195,7 @@ def _attend(
     layer = block.attention
     q, k, v = layer.q_proj(query), layer.k_proj(key_value), layer.v_proj(key_value)
     if rotation is not None:
-        q, k = _rotated(q, *rotation), _rotated(k, *rotation)
+        q, k = turned(q, *rotation), turned(k, *rotation)
     q, k, v = (t.unflatten(2, (-1, layer.head_dim)).transpose(1, 2) for t in (q, k, v))
     message = scaled_dot_product_attention(q, k, v, scale=layer.scaling)
     message = layer.o_proj(message.transpose(1, 2).flatten(2))
@@ -204,12 +204,6 @@ def _attend(
     both = torch.cat([hidden, message], dim=1).permute(0, 2, 3, 1)
     attended: Tensor = hidden + block.mlp(both).permute(0, 3, 1, 2)
     return attended
-
-
-def _rotated(tokens: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Pairs of channels turned by their angle."""
-    turned = torch.stack([-tokens[..., 1::2], tokens[..., ::2]], dim=-1).flatten(-2)
-    return tokens * cosine + turned * sine
 
 
 def _two_stages(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -184,6 +184,10 @@ def rotated(x: Tensor) -> Tensor:
         table(angle).half().to(x.dtype).flatten(2).repeat_interleave(2, dim=-1)
         for table in (torch.sin, torch.cos)
     )
-    even, odd = x[..., 0::2], x[..., 1::2]
-    turned = torch.stack([-odd, even], dim=-1).flatten(-2)
-    return x * cos + turned * sin
+    return turned(x, cos, sin)
+
+
+def turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Pairs of channels turned by their angle."""
+    across = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)
+    return x * cosine + across * sine

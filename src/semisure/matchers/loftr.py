@@ -31,6 +31,7 @@ from semisure.matchers.cues import (
     in_batches,
     mutual_cells,
     square,
+    wide,
 )
 from semisure.matchers.network import Network
 
@@ -115,6 +116,8 @@ def _refine(
 ) -> tuple[Tensor, Tensor]:
     """Offset and std (m, 2) px in image 1, from the heat map of each match."""
     offsets = FINE_CELL * (square(WINDOW, index0.device) - WINDOW // 2)
+    if not len(index0):  # the library's transformer takes no empty batch
+        return wide(offsets[:0]), wide(offsets[:0])
     ids = {"b_ids": torch.zeros_like(index0), "i_ids": index0, "j_ids": index1}
     data = {**ids, "stride_c": CELL, "stride_f": FINE_CELL}
     f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))
