@@ -178,8 +178,6 @@ def test_wrong_images_and_settings_get_one_sentence(daisy: Matcher) -> None:
         daisy(np.zeros((0, 40), np.uint8), np.zeros((40, 40), np.uint8))
     with pytest.raises(InputError, match="max_side must be at least"):
         load_matcher("daisy", max_side=10)
-    with pytest.raises(InputError, match="min_confidence must lie in"):
-        Daisy(min_confidence=0)
     with pytest.raises(InputError, match="matcher must be one of daisy"):
         load_matcher("superglue")
     assert isinstance(load_matcher("daisy"), Matcher)

@@ -48,6 +48,7 @@ from semisure.types import Matches, as_choice
 
 HALF_RADII, FULL_RADII = (6, 4), (8, 3)  # px of their image: template, search
 MIN_SIDE = 4 * CELL  # px; smaller images are narrower than one descriptor
+MIN_CONFIDENCE = 0.02  # few weaker matches are right
 FINE_BLUR = 0.8  # px
 MIN_REDUCTION = 1.2  # images reduced by less have nothing to gain
 # A heat map is an order wider than the errors are, a std of grey values is not.
@@ -128,11 +129,6 @@ class Daisy:
     ----------
     max_side
         Larger images are reduced to this many px before matching.
-    min_confidence
-        Weaker matches are dropped; few below 0.02 are right.
-    search
-        Look for rotation, zoom and tilt; without it, rotations of up to about 15
-        degrees are matched.
     refine
         ``full``: matches of images larger than `max_side` are refined at their full
         size; ``none``: they stay as found on the reduced images.
@@ -143,8 +139,6 @@ class Daisy:
     name: ClassVar[str] = "daisy"
 
     max_side: int = 640
-    min_confidence: float = 0.02
-    search: bool = True
     refine: Literal["full", "none"] = "full"
     projection: Projection = field(default_factory=Projection.load)
 
@@ -154,25 +148,20 @@ class Daisy:
                 f"max_side must be at least {MIN_SIDE} px, but is {self.max_side}."
             )
         as_choice("refine", self.refine, ("full", "none"))
-        if not 0.0 < self.min_confidence < 1.0:
-            raise InputError(
-                f"min_confidence must lie in (0, 1), but is {self.min_confidence}."
-            )
 
     def __call__(self, image0: Array, image1: Array) -> Matches:
         """Matches of two uint8 images, grey or RGB, of any sizes; side 1 is refined."""
         greys = as_grey(image0), as_grey(image1)
         small = [shrunk_frame(grey, self.max_side) for grey in greys]
         pair = small[0].grey, small[1].grey
-        linear = find_linear(*pair, self.projection) if self.search else np.eye(2)
-        frames = balanced_frames(*pair, linear, 1.0)
+        frames = balanced_frames(*pair, find_linear(*pair, self.projection), 1.0)
         to0, to1 = (s.to_image @ f.to_image for s, f in zip(small, frames, strict=True))
         cells0, cells1 = both_cells(frames, self.projection)
         index0, index1, confidence, coarse_std = self._coarse(
             frames, (cells0, cells1), to1
         )
         large = min(min(grey.shape) for grey in greys) >= MIN_SIDE
-        kept = (confidence >= self.min_confidence) & large
+        kept = (confidence >= MIN_CONFIDENCE) & large
         chosen, target = index0[kept], cells1.centres[index1[kept]]
         cell = _cells(target, to1)
         target, covariance = fine_match(frames, cells0, chosen, target)
@@ -224,7 +213,7 @@ class Daisy:
         index0, index1, confidence, std = coarse_match(
             cells0, cells1, position1, self.projection.temperature
         )
-        kept = confidence >= self.min_confidence
+        kept = confidence >= MIN_CONFIDENCE
         chosen, target = index0[kept], cells1.centres[index1[kept]]
         target, _ = fine_match(frames, cells0, chosen, target)
         moved = target - cells0.centres[chosen]

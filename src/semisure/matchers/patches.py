@@ -157,9 +157,7 @@ def _dot(one: Array, other: Array) -> Array:
 
 def square(radius: int, step: int = 1) -> Square:
     """Offsets x and y (s, s, 1) of a square."""
-    side = slice(-radius, radius + 1, step)
-    y, x = np.mgrid[side, side].astype(np.float32)
-    return x[..., None], y[..., None]
+    return _grid(np.arange(-radius, radius + 1, step))
 
 
 def blocks(radius: int, count: int) -> tuple[Square, Square]:

@@ -60,9 +60,7 @@ class Weights:
     @property
     def source(self) -> str:
         """Where it comes from, in short."""
-        if self.hub:
-            return f"huggingface.co/{self.hub}"
-        return (self.url.split("/raw/")[0] or self.page).removeprefix("https://")
+        return re.split("/raw/|/resolve/", self.address.removeprefix("https://"))[0]
 
 
 _LOFTR = Weights(
