@@ -186,13 +186,12 @@ class NamedMatcher:
 
     def loaded(self) -> Matcher:
         """The matcher itself."""
-        file = self.weights  # the matcher says what is wrong with it
-        known = file is not None and file.is_file()
-        return _loaded(self, file.stat().st_mtime_ns if file and known else None)
+        file = self.weights
+        return _loaded(self, file.stat().st_mtime_ns if file and file.is_file() else 0)
 
 
 @lru_cache(maxsize=2)
-def _loaded(named: NamedMatcher, changed_ns: int | None) -> Matcher:
+def _loaded(named: NamedMatcher, changed_ns: int) -> Matcher:
     return load_matcher(**asdict(named))
 
 

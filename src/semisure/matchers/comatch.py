@@ -33,11 +33,11 @@ from semisure.matchers.cues import (
 from semisure.matchers.layers import (
     EncoderLayer,
     Projections,
+    Pyramid,
     Stem,
     conv,
     doubled,
     full_attention,
-    merging,
     rotated,
 )
 from semisure.matchers.network import Network
@@ -187,21 +187,14 @@ class CoarseStack(nn.Module):
         return x0, x1, seen0, seen1
 
 
-class FineMaps(nn.Module):
+class FineMaps(Pyramid):
     """Maps of 64 channels at full size, from the coarse features down."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.layer3_outconv = conv(256, 256)
-        self.layer2_outconv = conv(128, 256)
-        self.layer2_outconv2 = merging(256, 128)
-        self.layer1_outconv = conv(64, 128)
-        self.layer1_outconv2 = merging(128, 64)
+        super().__init__((64, 128, 256), (64, 128, 256))
 
     def forward(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
-        x = self.layer2_outconv(quarter) + doubled(self.layer3_outconv(coarse))
-        x = self.layer1_outconv(half) + doubled(self.layer2_outconv2(x))
-        return doubled(self.layer1_outconv2(x))
+        return doubled(self.merged(self.layer3_outconv(coarse), quarter, half))
 
 
 class FineStack(nn.Module):

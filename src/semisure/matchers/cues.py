@@ -170,8 +170,8 @@ def in_batches(
     stage: Callable[[Tensor, Tensor], Iterable[Tensor]], index0: Tensor, index1: Tensor
 ) -> tuple[Tensor, ...]:
     """What a fine stage says of pairs of cells, some hundred at a time."""
-    batches = zip(index0.split(FINE_BATCH), index1.split(FINE_BATCH), strict=True)
-    parts = [stage(*batch) for batch in batches]
+    batches = [torch.split(index, FINE_BATCH) for index in (index0, index1)]
+    parts = [stage(*batch) for batch in zip(*batches, strict=True)]
     return tuple(torch.cat(same) for same in zip(*parts, strict=True))
 
 

@@ -169,7 +169,7 @@ class Neck(nn.Module):
     def informed(self, f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
         """Maps at 1/32 after self, cross, self and cross attention."""
         x0, x1 = (self.fc32(f).permute(0, 2, 3, 1) for f in (f0, f1))
-        for k, layer in enumerate(self.loftr_32["layers"]):
+        for k, layer in enumerate(self.loftr_32["layers"].children()):
             x0 = layer(x0, x1 if k % 2 else x0)
             x1 = layer(x1, x0 if k % 2 else x1)  # looks at an image 0 already updated
         return x0.permute(0, 3, 1, 2), x1.permute(0, 3, 1, 2)

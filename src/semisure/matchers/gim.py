@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from semisure.io.images import Image
-from semisure.matchers.layers import Bottleneck, conv, doubled, merging
+from semisure.matchers.layers import Bottleneck, Pyramid
 from semisure.matchers.loftr import LoFTR
 from semisure.matchers.network import rgb
 
@@ -34,7 +34,7 @@ class GimLoFTR(LoFTR):
     @classmethod
     def network(cls) -> Any:
         network = super(GimLoFTR, cls).network()
-        network.backbone = Pyramid()
+        network.backbone = Backbone()
         return network
 
     def channels(self, image: Image) -> Image:
@@ -63,22 +63,14 @@ def _stage(inputs: int, width: int, stride: int, blocks: int) -> nn.Sequential:
     return nn.Sequential(Bottleneck(inputs, width, stride), *rest)
 
 
-class Pyramid(nn.Module):
+class Backbone(Pyramid):
     """Coarse features (256 channels at 1/8) and fine ones (128 at 1/2) of an image."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__((256, 512, 1024), (128, 196, 256), align_corners=True)
         self.encode = Encoder()
-        self.layer3_outconv = conv(1024, 256)
-        self.layer2_outconv = conv(512, 256)
-        self.layer2_outconv2 = merging(256, 196)
-        self.layer1_outconv = conv(256, 196)
-        self.layer1_outconv2 = merging(196, 128)
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
         half, quarter, eighth = self.encode(image)
         coarse = self.layer3_outconv(eighth)
-        above = doubled(coarse, align_corners=True)
-        x = self.layer2_outconv2(self.layer2_outconv(quarter) + above)
-        x = self.layer1_outconv(half) + doubled(x, align_corners=True)
-        return coarse, self.layer1_outconv2(x)
+        return coarse, self.merged(coarse, quarter, half)

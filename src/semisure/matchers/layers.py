@@ -14,17 +14,42 @@ def conv(inputs: int, outputs: int, kernel: int = 1, stride: int = 1) -> nn.Conv
     return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
 
 
-def merging(inputs: int, outputs: int) -> nn.Sequential:
-    """What follows each sum in a feature pyramid."""
-    return nn.Sequential(
-        conv(inputs, inputs, 3),
-        nn.BatchNorm2d(inputs),
-        nn.LeakyReLU(),
-        conv(inputs, outputs, 3),
-    )
+class Pyramid(nn.Module):
+    """Maps at 1/2, 1/4 and 1/8 brought together at 1/2."""
+
+    def __init__(
+        self,
+        inputs: tuple[int, int, int],
+        outputs: tuple[int, int, int],
+        *,
+        align_corners: bool = False,
+    ) -> None:
+        super().__init__()
+        self.align_corners = align_corners
+        self.layer3_outconv = conv(inputs[2], outputs[2])
+        self.layer2_outconv = conv(inputs[1], outputs[2])
+        self.layer2_outconv2 = self._merging(outputs[2], outputs[1])
+        self.layer1_outconv = conv(inputs[0], outputs[1])
+        self.layer1_outconv2 = self._merging(outputs[1], outputs[0])
+
+    @staticmethod
+    def _merging(inputs: int, outputs: int) -> nn.Sequential:
+        return nn.Sequential(
+            conv(inputs, inputs, 3),
+            nn.BatchNorm2d(inputs),
+            nn.LeakyReLU(),
+            conv(inputs, outputs, 3),
+        )
+
+    def merged(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
+        """`coarse` is what `layer3_outconv` makes of the map at 1/8."""
+        x = self.layer2_outconv(quarter) + doubled(coarse, self.align_corners)
+        x = doubled(self.layer2_outconv2(x), self.align_corners)
+        merged: Tensor = self.layer1_outconv2(self.layer1_outconv(half) + x)
+        return merged
 
 
-def doubled(x: Tensor, *, align_corners: bool = False) -> Tensor:
+def doubled(x: Tensor, align_corners: bool = False) -> Tensor:
     """The map (1, c, h, w) at twice its size, by bilinear interpolation."""
     return nn.functional.interpolate(
         x, scale_factor=2.0, mode="bilinear", align_corners=align_corners
