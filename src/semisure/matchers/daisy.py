@@ -132,15 +132,15 @@ class Daisy:
     refine
         ``full``: matches of images larger than `max_side` are refined at their full
         size; ``none``: they stay as found on the reduced images.
-    projection
-        What ``scripts/learn_daisy.py`` learned; by default the shipped one.
     """
 
     name: ClassVar[str] = "daisy"
 
     max_side: int = 640
     refine: Literal["full", "none"] = "full"
-    projection: Projection = field(default_factory=Projection.load)
+    projection: Projection = field(
+        default_factory=Projection.load, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.max_side < MIN_SIDE:

@@ -7,7 +7,6 @@ dual-softmax confidence without ever holding the whole similarity matrix.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -42,15 +41,9 @@ class Projection:
     temperature: float
 
     @classmethod
-    def load(cls, path: str | Path | None = None) -> Projection:
-        with np.load(path or SHIPPED, allow_pickle=False) as stored:
+    def load(cls) -> Projection:
+        with np.load(SHIPPED, allow_pickle=False) as stored:
             return cls(stored["mean"], stored["basis"], float(stored["temperature"]))
-
-    def __repr__(self) -> str:
-        """Its digest: a matcher's description names what it computes with."""
-        whole = hashlib.sha256(self.mean.tobytes() + self.basis.tobytes())
-        whole.update(repr(self.temperature).encode())
-        return f"Projection({whole.hexdigest()[:16]})"
 
 
 # ---- descriptors ---------------------------------------------------------------------

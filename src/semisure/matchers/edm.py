@@ -22,6 +22,7 @@ from semisure.matchers.cues import (
     TEMPERATURE,
     Cells,
     cell_corner,
+    grid_std,
     log_sums,
     top_cells,
     wide,
@@ -36,7 +37,6 @@ from semisure.matchers.layers import (
     rotated,
 )
 from semisure.matchers.network import Network
-from semisure.matchers.stopwatch import extraction
 
 TRAINING_ONLY = ("fine_matching.flow.",)
 DIMS = (32, 64, 128, 256, 256)  # channels at 1/2 … 1/32
@@ -252,10 +252,13 @@ class EdmNet(nn.Module):
         offset = wide(heat) @ wide(offsets)
         corner0 = cell_corner(chosen.index0, cells.size0[1])
         corner1 = cell_corner(chosen.index1, cells.size1[1])
-        # The cue is the spread over the image whose point was moved.
-        _, _, over0 = log_sums(Cells(cells.f1, cells.f0, cells.size1, cells.size0))
+        # The cue is the spread over the image whose point was moved. Several cells of
+        # image 0 may choose the same one of image 1.
+        once, which = torch.unique(chosen.index1, return_inverse=True)
+        back = Cells(cells.f1[once], cells.f0, cells.size1, cells.size0)
+        over0 = log_sums(back)[2][which.to(offset.device)]
         in1 = on1.to(offset.device)
-        spread = torch.where(in1, chosen.spread, over0[chosen.index1.to(over0.device)])
+        spread = torch.where(in1, chosen.spread, over0)
         source, target = corner0 + offset * ~in1, corner1 + offset * in1
         # Matches in both images, whose scale is not the largest.
         kept = wide(1.0 - sigma.mean(dim=1) / CELL) > MIN_SCORE
@@ -263,19 +266,13 @@ class EdmNet(nn.Module):
             end = points.new_tensor([image.shape[3], image.shape[2]])
             kept &= ((points >= 0) & (points <= end)).all(dim=1)
         in1 = in1[kept]
+        fine_std = grid_std(heat.flatten(0, 1), offsets[:, None]).view(-1, 2)
         return {
             "source": source[kept] - 0.5,
             "target": target[kept] - 0.5,
             "cell": torch.where(in1, corner1[kept], corner0[kept]) - 0.5,
             "confidence": chosen.take(kept).confidence,
-            "fine_std": _axis_std(heat[kept.to(heat.device)], offsets),
+            "fine_std": fine_std[kept],
             "coarse_std": CELL * spread[kept],
             "side": in1[:, 0],
         }
-
-
-@extraction("fine")
-def _axis_std(heat: Tensor, offsets: Tensor) -> Tensor:
-    """Std (m, 2) of the offsets (k,) under the softmax of each axis, (m, 2, k)."""
-    heat, at = wide(heat), wide(offsets)
-    return (heat * (at - (heat @ at)[..., None]) ** 2).sum(dim=-1).sqrt()
