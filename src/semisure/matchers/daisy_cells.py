@@ -183,10 +183,8 @@ def mutual_maxima(
     tiles = (slice(k, k + size) for k in range(0, count0, size))
     *rows, columns, highest = zip(*by_threads(tile, tiles), strict=True)
     best, top, sums = (np.concatenate(part) for part in rows)
-    column_sum, column_top = (
-        np.sum(columns, axis=0, dtype=float),
-        np.max(highest, axis=0),
-    )
+    column_sum = np.sum(columns, axis=0, dtype=float)
+    column_top = np.max(highest, axis=0)
     mutual = np.flatnonzero((top > 0) & (top == column_top[best]))
     first = np.unique(best[mutual], return_index=True)[1]  # of equals, the first
     index0 = mutual[np.sort(first)]
