@@ -23,7 +23,6 @@ from semisure.io.images import read_image, reduced, write_png
 from semisure.law.likelihood import pack
 from semisure.matchers import NamedMatcher, load_matcher
 from semisure.matchers.daisy import Daisy
-from semisure.matchers.daisy_cells import Projection
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.types import Matches
@@ -160,9 +159,6 @@ def test_a_callable_that_does_not_say_what_it_is_gets_no_cache(tmp_path: Path) -
 def test_an_identity_is_of_settings_weights_and_code() -> None:
     assert matchers.identity(Daisy()) == matchers.identity(Daisy())
     assert matchers.identity(Daisy()) != matchers.identity(Daisy(max_side=77))
-    learned = Daisy().projection
-    other = Projection(learned.mean, learned.basis, learned.temperature + 1)
-    assert matchers.identity(Daisy()) != matchers.identity(Daisy(projection=other))
     assert matchers.identity(lambda image0, image1: None) is None
 
 
