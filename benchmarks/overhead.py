@@ -132,9 +132,7 @@ def without_cues(module: Any, match: Match) -> Match:
     def search(*images: Any) -> Any:
         with patched(
             (cues, "_spread", lambda weight, down: torch.zeros(len(down), 2)),
-            (module, "grid_std", lambda heat, offsets: torch.zeros(len(heat), 2)),
-            (module, "row_spread", lambda f0, f1, size: torch.zeros(len(f0), 2)),
-            (module, "_axis_std", lambda heat, offsets: torch.zeros(len(heat), 2)),
+            (module, "grid_std", lambda heat, at: torch.zeros(len(heat), at.shape[1])),
         ):
             return match(*images)
 
@@ -159,8 +157,9 @@ def loftr_arms() -> Arms:
     import torch
     from kornia.feature import LoFTR as Network
 
+    from semisure.io.images import as_grey
     from semisure.matchers import loftr as module
-    from semisure.matchers.network import grey, unit_tensor
+    from semisure.matchers.network import unit_tensor
 
     torch.manual_seed(0)
     loftr = module.LoFTR(weights=saved(Network(pretrained=None).state_dict()))
@@ -174,7 +173,7 @@ def loftr_arms() -> Arms:
         data.update(mkpts0_c=corner, mkpts1_c=corner)
 
     def bare(*images: Any) -> Any:
-        tensors = [unit_tensor(grey(image), "cpu") for image in images]
+        tensors = [unit_tensor(as_grey(image), "cpu") for image in images]
         with torch.inference_mode():
             return loftr.model({"image0": tensors[0], "image1": tensors[1]})
 
@@ -193,9 +192,9 @@ def own_arms(name: str) -> Arms:
 
     networks: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "eloftr": ("eloftr", lambda module: module.Matching(module.Config())),
-        "gim-loftr": ("gim", lambda module: module.GimNet()),
-        "comatch": ("comatch", lambda module: module.CoMatchNet()),
-        "edm": ("edm", lambda module: module.EdmNet()),
+        "gim-loftr": ("gim", lambda module: module.GimLoFTR.network()),
+        "comatch": ("comatch", lambda module: module.CoMatch.network()),
+        "edm": ("edm", lambda module: module.Edm.network()),
     }
     file, network = networks[name]
     module = importlib.import_module(f"semisure.matchers.{file}")

@@ -120,16 +120,6 @@ def save_seeded(path: Path, name: str, **changed: object) -> Path:
     return path
 
 
-def checkpoint_fixture(name: str):
-    """A fixture: the path of a checkpoint with the seeded weights."""
-
-    @pytest.fixture(scope="module")
-    def checkpoint(tmp_path_factory) -> Path:
-        return save_seeded(tmp_path_factory.mktemp(name) / "seeded.ckpt", name)
-
-    return checkpoint
-
-
 def official(name: str) -> dict[str, np.ndarray]:
     """What the official implementation answered."""
     return dict(np.load(FIXTURES / f"{name}.npz"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,6 @@ from semisure.law.likelihood import (
     unpack,
 )
 from semisure.law.mixture import sample
-from semisure.law.newton import minimise, weighted_median
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import LAW_NAMES, Calibration
 
@@ -89,15 +90,14 @@ def test_newton_recovers_the_planted_law(planted_set: Observations) -> None:
     assert planted_nll - 1e-3 < report.nll <= planted_nll
     # Within four standard errors of the truth, in every identifiable direction.
     names = ("b_x", "b_y", "a_x", "a_y", "k_s", "k_m", "beta_x", "beta_y")
-    for calibration in (found,):
-        values = [
-            *calibration.fine_var_gain, *calibration.coarse_var_gain,
-            calibration.spread_slope, calibration.doubt_slope, *calibration.intercept,
-        ]  # fmt: skip
-        truths = [0.8, 0.9, 1.5, 1.2, 0.25, 1.2, -4.6, -4.4]
-        for name, value, truth in zip(names, values, truths, strict=True):
-            assert abs(value - truth) < 4 * report.standard_errors[name], name
+    values = [*found.fine_var_gain, *found.coarse_var_gain]
+    values += [found.spread_slope, found.doubt_slope, *found.intercept]
+    truths = [0.8, 0.9, 1.5, 1.2, 0.25, 1.2, -4.6, -4.4]
+    for name, value, truth in zip(names, values, truths, strict=True):
+        assert abs(value - truth) < 4 * report.standard_errors[name], name
     assert report.standard_error_kind == "clustered by 40 pairs"
+    _, few = fit([SyntheticMatcher().match(np.eye(3), count=500, seed=0)])
+    assert few.standard_error_kind == "Hessian; matches taken as independent"
 
 
 def test_standard_errors_are_the_spread_over_repeated_fits() -> None:
@@ -123,7 +123,7 @@ def test_powell_finds_the_same_optimum(planted_set: Observations) -> None:
     assert by_powell.evaluations > 50 * by_newton.evaluations
 
 
-SWAPPED = Calibration(  # coarse scale tiny, fine scale huge, gate open
+SWAPPED = Calibration(  # coarse tiny, fine huge: Powell stays here
     coarse_var_gain=(1e-3, 1e-3),
     fine_var_gain=(300.0, 300.0),
     spread_slope=-0.1,
@@ -132,38 +132,19 @@ SWAPPED = Calibration(  # coarse scale tiny, fine scale huge, gate open
 )
 
 
-def test_powell_from_a_swapped_start_fails_and_newton_survives(
-    planted_set: Observations,
-) -> None:
-    few = planted_set.take(slice(0, 6000))
-    _, good = fit(few)
-    trapped, by_powell = fit(few, optimiser="powell", start=SWAPPED)
-    survived, by_newton = fit(few, start=SWAPPED)
-    # Powell stays where "coarse" is the narrow component: the labels are swapped.
-    law = error_law(few, trapped)
-    assert np.median(law.coarse_scale) < np.median(law.fine_scale)
-    assert by_powell.nll > good.nll + 0.1
-    law = error_law(few, survived)
-    assert np.median(law.coarse_scale) > 3 * np.median(law.fine_scale)
-    assert by_newton.nll == pytest.approx(good.nll, abs=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_newton_survives_any_start(seed: int, planted_set: Observations) -> None:
+def test_newton_survives_any_start(planted_set: Observations) -> None:
     few = planted_set.take(slice(0, 4000))
     _, good = fit(few)
-    rng = np.random.default_rng(seed)
-    _, report = fit(few, start=unpack(rng.normal(0, 3, 8)))
-    assert report.nll == pytest.approx(good.nll, abs=1e-5)
+    rng = np.random.default_rng(0)
+    for start in (SWAPPED, *(unpack(rng.normal(0, 3, 8)) for _ in range(4))):
+        calibration, report = fit(few, start=start)
+        assert report.nll == pytest.approx(good.nll, abs=1e-5)
+        law = error_law(few, calibration)
+        assert np.median(law.coarse_scale) > 3 * np.median(law.fine_scale)
 
 
 def test_location_is_found_where_there_is_one() -> None:
-    shifted = Calibration(
-        **{name: getattr(EXAMPLE_CALIBRATION, name) for name in (
-            "coarse_var_gain", "fine_var_gain", "spread_slope", "doubt_slope",
-            "intercept")},
-        location=(0.11, -0.07),
-    )  # fmt: skip
+    shifted = replace(EXAMPLE_CALIBRATION, location=(0.11, -0.07))
     pairs = [
         SyntheticMatcher(shifted).match(np.eye(3), count=2000, seed=i)
         for i in range(10)
@@ -174,17 +155,6 @@ def test_location_is_found_where_there_is_one() -> None:
     assert found.location == pytest.approx((0.11, -0.07), abs=0.003)
     assert with_location.nll < without.nll - 0.05
     assert found.fine_var_gain == pytest.approx((0.8, 0.9), rel=0.1)
-
-
-def test_location_fit_is_a_minimum_along_the_location() -> None:
-    pairs = [SyntheticMatcher().match(np.eye(3), count=3000, seed=5)]
-    found, _ = fit(pairs, location=True)
-    assert found.location is not None
-    observations = observe(pairs)
-    best = Likelihood(observations, found.location).value(pack(found))
-    for step in ([0.01, 0], [-0.01, 0], [0, 0.01], [0, -0.01]):
-        moved = found.location[0] + step[0], found.location[1] + step[1]
-        assert Likelihood(observations, moved).value(pack(found)) >= best
 
 
 @pytest.mark.parametrize("law", LAW_NAMES)
@@ -208,8 +178,6 @@ def test_hard_gate_cut_is_the_best_of_all_cuts() -> None:
     pairs = [SyntheticMatcher().match(np.eye(3), count=300, seed=2)]
     calibration, report = fit(pairs, law="hard_gate")
     observations = observe(pairs)
-    from dataclasses import replace
-
     for shift in (-1.0, -0.2, 0.2, 1.0):
         beta_x, beta_y = calibration.intercept
         moved = replace(calibration, intercept=(beta_x + shift, beta_y + shift))
@@ -218,8 +186,6 @@ def test_hard_gate_cut_is_the_best_of_all_cuts() -> None:
 
 def test_gaussian_mixture_is_recovered_from_gaussian_errors() -> None:
     matches, _ = SyntheticMatcher().match(np.eye(3), count=40_000, seed=0)
-    from dataclasses import replace
-
     planted = replace(EXAMPLE_CALIBRATION, law="gaussian")
     r = sample(error_law(matches, planted), np.random.default_rng(1))
     found, report = fit([(matches, r)], law="gaussian")
@@ -240,11 +206,6 @@ def test_data_without_failures_ends_on_a_reported_bound_or_a_tiny_tail() -> None
     assert np.median(mean_scale / matches.fine_std) == pytest.approx(1, abs=0.1)
 
 
-def test_few_pairs_say_that_their_standard_errors_are_naive() -> None:
-    _, report = fit([SyntheticMatcher().match(np.eye(3), count=500, seed=0)])
-    assert report.standard_error_kind == "Hessian; matches taken as independent"
-
-
 def test_unusable_data_gets_one_sentence() -> None:
     matches, r = SyntheticMatcher().match(np.eye(3), count=30, seed=0)
     with pytest.raises(InputError, match="at least one image pair"):
@@ -263,29 +224,3 @@ def test_unusable_data_gets_one_sentence() -> None:
         fit([(matches, r)], optimiser="adam")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="location is fitted with"):
         fit([(matches, r)], optimiser="powell", location=True)
-
-
-def test_weighted_median_is_the_minimiser_of_weighted_distances() -> None:
-    rng = np.random.default_rng(0)
-    values, weight = rng.normal(size=101), rng.random(101)
-    middle = weighted_median(values, weight)
-    costs = [float(weight @ np.abs(values - v)) for v in values]
-    assert middle == values[int(np.argmin(costs))]
-
-
-def test_newton_minimises_rosenbrock_in_and_out_of_a_box() -> None:
-    def rosenbrock(x):
-        a, b = x
-        value = (1 - a) ** 2 + 100 * (b - a * a) ** 2
-        gradient = np.array([-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)])
-        hessian = np.array([[2 - 400 * (b - 3 * a * a), -400 * a], [-400 * a, 200.0]])
-        return value, gradient, hessian
-
-    wide = np.array([-5.0, -5.0]), np.array([5.0, 5.0])
-    free = minimise(rosenbrock, np.array([-1.2, 1.0]), *wide)
-    assert free.converged
-    assert free.x == pytest.approx([1, 1], abs=1e-5)
-    # With a ≤ 0.5 the minimum is at a = 0.5, b = 0.25.
-    held = minimise(rosenbrock, np.array([-1.2, 1.0]), wide[0], np.array([0.5, 5.0]))
-    assert held.converged
-    assert held.x == pytest.approx([0.5, 0.25], abs=1e-5)

@@ -47,10 +47,10 @@ def test_safetensors_are_read(tmp_path: Path, network, state) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"0.bias": None}, r"it lacks the tensor 0\.bias\."),
-        ({"0.bias": None, "1.bias": None}, r"0\.bias \(and 1 more such\)"),
-        ({"odd.one": torch.zeros(2)}, r"has a tensor odd\.one that it does not know"),
-        ({"0.bias": torch.zeros(4)}, r"0\.bias in the shape \(4,\) instead of \(3,\)"),
+        ({"0.bias": None}, r'Missing key.* "0\.bias"'),
+        ({"odd.one": torch.zeros(2)}, r'Unexpected key.* "odd\.one"'),
+        ({"0.bias": torch.zeros(4)}, r"size mismatch for 0\.bias"),
+        ({"0.bias": torch.full((3,), torch.nan)}, r"not all of 0\.bias is finite"),
     ],
 )
 def test_other_tensors_are_refused_by_name(
@@ -75,9 +75,7 @@ def test_what_is_no_checkpoint_gets_one_sentence(tmp_path: Path, network) -> Non
     with pytest.raises(FileError, match="cannot be read as a checkpoint"):
         load_checkpoint(network, path)
     torch.save([1, 2], path)
-    with pytest.raises(
-        FileError, match="cannot be read as a checkpoint: it holds a list"
-    ):
+    with pytest.raises(FileError, match="something else than named tensors"):
         load_checkpoint(network, path)
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -50,12 +51,15 @@ def test_tiles_find_what_the_whole_matrix_holds(
     i, j, confidence, spread = cues.mutual_cells(
         Cells(f0, f1, SIZE0, SIZE1), threshold=threshold, border=border
     )
-    cells, dual, _ = brute_force(f0, f1, threshold, border)
+    cells, dual, rows = brute_force(f0, f1, threshold, border)
     assert len(cells) > 5
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == cells
     assert confidence.tolist() == pytest.approx(dual[i, j].tolist(), abs=1e-5)
-    # Found in the sweep for all rows, or asked for afterwards: the same.
-    assert (spread - cues.row_spread(f0[i], f1, SIZE1)).abs().max() < 1e-5
+    k = torch.arange(SIZE1[0] * SIZE1[1]).numpy()
+    for axis, at in enumerate((k % SIZE1[1], k // SIZE1[1])):
+        mean = rows[i] @ at
+        std = np.sqrt((rows[i] * (at - mean[:, None]) ** 2).sum(axis=1))
+        assert spread[:, axis].numpy() == pytest.approx(std, rel=1e-5, abs=1e-6)
 
 
 def test_equal_cells_are_all_reported_as_the_library_does() -> None:
@@ -72,29 +76,12 @@ def test_equal_cells_are_all_reported_as_the_library_does() -> None:
     ]
 
 
-def test_spread_is_the_std_of_the_row_softmax(monkeypatch) -> None:
-    monkeypatch.setattr(cues, "TILE_ROWS", 7)
-    f0, f1 = features()
-    chosen = torch.tensor([3, 40, 41, 90, 107, 0, 1, 2])
-    spread = cues.row_spread(f0[chosen], f1, SIZE1).numpy()
-    _, _, rows = brute_force(f0, f1, 0.0, 0)
-    k = torch.arange(SIZE1[0] * SIZE1[1]).numpy()
-    for axis, at in enumerate((k % SIZE1[1], k // SIZE1[1])):
-        for row, std in zip(rows[chosen], spread[:, axis], strict=True):
-            mean = (row * at).sum()
-            assert std == pytest.approx((row * (at - mean) ** 2).sum() ** 0.5, rel=1e-5)
-
-
 def test_two_equal_peaks_by_hand() -> None:
     """Mass a half each in columns 1 and 5 of one row of cells: std 2 and 0 cells."""
     f1 = torch.full((7, 1), -50.0)
     f1[[1, 5]] = 0.0
-    assert cues.row_spread(torch.ones(1, 1), f1, (1, 7)).tolist() == [[2.0, 0.0]]
-
-
-def test_no_match_is_no_error() -> None:
-    f = torch.zeros(0, 4)
-    assert cues.row_spread(f, torch.ones(6, 4), (2, 3)).shape == (0, 2)
+    cells = Cells(torch.ones(1, 1), f1, (1, 1), (1, 7))
+    assert cues.log_sums(cells)[2].tolist() == [[2.0, 0.0]]
 
 
 # ---- the clock -----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -11,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is missing")
 
-from semisure.errors import FileError  # noqa: E402
+import network_parity as parity  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import eloftr as e  # noqa: E402
 from semisure.matchers import load_matcher  # noqa: E402
@@ -121,7 +122,7 @@ def std(probability: np.ndarray, values: np.ndarray) -> float:
 
 
 def test_heads_are_the_originals(monkeypatch) -> None:
-    monkeypatch.setattr(e, "FINE_BATCH", 11)
+    monkeypatch.setattr("semisure.matchers.cues.FINE_BATCH", 11)
     coarse, fine = maps()
     heads = {k: t.numpy() for k, t in e._heads(coarse, fine, 0.1).items()}
     expected = reference(coarse, fine, 0.1)
@@ -152,7 +153,7 @@ def test_features_are_the_librarys(network) -> None:
             assert (coarse[k][0] - features[0][0, k]).abs().max() < 1e-5 * scale
         fine = network.refinement_layer.forward_pyramid(coarse[1] / 16, own[1][-2::-1])
         index = torch.tensor([0, 17, 40, 8 * 104 - 1])
-        own_windows = cell_windows(fine, index, side=10, step=8, margin=1)
+        own_windows = cell_windows(fine, index, side=10, margin=1)
         assert (
             own_windows - windows[1][0, index]
         ).abs().max() < 1e-4 * fine.abs().max()
@@ -185,16 +186,6 @@ def test_attention_takes_images_of_different_sizes(network) -> None:
     assert (attended - expected).abs().max() < 1e-5
 
 
-def test_positions_are_scaled_to_the_training_size() -> None:
-    """832 px is as trained; at 1664 px the fourth token stands where the second did."""
-    frequency = torch.tensor([1.0, 0.1])
-    trained = e._rotation(torch.zeros(1, 1, 104, 52), frequency)[0]
-    large = e._rotation(torch.zeros(1, 1, 208, 104), frequency)[0]
-    assert torch.allclose(trained.view(26, 13, -1)[0, 2, 2], torch.tensor(3.0).cos())
-    one, four = trained.view(26, 13, -1)[1, 1], large.view(52, 26, -1)[3, 3]
-    assert torch.allclose(one, four, atol=1e-6)
-
-
 def test_original_checkpoint_is_understood(network, weights: Path, tmp_path) -> None:
     """By its own names: one of each kind, written out."""
     pairs = {
@@ -204,27 +195,16 @@ def test_original_checkpoint_is_understood(network, weights: Path, tmp_path) -> 
         "matcher.backbone.layer3.13.rbr_1x1.bn.running_var": (
             "efficientloftr.backbone.stages.3.blocks.13.conv2.norm.running_var"
         ),
-        "backbone.layer2.1.rbr_identity.bias": (
-            "efficientloftr.backbone.stages.2.blocks.1.identity.bias"
-        ),
         "loftr_coarse.layers.5.aggregate.weight": (
             "efficientloftr.local_feature_transformer.layers.2.cross_attention."
             "aggregation.q_aggregation.weight"
-        ),
-        "loftr_coarse.layers.4.merge.weight": (
-            "efficientloftr.local_feature_transformer.layers.2.self_attention."
-            "attention.o_proj.weight"
         ),
         "loftr_coarse.layers.0.mlp.2.weight": (
             "efficientloftr.local_feature_transformer.layers.0.self_attention."
             "mlp.fc2.weight"
         ),
-        "fine_preprocess.layer3_outconv.weight": "refinement_layer.out_conv.weight",
         "fine_preprocess.layer1_outconv2.1.num_batches_tracked": (
             "refinement_layer.out_conv_layers.1.batch_norm.num_batches_tracked"
-        ),
-        "fine_preprocess.layer2_outconv.weight": (
-            "refinement_layer.out_conv_layers.0.out_conv1.weight"
         ),
     }
     state = network.state_dict()
@@ -236,28 +216,14 @@ def test_original_checkpoint_is_understood(network, weights: Path, tmp_path) -> 
 
 def test_any_size_is_mapped_back_to_its_own_pixels(weights: Path) -> None:
     """A portrait and a landscape whose sides are no multiples of 32."""
-    eloftr = e.EfficientLoFTR(weights=weights, threshold=0.0)
-    image0, image1 = texture(150, 101), texture(90, 170)
-    matches = eloftr(image0, image1)
-    assert matches.source_size == (101, 150)
-    assert matches.target_size == (170, 90)
+    eloftr = load_matcher("eloftr", weights=weights)
+    assert isinstance(eloftr, Matcher)
+    matches = replace(eloftr, threshold=0.0)(*parity.photo_pair())
+    assert (matches.source_size, matches.target_size) == ((101, 150), (163, 99))
     assert (matches.side == 1).all()
-    for points, size in ((matches.source, (101, 150)), (matches.target, (170, 90))):
-        assert (points > -0.5).all()
-        assert (points < np.array(size) - 0.5).all()
-    # 170 × 90 px are seen as 160 × 96.
-    scale = np.array([170 / 160, 90 / 96])
+    # 163 × 99 px are seen as 160 × 96.
+    scale = np.array([163 / 160, 99 / 96])
     grid = (matches.cell[:, :, 2] + 0.5) / scale / 8
     assert np.abs(grid - np.round(grid)).max() < 1e-9
     away = np.abs(matches.target - matches.cell[:, :, 2])
     assert (away <= 4.5 * scale + 1e-9).all()
-    assert isinstance(load_matcher("eloftr", weights=weights), Matcher)
-
-
-def test_what_is_wrong_gets_one_sentence(weights: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.safetensors"
-    bad.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(
-        FileError, match=r"bad\.safetensors cannot be read as a checkpoint"
-    ):
-        e.EfficientLoFTR(weights=bad)

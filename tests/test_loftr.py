@@ -13,9 +13,10 @@ kornia = pytest.importorskip(
     "kornia", minversion="0.9", reason="kornia 0.9 is not installed"
 )
 
-from semisure.errors import FileError, InputError  # noqa: E402
+import network_parity as parity  # noqa: E402
+from semisure.errors import InputError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
-from semisure.matchers import load_matcher  # noqa: E402
+from semisure.matchers import load_matcher, name_of  # noqa: E402
 from semisure.matchers.loftr import LoFTR  # noqa: E402
 from semisure.matchers.stopwatch import seconds_on_cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
@@ -105,24 +106,14 @@ def test_cues_are_those_of_the_whole_matrices(weights: Path) -> None:
     weight = np.exp(similarity - similarity.max())
     rows, columns = weight / weight.sum(1, keepdims=True), weight / weight.sum(0)
     assert matches.confidence == pytest.approx((rows * columns)[i, j], abs=1e-5)
-    w1 = seen["data"]["hw1_c"][1]
-    k = np.arange(c1.shape[0])
-    coarse = np.stack([std(rows[i], 8 * (k % w1)), std(rows[i], 8 * (k // w1))], 1)
+    coarse = parity.softmax_std(similarity[i], seen["data"]["hw1_c"], 8.0)
     assert matches.coarse_std == pytest.approx(coarse, rel=1e-4, abs=1e-5)
     heat = np.einsum("mc,mrc->mr", f0[:, 12], f1) / 128**0.5
-    heat = np.exp(heat - heat.max(axis=1, keepdims=True))
-    heat /= heat.sum(axis=1, keepdims=True)
-    grid = np.arange(25)
-    fine = np.stack([std(heat, 2 * (grid % 5)), std(heat, 2 * (grid // 5))], axis=1)
+    fine = parity.softmax_std(heat, (5, 5), 2.0)
     assert matches.fine_std == pytest.approx(fine, abs=1e-5)
     # And the library's own number, which adds both axes in units of four pixels.
     total = seen["data"]["expec_f"][:, 2].numpy()
     assert matches.fine_std.sum(axis=1) / 4 == pytest.approx(total, abs=1e-5)
-
-
-def std(probability: np.ndarray, values: np.ndarray) -> np.ndarray:
-    mean = probability @ values
-    return np.sqrt((probability * (values - mean[:, None]) ** 2).sum(axis=1))
 
 
 def test_reduced_images_are_mapped_back_to_their_own_pixels(weights: Path) -> None:
@@ -135,28 +126,15 @@ def test_reduced_images_are_mapped_back_to_their_own_pixels(weights: Path) -> No
 
 
 def test_variants_differ_in_the_position_encoding_only(weights: Path) -> None:
-    encodings = [
-        LoFTR(weights=weights, variant=v).model.pos_encoding.temp_bug_fix
-        for v in ("outdoor", "indoor", "indoor-new")
-    ]
-    assert encodings == [False, False, True]
-    assert isinstance(load_matcher("loftr-indoor", weights=weights), Matcher)
-    with pytest.raises(InputError, match="variant must be one of outdoor, indoor"):
-        LoFTR(weights=weights, variant="underwater")
+    for name in ("loftr", "loftr-indoor", "loftr-indoor-new"):
+        matcher = load_matcher(name, weights=weights)
+        assert isinstance(matcher, Matcher)
+        assert name_of(matcher) == name
+        encoding = matcher.model.pos_encoding  # type: ignore[attr-defined]
+        assert encoding.temp_bug_fix == (name == "loftr-indoor-new")
 
 
-def test_what_is_wrong_gets_one_sentence(tmp_path: Path, weights: Path) -> None:
-    state = torch.load(weights, weights_only=True)["state_dict"]
-    state.pop("matcher.backbone.conv1.weight")
-    bad = tmp_path / "bad.ckpt"
-    torch.save(state, bad)
-    with pytest.raises(
-        FileError, match=r"it lacks the tensor backbone\.conv1\.weight\."
-    ):
-        LoFTR(weights=bad)
-    torch.save([1, 2], bad)
-    with pytest.raises(FileError, match="it holds a list, not named tensors"):
-        LoFTR(weights=bad)
+def test_what_is_wrong_gets_one_sentence(weights: Path) -> None:
     loftr = LoFTR(weights=weights)
     with pytest.raises(InputError, match="at least 40 px a side, but one has 300 × 20"):
         loftr(np.zeros((20, 300), np.uint8), IMAGES[0])

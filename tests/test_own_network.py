@@ -17,7 +17,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("kornia")
 
 from semisure.matchers import eloftr, has_official_weights, load_matcher  # noqa: E402
-from semisure.matchers.cues import Cells, cell_windows, mutual_cells  # noqa: E402
+from semisure.matchers.cues import (  # noqa: E402
+    Cells,
+    best_pixels,
+    cell_windows,
+    mutual_cells,
+)
 from semisure.matchers.loftr import LoFTR  # noqa: E402
 from test_eloftr import maps  # noqa: E402
 
@@ -53,19 +58,19 @@ class OriginalLoFTR(torch.nn.Module):
         tokens = [c.flatten(2).transpose(1, 2) for c in self.coarse]
         self.coarse_matching(*tokens, data, mask_c0=None, mask_c1=None)
         windows = (
-            cell_windows(self.fine[0], data["i_ids"], side=8, step=8, margin=0),
-            cell_windows(self.fine[1], data["j_ids"], side=10, step=8, margin=1),
+            cell_windows(self.fine[0], data["i_ids"], side=8, margin=0),
+            cell_windows(self.fine[1], data["j_ids"], side=10, margin=1),
         )
         self.fine_matching(*windows, data)
 
     def match_coarse(self, f0, f1, data, mask_c0, mask_c1) -> None:
-        logits = f0[0] / (f0.shape[-1] * eloftr.TEMPERATURE)
+        logits = f0[0] / (f0.shape[-1] * 0.1)
         cells = Cells(logits, f1[0], (8, 10), (8, 10))
-        i, j, confidence, _ = mutual_cells(cells, threshold=0.0, border=eloftr.BORDER)
+        i, j, confidence, _ = mutual_cells(cells, threshold=0.0)
         data.update(i_ids=i, j_ids=j, mconf=confidence)
 
     def match_fine(self, w0, w1, data) -> None:
-        best0, best1, _ = eloftr._best_pixels(w0, w1)
+        best0, best1, _ = best_pixels(w0, w1)
         data.update(idx_l=best0[:, None], idx_r=best1[:, None])
         heads = eloftr._heads(self.coarse, self.fine, 0.0)
         data["mkpts0_f"], data["mkpts1_f"] = (
@@ -199,41 +204,40 @@ def test_heat_maps_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("changed", "words"),
     [
-        (lambda: cues_from_scores(scores(), [0], [0], grid=(5, 5)), "20 cells, but is"),
-        (lambda: cues_from_scores(scores(), [0], [20], grid=(4, 5)), "from 0 to 19"),
-        (lambda: cues_from_scores(scores(), [0.5], [2], grid=(4, 5)), "index0 must be"),
-        (lambda: cues_from_scores(scores(), [0, 1], [2], grid=(4, 5)), "have 2 and 1"),
-        (lambda: cues_from_scores(scores()[0], [0], [0], grid=(4, 5)), "two axes"),
+        ({"grid": (5, 5)}, "20 cells, but is"),
+        ({"index1": [20]}, "from 0 to 19"),
+        ({"index0": [0.5]}, "index0 must be"),
+        ({"index0": [0, 1]}, "have 2 and 1"),
+        ({"scores": scores()[0]}, "two axes"),
+        ({"softmax": "full"}, "softmax must be one of dual, row, none"),
+        ({"softmax": "none"}, "must be probabilities"),
+        ({"temperature": 0}, "temperature must be positive"),
         (
-            lambda: cues_from_scores(scores(), [0], [0], grid=(4, 5), softmax="full"),
-            "softmax must be one of dual, row, none",
-        ),
-        (
-            lambda: cues_from_scores(scores(), [0], [0], grid=(4, 5), softmax="none"),
-            "must be probabilities",
-        ),
-        (
-            lambda: cues_from_scores(scores(), [0], [0], grid=(4, 5), temperature=0),
-            "temperature must be positive",
-        ),
-        (
-            lambda: cues_from_scores(
-                (np.ones((3, 2)), np.ones((4, 3))), [0], [0], grid=(2, 2)
-            ),
+            {"scores": (np.ones((3, 2)), np.ones((4, 3)))},
             "the same length, but have 2 and 3",
         ),
-        (
-            lambda: fine_std_from_heatmap(-np.ones((1, 3, 3))),
-            "Logits need softmax=True",
-        ),
-        (lambda: fine_std_from_heatmap(np.ones((1, 7))), "but has (1, 7)"),
-        (lambda: fine_std_from_heatmap(np.ones((1, 9)), step_px=0), "step_px must be"),
-        (lambda: fine_std_from_heatmap([[np.nan] * 9]), "must be finite"),
     ],
 )
-def test_what_is_wrong_gets_one_sentence(call, words: str) -> None:
+def test_wrong_scores_get_one_sentence(changed: dict, words: str) -> None:
+    right = {"scores": scores(), "index0": [0], "index1": [0], "grid": (4, 5)}
+    cues_from_scores(**right)
     with pytest.raises(InputError) as refusal:
-        call()
+        cues_from_scores(**right | changed)
+    assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("heatmap", "step_px", "words"),
+    [
+        (-np.ones((1, 3, 3)), 1, "Logits need softmax=True"),
+        (np.ones((1, 7)), 1, "but has (1, 7)"),
+        (np.ones((1, 9)), 0, "step_px must be"),
+        ([[np.nan] * 9], 1, "must be finite"),
+    ],
+)
+def test_wrong_heat_maps_get_one_sentence(heatmap, step_px, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        fine_std_from_heatmap(heatmap, step_px=step_px)
     assert words in str(refusal.value)

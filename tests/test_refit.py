@@ -30,7 +30,10 @@ FAILING = Calibration(  # about 30 % coarse failures
 
 
 def test_story_of_planted_coarse_failures() -> None:
-    """Medians over 50 pairs: RANSAC > hard inliers > CoRe > core+, and all small."""
+    """Medians over 50 pairs: core+ is best, RANSAC worst, and all are small.
+
+    CoRe and hard inliers are alike here (0.26 and 0.24 px), so neither must win.
+    """
     errors: dict[str, list[float]] = {}
     failed = []
     for seed in range(50):
@@ -52,7 +55,7 @@ def test_story_of_planted_coarse_failures() -> None:
     assert medians["core+"] < medians["binary"] < medians["ransac"]
     # Absolute bounds, lest all arms be wrong together.
     assert medians["ransac"] < 1.5
-    assert medians["core"] < 0.5
+    assert max(medians["core"], medians["binary"]) < 0.5
     assert medians["core+"] < 0.2
 
 

@@ -52,13 +52,6 @@ def test_brightness_contrast_and_size_hardly_change_a_description():
     assert usual @ larger > 0.97 > 0.9 > usual @ describe_image(other)
 
 
-def test_images_are_compared_in_blocks_as_at_once(monkeypatch):
-    vectors = np.random.default_rng(0).normal(size=(50, 8))
-    at_once = most_alike(vectors, 3)
-    monkeypatch.setattr("semisure.matchers.similar._BLOCK", 7)
-    assert most_alike(vectors, 3) == at_once
-
-
 def test_more_than_there_are_is_all_there_are():
     vectors = np.abs(np.random.default_rng(0).normal(size=(4, 8)))
     assert len(most_alike(vectors, 99)) == 6

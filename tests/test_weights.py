@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -130,14 +128,12 @@ def test_order_is_path_cache_package(server: Server, tmp_path: Path) -> None:
 def test_truncated_and_altered_files_are_refused(server: Server) -> None:
     cached = w.cache_folder() / "net.pt"
     cached.parent.mkdir(parents=True)
-    cached.write_bytes(CONTENT[:-5])
-    with pytest.raises(FileError, match=r"it has 204,795 bytes, not 204,800"):
-        w.obtain(GOOD)
-    cached.write_bytes(CONTENT[:-1] + b"x")
-    with pytest.raises(FileError, match="its SHA-256 differs"):
-        w.obtain(GOOD)
-    with pytest.raises(FileError, match="its git blob differs"):
-        w.obtain(ON_TERMS)
+    for content in (CONTENT[:-5], CONTENT[:-1] + b"x"):
+        cached.write_bytes(content)
+        with pytest.raises(FileError, match="its SHA-256 differs"):
+            w.obtain(GOOD)
+        with pytest.raises(FileError, match="its git blob differs"):
+            w.obtain(ON_TERMS)
 
 
 def test_a_file_that_nothing_states_is_said_to_be_unverified(server, caplog) -> None:
@@ -198,9 +194,7 @@ def test_the_hub_says_what_the_file_must_be(hub: Server) -> None:
     path.resolve().write_bytes(CONTENT[:-1] + b"x")
     with pytest.raises(FileError, match="its SHA-256 differs"):
         w.obtain(HUB)
-
-
-def test_a_hub_that_sends_another_file_is_refused(hub: Server) -> None:
+    path.unlink()
     hub.digest = "0" * 64
     with pytest.raises(FileError, match=r"net\.bin.*its SHA-256 differs"):
         w.obtain(HUB)
@@ -232,13 +226,6 @@ def test_no_program_may_fetch_it_or_offline_name_the_next_step(
 # ---- terms and terminals -------------------------------------------------------------
 
 
-def test_gims_weights_are_known_by_the_blob_of_their_repository() -> None:
-    gim = w.WEIGHTS["gim-loftr"]
-    assert gim.git_blob == "490fcc531b20fc02187eb4bc70976c94eccaa5f3"
-    assert gim.address.startswith("https://github.com/xuelunshen/gim/raw/")
-    assert "research purposes only" in gim.terms
-
-
 def test_nothing_is_fetched_before_its_terms_are_accepted(server: Server) -> None:
     weights = replace(ON_TERMS, url=server.url)
     with pytest.raises(FileError, match=r"consent\. Run: semisure fetch gim-loftr"):
@@ -263,22 +250,6 @@ def test_fetch_asks_for_consent(
         assert "has its weights in" in done.output
     if not flags:
         assert "For research only." in done.output
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("quiet", ["", "1"])
-def test_a_terminal_sees_a_bar_unless_quiet_is_asked_for(
-    server: Server, monkeypatch: pytest.MonkeyPatch, quiet: str
-) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv(w.QUIET_VARIABLE, quiet)
-    w.obtain(replace(GOOD, url=server.url))
-    assert (terminal.getvalue() == "") == bool(quiet)
 
 
 def test_quiet_and_json_silence_the_download(monkeypatch: pytest.MonkeyPatch) -> None:

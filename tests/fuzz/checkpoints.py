@@ -28,8 +28,9 @@ def attack(rng: np.random.Generator, folder: Path) -> str:
         return "no torch"
     from semisure.matchers.checkpoint import load_checkpoint
 
-    path = folder / "net.pt"
-    path.write_bytes(damaged(rng, _sound(chosen(rng, FORMATS))))
+    kind = chosen(rng, FORMATS)
+    path = folder / ("net.safetensors" if kind == "safetensors" else "net.pt")
+    path.write_bytes(damaged(rng, _sound(kind)))
     back = load_checkpoint(_network(), path).state_dict()
     for name, tensor in _network().state_dict().items():
         require(back[name].shape == tensor.shape, "another shape")

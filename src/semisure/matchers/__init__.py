@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from semisure.errors import InputError, MissingExtraError, next_step
 from semisure.io.cache import cache_folder, digest, sha256, sources_of
 from semisure.io.files import is_shipped
-from semisure.matchers.weights import WEIGHTS, locate, obtain, stated_sha256
+from semisure.matchers.weights import WEIGHTS, is_stated, locate, obtain
 from semisure.types import Matcher, Matches, as_choice
 from semisure.types.checks import as_integer
 
@@ -45,9 +45,8 @@ from semisure.types.checks import as_integer
 @dataclass(frozen=True, slots=True)
 class _Entry:
     module: str
-    factory: str
-    package: str = ""  # beside torch
-    variant: str = ""
+    kind: str
+    package: str = "torch"
     refines_source: bool = False  # for all matches, or for some
 
 
@@ -55,11 +54,11 @@ _ENTRIES = {
     "daisy": _Entry("daisy", "Daisy"),
     "xfeat-star": _Entry("xfeat", "XFeatStar", "kornia", refines_source=True),
     "xfeat-star-raw": _Entry("xfeat", "RawXFeatStar", "kornia", refines_source=True),
-    "loftr": _Entry("loftr", "LoFTR", "kornia", "outdoor"),
-    "loftr-indoor": _Entry("loftr", "LoFTR", "kornia", "indoor"),
-    "loftr-indoor-new": _Entry("loftr", "LoFTR", "kornia", "indoor-new"),
+    "loftr": _Entry("loftr", "LoFTR", "kornia"),
+    "loftr-indoor": _Entry("loftr", "IndoorLoFTR", "kornia"),
+    "loftr-indoor-new": _Entry("loftr", "NewIndoorLoFTR", "kornia"),
     "eloftr": _Entry("eloftr", "EfficientLoFTR", "transformers"),
-    "gim-loftr": _Entry("gim", "GimLoFTR"),
+    "gim-loftr": _Entry("gim", "GimLoFTR", "kornia"),
     "comatch": _Entry("comatch", "CoMatch"),
     "edm": _Entry("edm", "Edm", refines_source=True),
 }
@@ -89,10 +88,10 @@ def refined_name(name: str, refine: str | None) -> str:
     ('xfeat-star+full', 'daisy')
     """
     check_name(name)
-    plain = _plain(name)
     if refine is None:
         return name
     full = as_choice("refine", refine, REFINEMENTS) == "full"
+    plain = _plain(name)
     return f"{plain}{_FULL}" if full and plain in WEIGHTS else plain
 
 
@@ -137,7 +136,6 @@ def load_matcher(
         "max_side": None if max_side is None else checked_side(max_side),
         "device": device,
         "weights": None if weights is None else Path(weights),
-        "variant": entry.variant or None,
         "refine": None if network else refine,
     }
     settings = {key: value for key, value in options.items() if value is not None}
@@ -149,12 +147,12 @@ def load_matcher(
     except ImportError as error:
         package = (error.name or entry.package).partition(".")[0]
         raise MissingExtraError(package, "torch", plain) from None
-    matcher: Matcher = getattr(module, entry.factory)(**settings)
+    matcher: Matcher = getattr(module, entry.kind)(**settings)
     if name == plain:
         return matcher
     from semisure.matchers.full_size import Refined
 
-    return Refined.of(matcher, plain)
+    return Refined(network=matcher)
 
 
 def checked_side(max_side: int) -> int:
@@ -187,26 +185,13 @@ class NamedMatcher:
 
     def loaded(self) -> Matcher:
         """The matcher itself."""
-        return _loaded(self, _state(self.weights))
-
-
-def _state(file: Path | None) -> tuple[int, int] | None:
-    """What tells a weights file from what it was before."""
-    if file is None or not file.is_file():  # the matcher says what is wrong
-        return None
-    status = file.stat()
-    return status.st_mtime_ns, status.st_size
+        file = self.weights
+        return _loaded(self, file.stat().st_mtime_ns if file and file.is_file() else 0)
 
 
 @lru_cache(maxsize=2)
-def _loaded(named: NamedMatcher, weights: tuple[int, int] | None) -> Matcher:
-    return load_matcher(
-        named.name,
-        max_side=named.max_side,
-        device=named.device,
-        weights=named.weights,
-        refine=named.refine,
-    )
+def _loaded(named: NamedMatcher, changed_ns: int) -> Matcher:
+    return load_matcher(**asdict(named))
 
 
 # ---- what decides a matcher's answers ------------------------------------------------
@@ -316,31 +301,29 @@ class MatcherStatus:
 
 def describe_matchers() -> list[MatcherStatus]:
     """Every matcher with its licence and whether it can run here; loads none."""
-    return [_describe(name, entry) for name, entry in _ENTRIES.items()]
+    return [_describe(name, entry.package) for name, entry in _ENTRIES.items()]
 
 
 def _usable(package: str) -> bool:
     if importlib.util.find_spec(package) is None:
         return False
-    # The kornia that Python 3.10 can have lacks XFeat and any-size LoFTR.
     from importlib.metadata import version
 
-    return not (package == "kornia" and version(package).startswith("0.8."))
+    # The kornia that Python 3.10 can have lacks XFeat and any-size LoFTR.
+    return package != "kornia" or not version(package).startswith("0.8.")
 
 
-def _describe(name: str, entry: _Entry) -> MatcherStatus:
+def _describe(name: str, package: str) -> MatcherStatus:
     law = "shipped" if is_shipped(name) else "on first use"
     weights = WEIGHTS.get(name)
     if weights is None:
         return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready", law)
     local = locate(weights)
-    packages = ("torch", entry.package) if entry.package else ("torch",)
-    missing = [package for package in packages if not _usable(package)]
-    if missing:
-        status = f"not installed. {next_step(missing[-1], 'torch')}"
+    if not (_usable("torch") and _usable(package)):
+        status = f"not installed. {next_step(package, 'torch')}"
     elif local is not None:
-        sure = weights.sha256 or weights.git_blob or stated_sha256(local[0])
-        status = f"ready, weights in {local[1]}{'' if sure else ', not verified'}"
+        sure = "" if is_stated(weights, local[0]) else ", not verified"
+        status = f"ready, weights in {local[1]}{sure}"
     elif weights.terms:
         status = f"not here; run `semisure fetch {name}`, which asks for your consent"
     elif weights.hub or weights.url:

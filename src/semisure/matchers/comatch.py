@@ -9,20 +9,23 @@ the calibration's gain. Module names are the official checkpoint's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, max_pool2d, unfold
 
-from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
+    CELL,
+    SUBPIXEL,
     Cells,
     around_pixel,
+    best_pixels,
     cell_corner,
     cell_windows,
     grid_std,
+    in_batches,
     mutual_cells,
     square,
     wide,
@@ -30,22 +33,18 @@ from semisure.matchers.cues import (
 from semisure.matchers.layers import (
     EncoderLayer,
     Projections,
+    Pyramid,
     Stem,
     conv,
     doubled,
     full_attention,
-    merging,
     rotated,
 )
 from semisure.matchers.network import Network
 
-CELL = 8  # px between coarse cells, which are the fine windows too
 WIDTH = 256
 POOL = 4  # coarse cells that share one place in the attention, along each side
-BORDER = 2  # coarse cells without matches along the image's edges
 WINDOW = CELL + 2  # px: a cell and one pixel around it
-SUBPIXEL = 8  # channels of the fine features that only the sub-pixel stage reads
-FINE_BATCH = 512  # matches refined at a time; 100 × 100 similarities each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +65,9 @@ class CoMatch(Network):
 
     threshold: float = 0.2
 
-    def _load(self, path: Path) -> Any:
-        return load_checkpoint(CoMatchNet(), path)
+    @classmethod
+    def network(cls) -> CoMatchNet:
+        return CoMatchNet()
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         answer: dict[str, Tensor] = self.model(image0, image1, self.threshold)
@@ -187,21 +187,14 @@ class CoarseStack(nn.Module):
         return x0, x1, seen0, seen1
 
 
-class FineMaps(nn.Module):
+class FineMaps(Pyramid):
     """Maps of 64 channels at full size, from the coarse features down."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.layer3_outconv = conv(256, 256)
-        self.layer2_outconv = conv(128, 256)
-        self.layer2_outconv2 = merging(256, 128)
-        self.layer1_outconv = conv(64, 128)
-        self.layer1_outconv2 = merging(128, 64)
+        super().__init__((64, 128, 256), (64, 128, 256))
 
     def forward(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
-        x = self.layer2_outconv(quarter) + doubled(self.layer3_outconv(coarse))
-        x = self.layer1_outconv(half) + doubled(self.layer2_outconv2(x))
-        return doubled(self.layer1_outconv2(x))
+        return doubled(self.merged(self.layer3_outconv(coarse), quarter, half))
 
 
 class FineStack(nn.Module):
@@ -216,14 +209,6 @@ class FineStack(nn.Module):
         return x0, self.layers[0](x1, x0)
 
 
-class CoarseHead(nn.Module):
-    """The softmax's learned temperature."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.temperature = nn.Parameter(torch.tensor(0.1))
-
-
 class FineHead(nn.Module):
     """The best pair of pixels, then the expectation around each of them."""
 
@@ -233,9 +218,9 @@ class FineHead(nn.Module):
 
     def forward(self, window0: Tensor, window1: Tensor) -> Fine:
         """Of windows (m, 100, 64) around both cells of each match."""
-        pixel0, pixel1, pixels1 = _best_pixels(window0, window1)
-        around0 = around_pixel(window0[..., -SUBPIXEL:], pixel0, CELL)
-        around1 = around_pixel(window1[..., -SUBPIXEL:], pixel1, CELL)
+        pixel0, pixel1, pixels1 = best_pixels(window0, window1)
+        around0 = around_pixel(window0[..., -SUBPIXEL:], pixel0)
+        around1 = around_pixel(window1[..., -SUBPIXEL:], pixel1)
         middle = (around0[:, 4] + around1[:, 4]) / 2.0
         soften = SUBPIXEL**0.5 * self.local_regress_temperature
         heat0, heat1 = (
@@ -254,20 +239,6 @@ class FineHead(nn.Module):
         )
 
 
-def _best_pixels(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Pixels (m,) of both cells that suit each other best, and image 1's given it."""
-    scale = w0.shape[2]  # all channels count, though the last eight are not used here
-    logits = w0[..., :-SUBPIXEL] @ w1[..., :-SUBPIXEL].mT / scale
-    rows = torch.softmax(logits, 2)
-    dual = torch.softmax(logits, 1) * rows
-    inner = torch.arange(WINDOW**2, device=w0.device).view(WINDOW, WINDOW)
-    inner = inner[1:-1, 1:-1].flatten()
-    best = dual[:, inner[:, None], inner].flatten(1).argmax(dim=1)
-    pixel0, pixel1 = best // CELL**2, best % CELL**2
-    every = torch.arange(len(best), device=w0.device)
-    return pixel0, pixel1, rows[every, inner[pixel0]]
-
-
 def _grid(side: int, like: Tensor) -> Tensor:
     """Offsets (side², 2) px of a square's pixels from its middle, row by row."""
     return wide(square(side, like.device) - (side - 1) / 2)
@@ -280,7 +251,7 @@ class CoMatchNet(nn.Module):
         super().__init__()
         self.backbone = Backbone()
         self.loftr_coarse = CoarseStack()
-        self.coarse_matching = CoarseHead()
+        self.coarse_matching = nn.ParameterDict({"temperature": torch.tensor(0.1)})
         self.fine_preprocess = FineMaps()
         self.loftr_fine = FineStack()
         self.fine_matching = FineHead()
@@ -293,7 +264,7 @@ class CoMatchNet(nn.Module):
         size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
         x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
         f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
-        cells = Cells(f0 / self.coarse_matching.temperature, f1, size0, size1)
+        cells = Cells(f0 / self.coarse_matching["temperature"], f1, size0, size1)
         fine0 = self.fine_preprocess(x0, quarter0, half0)
         fine1 = self.fine_preprocess(x1, quarter1, half1)
         return Features(cells, covisible0, covisible1, fine0, fine1)
@@ -304,15 +275,11 @@ class CoMatchNet(nn.Module):
         """Points and cues in px, pixel centres at integers."""
         features = self.features(image0, image1)
         cells = features.cells
-        chosen = mutual_cells(cells, threshold=threshold, border=BORDER)
-        pairs = torch.stack([chosen.index0, chosen.index1])
-        parts = [
-            self.refine(features, *pairs[:, k : k + FINE_BATCH])
-            for k in range(0, max(pairs.shape[1], 1), FINE_BATCH)
-        ]
-        fine = Fine(*(torch.cat(same) for same in zip(*parts, strict=True)))
-        cell0 = cell_corner(chosen.index0, cells.size0[1], CELL)
-        cell1 = cell_corner(chosen.index1, cells.size1[1], CELL)
+        chosen = mutual_cells(cells, threshold=threshold)
+        refine = partial(self.refine, features)
+        fine = Fine(*in_batches(refine, chosen.index0, chosen.index1))
+        cell0 = cell_corner(chosen.index0, cells.size0[1])
+        cell1 = cell_corner(chosen.index1, cells.size1[1])
         return {
             "source": cell0 + fine.offset0 - 0.5,
             "target": cell1 + fine.offset1 - 0.5,
@@ -327,7 +294,7 @@ class CoMatchNet(nn.Module):
     def refine(self, features: Features, index0: Tensor, index1: Tensor) -> Fine:
         """Both fine stages for some matches."""
         windows = (
-            cell_windows(fine, index, side=WINDOW, step=CELL, margin=1)
+            cell_windows(fine, index, side=WINDOW, margin=1)
             for fine, index in ((features.fine0, index0), (features.fine1, index1))
         )
         return self.fine_matching(*self.loftr_fine(*windows))

@@ -9,6 +9,8 @@ stored.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
@@ -16,8 +18,12 @@ from torch import Tensor
 
 from semisure.matchers.stopwatch import extraction
 
-# Rows at a time: with 20,000 candidates a tile of float32 is 20 MB.
-TILE_ROWS = 256
+CELL = 8  # px between coarse cells, in all of LoFTR's family
+BORDER = 2  # coarse cells without matches along the image's edges
+TEMPERATURE = 0.1  # of the coarse softmax
+TILE_ROWS = 256  # with 20,000 candidates a tile of float32 is 20 MB
+FINE_BATCH = 512  # matches refined at a time
+SUBPIXEL = 8  # channels of fine features that only a second fine stage reads
 
 
 class Cells(NamedTuple):
@@ -50,7 +56,9 @@ def wide(values: Tensor) -> Tensor:
 # ---- dual softmax --------------------------------------------------------------------
 
 
-def mutual_cells(cells: Cells, *, threshold: float, border: int) -> CellMatches:
+def mutual_cells(
+    cells: Cells, *, threshold: float, border: int = BORDER
+) -> CellMatches:
     """Mutual maxima of the dual softmax above `threshold`, `border` cells off edges."""
     best, column_value = _maxima(cells)
     value, column = best.confidence, best.index1
@@ -73,15 +81,13 @@ def top_cells(cells: Cells, *, count: int) -> CellMatches:
 def _maxima(cells: Cells) -> tuple[CellMatches, Tensor]:
     """Each row's best column, and each column's largest value, both in logarithms."""
     f0, f1 = cells.f0, cells.f1
-    row_sum, column_sum, spread = _log_sums(cells)
+    row_sum, column_sum, spread = log_sums(cells)
     value = f0.new_empty(len(f0))
     index = torch.empty(len(f0), dtype=torch.long, device=f0.device)
     column_value = f0.new_full((len(f1),), -torch.inf)
-    room = _room(f0, f1)
     for k in range(0, len(f0), TILE_ROWS):
         rows = slice(k, k + TILE_ROWS)
-        confidence = _similarity(f0[rows], f1, room).mul_(2.0)
-        confidence.sub_(row_sum[rows, None]).sub_(column_sum)
+        confidence = 2.0 * (f0[rows] @ f1.T) - row_sum[rows, None] - column_sum
         value[rows], index[rows] = confidence.max(dim=1)
         torch.maximum(column_value, confidence.amax(dim=0), out=column_value)
     every = torch.arange(len(f0), device=f0.device)
@@ -95,51 +101,26 @@ def _off_border(size: tuple[int, int], border: int, device: torch.device) -> Ten
     return inside.flatten()
 
 
-def _room(f0: Tensor, f1: Tensor) -> Tensor:
-    """Memory for one tile, the same for all: new memory takes longer."""
-    return f0.new_empty(min(TILE_ROWS, len(f0)), len(f1))
-
-
-def _similarity(tile: Tensor, f1: Tensor, room: Tensor) -> Tensor:
-    return torch.mm(tile, f1.T, out=room[: len(tile)])
-
-
-def _log_sums(cells: Cells) -> tuple[Tensor, Tensor, Tensor]:
+def log_sums(cells: Cells) -> tuple[Tensor, Tensor, Tensor]:
     """Log of the sums of exp s over rows (n0,) and columns (n1,); rows' spread."""
     f0, f1 = cells.f0, cells.f1
     row_sum = f0.new_empty(len(f0))
     spread = wide(f0.new_empty(0)).new_empty(len(f0), 2)
     top = f0.new_full((len(f1),), -torch.inf)
     total = f0.new_zeros(len(f1))
-    room, other = _room(f0, f1), _room(f0, f1)
     for k in range(0, len(f0), TILE_ROWS):
         rows = slice(k, k + TILE_ROWS)
-        s = _similarity(f0[rows], f1, room)
+        s = f0[rows] @ f1.T
         best = s.amax(dim=1, keepdim=True)
-        weight = torch.sub(s, best, out=other[: len(s)]).exp_().view(-1, *cells.size1)
+        weight = (s - best).exp_().view(-1, *cells.size1)
         down = weight.sum(dim=2)
         row_sum[rows] = best[:, 0] + down.sum(dim=1).log()
         with extraction("coarse"):
             spread[rows] = _spread(weight, down)
         higher = torch.maximum(top, s.amax(dim=0))
-        total.mul_((top - higher).exp_()).add_(s.sub_(higher).exp_().sum(dim=0))
+        total = total * (top - higher).exp() + s.sub_(higher).exp_().sum(dim=0)
         top = higher
     return row_sum, top + total.log(), spread
-
-
-@extraction("coarse")
-def row_spread(f0: Tensor, f1: Tensor, size: tuple[int, int]) -> Tensor:
-    """Std (m, 2) in cells, x and y, of each row's softmax over the cells of image 1.
-
-    `f0` holds the m selected rows only; `size` is (height, width) of image 1's grid.
-    """
-    stds = [wide(f0.new_zeros(0, 2))]
-    room = _room(f0, f1)
-    for k in range(0, len(f0), TILE_ROWS):
-        s = _similarity(f0[k : k + TILE_ROWS], f1, room)
-        weight = s.sub_(s.amax(dim=1, keepdim=True)).exp_().view(-1, *size)
-        stds.append(_spread(weight, weight.sum(dim=2)))
-    return torch.cat(stds)
 
 
 def _spread(weight: Tensor, down: Tensor) -> Tensor:
@@ -170,13 +151,9 @@ def grid_mean(probability: Tensor, offsets: Tensor) -> Tensor:
 @extraction("fine")
 def grid_std(probability: Tensor, offsets: Tensor) -> Tensor:
     """Std (m, 2) of `offsets` (k, 2) under each row, (m, k)."""
-    offsets = wide(offsets)
-    stds = [offsets.new_zeros(0, 2)]
-    for k in range(0, len(probability), TILE_ROWS):
-        weight = _unit(probability[k : k + TILE_ROWS])
-        away = offsets - (weight @ offsets)[:, None]
-        stds.append(torch.einsum("mk,mkd->md", weight, away**2).sqrt())
-    return torch.cat(stds)
+    weight, offsets = _unit(probability), wide(offsets)
+    away = offsets - (weight @ offsets)[:, None]
+    return torch.einsum("mk,mkd->md", weight, away**2).sqrt()
 
 
 def _unit(probability: Tensor) -> Tensor:
@@ -184,10 +161,18 @@ def _unit(probability: Tensor) -> Tensor:
     return probability / probability.sum(dim=1, keepdim=True)
 
 
-def cell_corner(index: Tensor, columns: int, stride: int) -> Tensor:
+def cell_corner(index: Tensor, columns: int) -> Tensor:
     """Corner (m, 2) in px of cells numbered by rows of a grid."""
-    corner = torch.stack([index % columns, index // columns], dim=1)
-    return wide(corner * stride)
+    return wide(CELL * torch.stack([index % columns, index // columns], dim=1))
+
+
+def in_batches(
+    stage: Callable[[Tensor, Tensor], Iterable[Tensor]], index0: Tensor, index1: Tensor
+) -> tuple[Tensor, ...]:
+    """What a fine stage says of pairs of cells, some hundred at a time."""
+    batches = [torch.split(index, FINE_BATCH) for index in (index0, index1)]
+    parts = [stage(*batch) for batch in zip(*batches, strict=True)]
+    return tuple(torch.cat(same) for same in zip(*parts, strict=True))
 
 
 def square(side: int, device: torch.device) -> Tensor:
@@ -197,7 +182,7 @@ def square(side: int, device: torch.device) -> Tensor:
 
 
 def cell_windows(
-    fine: Tensor, index: Tensor, *, side: int, step: int, margin: int
+    fine: Tensor, index: Tensor, *, side: int, margin: int, step: int = CELL
 ) -> Tensor:
     """Windows (m, side², c) of a fine map (1, c, h, w) around the cells at `index`.
 
@@ -210,16 +195,41 @@ def cell_windows(
     return windows.flatten(2).permute(1, 2, 0).contiguous()
 
 
-def around_pixel(window: Tensor, pixel: Tensor, cell: int) -> Tensor:
+def best_pixels(window0: Tensor, window1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Pixels (m,) of both cells that suit each other best, and image 1's given it.
+
+    Windows (m, pixels, 64) are a cell, or reach a pixel further all round; all channels
+    count for the scale, though the last ones are not used here.
+    """
+    logits = window0[..., :-SUBPIXEL] @ window1[..., :-SUBPIXEL].mT / window0.shape[2]
+    rows = logits.softmax(dim=2)
+    dual = logits.softmax(dim=1) * rows
+    inner0, inner1 = _cell_of(window0), _cell_of(window1)
+    best = dual[:, inner0[:, None], inner1].flatten(1).argmax(dim=1)
+    pixel0, pixel1 = best // CELL**2, best % CELL**2
+    every = torch.arange(len(best), device=best.device)
+    return pixel0, pixel1, rows[every, inner0[pixel0]]
+
+
+def _cell_of(window: Tensor) -> Tensor:
+    """Numbers of the cell's own pixels among the window's."""
+    count = window.shape[1]
+    side = math.isqrt(count)
+    margin = (side - CELL) // 2
+    numbers = torch.arange(count, device=window.device).view(side, side)
+    return numbers[margin : margin + CELL, margin : margin + CELL].flatten()
+
+
+def around_pixel(window: Tensor, pixel: Tensor) -> Tensor:
     """The 3 × 3 features (m, 9, c) that a sub-pixel stage reads for a cell's pixel.
 
     The window begins a pixel before the cell, which the published weights of
     EfficientLoFTR and CoMatch were trained to overlook: the features are those one
     pixel up and to the left, and before the first row or column comes the last.
     """
-    side = cell + 2
+    side = CELL + 2
     step = square(3, window.device) - 1
-    y = (pixel[:, None] // cell + step[:, 1]) % side
-    x = (pixel[:, None] % cell + step[:, 0]) % side
+    y = (pixel[:, None] // CELL + step[:, 1]) % side
+    x = (pixel[:, None] % CELL + step[:, 0]) % side
     index = (y * side + x)[..., None].expand(-1, -1, window.shape[2])
     return window.gather(1, index)

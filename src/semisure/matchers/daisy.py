@@ -29,8 +29,9 @@ from semisure.matchers.daisy_guided import (
     GUIDE_SIDE,
     MAX_PRODUCTS,
     MIN_WEIGHT,
-    Guide,
     guided_match,
+    read_at,
+    spread_out,
 )
 from semisure.matchers.daisy_search import (
     Frames,
@@ -47,6 +48,7 @@ from semisure.types import Matches, as_choice
 
 HALF_RADII, FULL_RADII = (6, 4), (8, 3)  # px of their image: template, search
 MIN_SIDE = 4 * CELL  # px; smaller images are narrower than one descriptor
+MIN_CONFIDENCE = 0.02  # few weaker matches are right
 FINE_BLUR = 0.8  # px
 MIN_REDUCTION = 1.2  # images reduced by less have nothing to gain
 # A heat map is an order wider than the errors are, a std of grey values is not.
@@ -127,25 +129,18 @@ class Daisy:
     ----------
     max_side
         Larger images are reduced to this many px before matching.
-    min_confidence
-        Weaker matches are dropped; few below 0.02 are right.
-    search
-        Look for rotation, zoom and tilt; without it, rotations of up to about 15
-        degrees are matched.
     refine
         ``full``: matches of images larger than `max_side` are refined at their full
         size; ``none``: they stay as found on the reduced images.
-    projection
-        What ``scripts/learn_daisy.py`` learned; by default the shipped one.
     """
 
     name: ClassVar[str] = "daisy"
 
     max_side: int = 640
-    min_confidence: float = 0.02
-    search: bool = True
     refine: Literal["full", "none"] = "full"
-    projection: Projection = field(default_factory=Projection.load)
+    projection: Projection = field(
+        default_factory=Projection.load, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.max_side < MIN_SIDE:
@@ -153,25 +148,20 @@ class Daisy:
                 f"max_side must be at least {MIN_SIDE} px, but is {self.max_side}."
             )
         as_choice("refine", self.refine, ("full", "none"))
-        if not 0.0 < self.min_confidence < 1.0:
-            raise InputError(
-                f"min_confidence must lie in (0, 1), but is {self.min_confidence}."
-            )
 
     def __call__(self, image0: Array, image1: Array) -> Matches:
         """Matches of two uint8 images, grey or RGB, of any sizes; side 1 is refined."""
         greys = as_grey(image0), as_grey(image1)
         small = [shrunk_frame(grey, self.max_side) for grey in greys]
         pair = small[0].grey, small[1].grey
-        linear = find_linear(*pair, self.projection) if self.search else np.eye(2)
-        frames = balanced_frames(*pair, linear, 1.0)
+        frames = balanced_frames(*pair, find_linear(*pair, self.projection), 1.0)
         to0, to1 = (s.to_image @ f.to_image for s, f in zip(small, frames, strict=True))
         cells0, cells1 = both_cells(frames, self.projection)
         index0, index1, confidence, coarse_std = self._coarse(
             frames, (cells0, cells1), to1
         )
         large = min(min(grey.shape) for grey in greys) >= MIN_SIDE
-        kept = (confidence >= self.min_confidence) & large
+        kept = (confidence >= MIN_CONFIDENCE) & large
         chosen, target = index0[kept], cells1.centres[index1[kept]]
         cell = _cells(target, to1)
         target, covariance = fine_match(frames, cells0, chosen, target)
@@ -196,38 +186,39 @@ class Daisy:
         self, frames: Frames, cells: tuple[Cells, Cells], to1: Array
     ) -> tuple[Array, Array, Array, Array]:
         """Matches of cells, as `coarse_match`: all with all, or guided if too many."""
-        position1, temperature = (
-            move(to1, cells[1].centres),
-            self.projection.temperature,
-        )
+        position1 = move(to1, cells[1].centres)
+        temperature = self.projection.temperature
         if len(cells[0].index) * len(cells[1].index) <= MAX_PRODUCTS:
             return coarse_match(*cells, position1, temperature)
         scale = GUIDE_SIDE / max(max(frame.grey.shape) for frame in frames)
         small = scaled_frame(frames[0].grey, scale), scaled_frame(frames[1].grey, scale)
         place = move(np.linalg.inv(small[0].to_image), cells[0].centres)
-        moved, doubt, variance, weight = self._guide(small, to1).at(place)
+        planes = read_at(place, self._guide(small, to1))
+        moved, doubt, variance = planes[:, :2], planes[:, 2], planes[:, 3:5]
         predicted = move(small[1].to_image, place + moved)
-        predicted[weight < MIN_WEIGHT] = np.nan
+        predicted[planes[:, 5] < MIN_WEIGHT] = np.nan
         index0, index1, confidence, std = guided_match(
             *cells, position1, temperature, predicted
         )
         confidence = confidence * np.exp(-doubt[index0])
         return index0, index1, confidence, np.sqrt(std**2 + variance[index0])
 
-    def _guide(self, frames: Frames, to1: Array) -> Guide:
-        """Matches of the reduced frames, spread out over frame 0."""
+    def _guide(self, frames: Frames, to1: Array) -> Array:
+        """What matches of the reduced frames say of every place of frame 0.
+
+        How far it moved (px), its doubt, the variance of candidates, and the weight.
+        """
         cells0, cells1 = both_cells(frames, self.projection)
         position1 = move(to1 @ frames[1].to_image, cells1.centres)
         index0, index1, confidence, std = coarse_match(
             cells0, cells1, position1, self.projection.temperature
         )
-        kept = confidence >= self.min_confidence
+        kept = confidence >= MIN_CONFIDENCE
         chosen, target = index0[kept], cells1.centres[index1[kept]]
         target, _ = fine_match(frames, cells0, chosen, target)
         moved = target - cells0.centres[chosen]
-        return Guide.of(
-            cells0, chosen, moved, -np.log(confidence[kept]), std[kept] ** 2
-        )
+        values = np.column_stack([moved, -np.log(confidence[kept]), std[kept] ** 2])
+        return spread_out(cells0, chosen, values)
 
 
 def _cells(centres: Array, to_image: Array) -> Array:

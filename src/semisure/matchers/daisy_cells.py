@@ -7,8 +7,7 @@ dual-softmax confidence without ever holding the whole similarity matrix.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -42,15 +41,9 @@ class Projection:
     temperature: float
 
     @classmethod
-    def load(cls, path: str | Path | None = None) -> Projection:
-        with np.load(path or SHIPPED, allow_pickle=False) as stored:
+    def load(cls) -> Projection:
+        with np.load(SHIPPED, allow_pickle=False) as stored:
             return cls(stored["mean"], stored["basis"], float(stored["temperature"]))
-
-    def __repr__(self) -> str:
-        """Its digest: a matcher's description names what it computes with."""
-        whole = hashlib.sha256(self.mean.tobytes() + self.basis.tobytes())
-        whole.update(repr(self.temperature).encode())
-        return f"Projection({whole.hexdigest()[:16]})"
 
 
 # ---- descriptors ---------------------------------------------------------------------
@@ -65,16 +58,10 @@ def orientation_maps(grey: Array) -> Array:
     dx = cv2.Scharr(smooth, cv2.CV_32F, 1, 0, scale=1 / 32)
     dy = cv2.Scharr(smooth, cv2.CV_32F, 0, 1, scale=1 / 32)
     angles = (np.arange(TURNS // 2) * 2 * np.pi / TURNS).astype(np.float32)
-    half = (grey.shape[0] + 1) // 2, (grey.shape[1] + 1) // 2
-    maps = np.empty((TURNS, *half), np.float32)
-    slope, part = np.empty_like(smooth), np.empty_like(smooth)  # fresh memory is slow
-    for k, a in enumerate(angles):
-        np.multiply(np.cos(a), dx, out=slope)
-        slope += np.multiply(np.sin(a), dy, out=part)
-        cv2.pyrDown(np.maximum(slope, 0, out=part), dst=maps[k])
-        np.negative(slope, out=slope)
-        cv2.pyrDown(np.maximum(slope, 0, out=slope), dst=maps[k + TURNS // 2])
-    return maps
+    slopes = [np.cos(a) * dx + np.sin(a) * dy for a in angles]
+    return np.stack(
+        [cv2.pyrDown(np.maximum(way * s, 0)) for way in (1, -1) for s in slopes]
+    )
 
 
 def _ring_samples(
@@ -82,9 +69,7 @@ def _ring_samples(
 ) -> Iterator[Array]:
     """The maps, `pixel` px apart, at each ring position of the cells: (8, *shape)."""
     pad, step = int(np.ceil(radius / pixel)) + 2, CELL // pixel
-    padded = np.empty((len(maps), *np.add(maps.shape[1:], 2 * pad)), maps.dtype)
-    for each, wide in zip(maps, padded, strict=True):
-        cv2.copyMakeBorder(each, pad, pad, pad, pad, cv2.BORDER_REPLICATE, dst=wide)
+    padded = np.pad(maps, ((0, 0), (pad, pad), (pad, pad)), "edge")
     for k in range(TURNS if radius else 1):
         x = pad + step // 2 + round(radius * np.cos(2 * np.pi * k / TURNS) / pixel)
         y = pad + step // 2 + round(radius * np.sin(2 * np.pi * k / TURNS) / pixel)
@@ -106,8 +91,7 @@ def describe(grey: Array) -> tuple[Array, Array]:
             blur = np.hypot(blur, 2)  # pyrDown blurs by one of its pixels
         if ring_blur > blur:
             extra = np.sqrt(ring_blur**2 - blur**2) / pixel
-            for m in maps:
-                cv2.GaussianBlur(m, (0, 0), extra, dst=m)
+            maps = np.stack([cv2.GaussianBlur(m, (0, 0), extra) for m in maps])
             blur = ring_blur
         samples += _ring_samples(maps, pixel, radius, shape)
     raw = np.stack(samples).reshape(len(samples), TURNS, shape[0] * shape[1])
@@ -163,6 +147,11 @@ class Cells:
         return grid.reshape(*self.shape, 2)
 
 
+# Of some rows the best column, its weight, and the sums of weights and of their moments
+# of position; of all columns the sum and the largest of these rows' weights.
+Tile = tuple[Array, Array, Array, Array, Array]
+
+
 def coarse_match(
     cells0: Cells, cells1: Cells, position1: Array, temperature: float
 ) -> tuple[Array, Array, Array, Array]:
@@ -171,80 +160,55 @@ def coarse_match(
     Cosines are at most 1, so exp((cos - 1) / temperature) cannot overflow, and a single
     pass over tiles of rows gives sums, maxima and moments with no running maximum.
     """
-    count0, count1 = len(cells0.vectors), len(cells1.vectors)
-    best, top = np.zeros(count0, int), np.zeros(count0, "f4")
-    sums = np.ones((count0, 5))  # per row: weights, and their moments of position
-    column_sum, column_top = np.zeros(count1), np.zeros(count1, "f4")
     columns = moment_columns(position1)
 
-    def tile(rows: slice) -> tuple[Array, Array]:
-        weight = _affinity(cells0.vectors[rows], cells1.vectors, temperature)
-        best[rows] = weight.argmax(axis=1)
-        top[rows] = np.take_along_axis(weight, best[rows, None], axis=1)[:, 0]
-        sums[rows] = weight @ columns
-        return weight.sum(axis=0), weight.max(axis=0)
+    def tile(rows: slice) -> Tile:
+        logits = (cells0.vectors[rows] / np.float32(temperature)) @ cells1.vectors.T
+        logits -= np.float32(1 / temperature)
+        weight = cv2.exp(logits, logits)  # several times faster than np.exp
+        best = weight.argmax(axis=1)
+        top = np.take_along_axis(weight, best[:, None], axis=1)[:, 0]
+        return best, top, weight @ columns, weight.sum(axis=0), weight.max(axis=0)
 
-    for column, highest in by_threads(tile, _tiles(count0) if count1 else []):
-        column_sum += column
-        np.maximum(column_top, highest, out=column_top)
-    return mutual_of(best, top, sums, column_sum, column_top)
+    return mutual_maxima(tile, cells0, cells1, TILE_ROWS)
 
 
-def mutual_of(
-    best: Array, top: Array, sums: Array, column_sum: Array, column_top: Array
+def mutual_maxima(
+    tile: Callable[[slice], Tile], cells0: Cells, cells1: Cells, size: int
 ) -> tuple[Array, Array, Array, Array]:
-    """What `coarse_match` returns, from the best of each row and sums of both ways."""
-    some = top > 0 if len(column_top) else np.zeros(len(top), bool)
-    rows = np.flatnonzero(some)
-    mutual = rows[top[rows] == column_top[best[rows]]]
+    """What `coarse_match` returns, from tiles of so many rows."""
+    count0, count1 = len(cells0.vectors), len(cells1.vectors)
+    if not count0 or not count1:
+        return np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros((0, 2))
+    tiles = (slice(k, k + size) for k in range(0, count0, size))
+    *rows, columns, highest = zip(*by_threads(tile, tiles), strict=True)
+    best, top, sums = (np.concatenate(part) for part in rows)
+    column_sum = np.sum(columns, axis=0, dtype=float)
+    column_top = np.max(highest, axis=0)
+    mutual = np.flatnonzero((top > 0) & (top == column_top[best]))
     first = np.unique(best[mutual], return_index=True)[1]  # of equals, the first
     index0 = mutual[np.sort(first)]
-    index1 = best[index0]
-    confidence = top[index0].astype(float) ** 2 / (sums[index0, 0] * column_sum[index1])
-    return index0, index1, np.minimum(confidence, 1), row_std(sums[index0])
+    index1, sums = best[index0], sums[index0].astype(float)
+    confidence = top[index0].astype(float) ** 2 / (sums[:, 0] * column_sum[index1])
+    moments = sums[:, 1:] / sums[:, :1]
+    std = np.sqrt(np.maximum(moments[:, 2:] - moments[:, :2] ** 2, 0))
+    return index0, index1, np.minimum(confidence, 1), std
 
 
 def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
-    """Only the indices of the mutual maxima: no softmax, a third of the time."""
-    count0, count1 = len(cells0.vectors), len(cells1.vectors)
-    if not count0 or not count1:
+    """Only the indices of the mutual maxima, of few cells: no softmax, no tiles."""
+    cosine = cells0.vectors @ cells1.vectors.T
+    if not cosine.size:
         return np.zeros(0, int), np.zeros(0, int)
-    best = np.zeros(count0, int)
-    back, highest = np.zeros(count1, int), np.full(count1, -2, "f4")
-    everyone = np.arange(count1)
-
-    def tile(rows: slice) -> tuple[Array, Array]:
-        cosine = cells0.vectors[rows] @ cells1.vectors.T
-        best[rows] = cosine.argmax(axis=1)
-        row = cosine.argmax(axis=0)
-        return rows.start + row, cosine[row, everyone]
-
-    for row, top in by_threads(tile, _tiles(count0)):
-        better = top > highest
-        highest[better], back[better] = top[better], row[better]
-    index0 = np.flatnonzero(back[best] == np.arange(count0))
+    best, back = cosine.argmax(axis=1), cosine.argmax(axis=0)
+    index0 = np.flatnonzero(back[best] == np.arange(len(best)))
     return index0, best[index0]
-
-
-def _tiles(count: int) -> list[slice]:
-    return [slice(k, k + TILE_ROWS) for k in range(0, count, TILE_ROWS)]
-
-
-def _affinity(vectors0: Array, vectors1: Array, temperature: float) -> Array:
-    logits = (vectors0 / np.float32(temperature)) @ vectors1.T
-    logits -= np.float32(1 / temperature)
-    return cv2.exp(logits, logits)  # several times faster than np.exp
 
 
 def moment_columns(position: Array) -> Array:
     """Columns 1, x, y, x^2, y^2 about the mean, so that one product sums them all."""
     local = position - position.mean(axis=0) if len(position) else position
     return np.column_stack([np.ones(len(local)), local, local**2]).astype(np.float32)
-
-
-def row_std(sums: Array) -> Array:
-    moments = sums[:, 1:] / sums[:, :1]
-    return np.sqrt(np.maximum(moments[:, 2:] - moments[:, :2] ** 2, 0))
 
 
 def local_support(moved: Array, radius: int = 2) -> Array:

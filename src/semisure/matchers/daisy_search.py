@@ -212,7 +212,7 @@ def _try_turns(
         c, s = np.cos(2 * np.pi * k / TURNS), np.sin(2 * np.pi * k / TURNS)
         return supported(turned[k], cells1, np.array([[c, -s], [s, c]]))
 
-    ranked = sorted(map(matches, turns), key=lambda m: -len(m[0]))
+    ranked = sorted(by_threads(matches, turns), key=lambda m: -len(m[0]))
     return [weigh(frames, *m) for m in ranked[:3]]
 
 

@@ -12,37 +12,35 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
-    CellMatches,
+    CELL,
+    TEMPERATURE,
     Cells,
     cell_corner,
-    row_spread,
+    grid_std,
+    log_sums,
     top_cells,
     wide,
 )
 from semisure.matchers.layers import (
     Projections,
-    Stack,
     Stem,
     basic_stage,
     conv,
     doubled,
+    full_attention,
     rotated,
 )
 from semisure.matchers.network import Network
-from semisure.matchers.stopwatch import extraction
 
-CELL = 8  # px between coarse cells
 TRAINING_ONLY = ("fine_matching.flow.",)
 DIMS = (32, 64, 128, 256, 256)  # channels at 1/2 … 1/32
 WIDTH = DIMS[-1]
-TEMPERATURE = 0.1
 SHARPNESS = 20.0  # of the cosine attention
 BINS = 17  # offsets from −4 to 4 px along each axis
 MIN_SCORE = 1e-6
@@ -69,8 +67,12 @@ class Edm(Network):
     threshold: float = 0.05
     share: float = 0.35
 
-    def _load(self, path: Path) -> Any:
-        return load_checkpoint(EdmNet(), path, skipped=TRAINING_ONLY)
+    @classmethod
+    def network(cls) -> EdmNet:
+        return EdmNet()
+
+    def load(self, path: Path) -> EdmNet:
+        return load_checkpoint(self.network(), path, skipped=TRAINING_ONLY)
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         answer: dict[str, Tensor]
@@ -117,10 +119,8 @@ class Backbone(Stem):
 
 def cosine_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Attention by the angle; all arguments (n, cells, heads, d)."""
-    q, k = (nn.functional.normalize(x.transpose(1, 2), dim=-1) for x in (query, key))
-    v = value.transpose(1, 2)
-    out = nn.functional.scaled_dot_product_attention(q, k, v, scale=SHARPNESS)
-    return out.transpose(1, 2)
+    q, k = (nn.functional.normalize(x, dim=-1) for x in (query, key))
+    return full_attention(q, k, value, SHARPNESS)
 
 
 class NeckLayer(Projections):
@@ -158,7 +158,8 @@ class Neck(nn.Module):
         self.att16 = _unit(WIDTH, WIDTH, act=nn.Sigmoid())
         self.dwconv16 = self._mixing()
         self.dwconv8 = self._mixing()
-        self.loftr_32 = Stack(NeckLayer(rotary=k % 2 == 0) for k in range(4))
+        layers = nn.ModuleList(NeckLayer(rotary=k % 2 == 0) for k in range(4))
+        self.loftr_32 = nn.ModuleDict({"layers": layers})
 
     @staticmethod
     def _mixing() -> nn.Sequential:
@@ -168,7 +169,9 @@ class Neck(nn.Module):
     def informed(self, f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor]:
         """Maps at 1/32 after self, cross, self and cross attention."""
         x0, x1 = (self.fc32(f).permute(0, 2, 3, 1) for f in (f0, f1))
-        x0, x1 = self.loftr_32(x0, x1)
+        for k, layer in enumerate(self.loftr_32["layers"].children()):
+            x0 = layer(x0, x1 if k % 2 else x0)
+            x1 = layer(x1, x0 if k % 2 else x1)  # looks at an image 0 already updated
         return x0.permute(0, 3, 1, 2), x1.permute(0, 3, 1, 2)
 
     def injected(self, f8: Tensor, f16: Tensor, f32: Tensor) -> Tensor:
@@ -247,40 +250,29 @@ class EdmNet(nn.Module):
         chosen = best.take(order)
         offsets = torch.linspace(-CELL / 2, CELL / 2, BINS).to(heat)
         offset = wide(heat) @ wide(offsets)
-        corner0 = cell_corner(chosen.index0, cells.size0[1], CELL)
-        corner1 = cell_corner(chosen.index1, cells.size1[1], CELL)
+        corner0 = cell_corner(chosen.index0, cells.size0[1])
+        corner1 = cell_corner(chosen.index1, cells.size1[1])
+        # The cue is the spread over the image whose point was moved. Several cells of
+        # image 0 may choose the same one of image 1.
+        once, which = torch.unique(chosen.index1, return_inverse=True)
+        back = Cells(cells.f1[once], cells.f0, cells.size1, cells.size0)
+        over0 = log_sums(back)[2][which.to(offset.device)]
         in1 = on1.to(offset.device)
+        spread = torch.where(in1, chosen.spread, over0)
         source, target = corner0 + offset * ~in1, corner1 + offset * in1
         # Matches in both images, whose scale is not the largest.
         kept = wide(1.0 - sigma.mean(dim=1) / CELL) > MIN_SCORE
         for points, image in ((source, image0), (target, image1)):
             end = points.new_tensor([image.shape[3], image.shape[2]])
             kept &= ((points >= 0) & (points <= end)).all(dim=1)
-        chosen, in1 = chosen.take(kept), in1[kept]
+        in1 = in1[kept]
+        fine_std = grid_std(heat.flatten(0, 1), offsets[:, None]).view(-1, 2)
         return {
             "source": source[kept] - 0.5,
             "target": target[kept] - 0.5,
             "cell": torch.where(in1, corner1[kept], corner0[kept]) - 0.5,
-            "confidence": chosen.confidence,
-            "fine_std": _axis_std(heat[kept.to(heat.device)], offsets),
-            "coarse_std": CELL * _spread(cells, chosen, in1[:, 0]),
+            "confidence": chosen.take(kept).confidence,
+            "fine_std": fine_std[kept],
+            "coarse_std": CELL * spread[kept],
             "side": in1[:, 0],
         }
-
-
-def _spread(cells: Cells, chosen: CellMatches, on1: Tensor) -> Tensor:
-    """Std (m, 2) in cells of the softmax over the image whose point was moved."""
-    spread = chosen.spread.clone()
-    # Without a mutual check, several cells of image 0 choose the same one of image 1.
-    index1 = chosen.index1[~on1.to(chosen.index1.device)]
-    once, which = index1.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    of_image1 = row_spread(cells.f1[once], cells.f0, cells.size0)
-    spread[~on1] = of_image1[which.to(spread.device)]
-    return spread
-
-
-@extraction("fine")
-def _axis_std(heat: Tensor, offsets: Tensor) -> Tensor:
-    """Std (m, 2) of the offsets (k,) under the softmax of each axis, (m, 2, k)."""
-    heat, at = wide(heat), wide(offsets)
-    return (heat * (at - (heat @ at)[..., None]) ** 2).sum(dim=-1).sqrt()

@@ -25,25 +25,26 @@ from transformers import EfficientLoFTRForKeypointMatching as Matching
 
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
+    BORDER,
+    CELL,
+    SUBPIXEL,
+    TEMPERATURE,
     Cells,
     around_pixel,
+    best_pixels,
     cell_corner,
     cell_windows,
     grid_mean,
     grid_std,
+    in_batches,
     mutual_cells,
     square,
     wide,
 )
+from semisure.matchers.layers import TRAINED_SIDE, turned
 from semisure.matchers.network import Network
 
-STRIDE = 8  # px, of coarse cells, which are the fine windows too
-BORDER = 2  # cells
-TEMPERATURE = 0.1
-TRAINED_SIDE = 832  # px
-PIXEL_CHANNELS = 56  # of the 64 fine ones, for the first stage; the rest for the second
 REGRESS_TEMPERATURE = 10.0
-FINE_BATCH = 512  # matches; 64 × 100 similarities each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +60,17 @@ class EfficientLoFTR(Network):
     """
 
     name = "eloftr"
-    min_side = (2 * BORDER + 1) * STRIDE
+    min_side = (2 * BORDER + 1) * CELL
     multiple = 32  # attention aggregates 4 × 4 cells
 
     threshold: float = 0.2
 
-    def _load(self, path: Path) -> Any:
-        return load_checkpoint(Matching(Config()), path, rename=_library_name)
+    @classmethod
+    def network(cls) -> Any:
+        return Matching(Config())
+
+    def load(self, path: Path) -> Any:
+        return load_checkpoint(self.network(), path, rename=_library_name)
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         model = self.model
@@ -128,27 +133,24 @@ def _heads(
     f0, f1 = (c[0].flatten(1).T.contiguous() for c in coarse)
     sharp = f0 / (f0.shape[1] * TEMPERATURE)
     index0, index1, confidence, spread = mutual_cells(
-        Cells(sharp, f1, size0, size1), threshold=threshold, border=BORDER
+        Cells(sharp, f1, size0, size1), threshold=threshold
     )
-    parts = []
-    for start in range(0, max(len(index0), 1), FINE_BATCH):
-        batch = slice(start, start + FINE_BATCH)
-        window0 = cell_windows(
-            fine[0], index0[batch], side=STRIDE, step=STRIDE, margin=0
+
+    def stages(index0: Tensor, index1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        window0 = cell_windows(fine[0], index0, side=CELL, margin=0)
+        return _two_stages(
+            window0, cell_windows(fine[1], index1, side=CELL + 2, margin=1)
         )
-        window1 = cell_windows(
-            fine[1], index1[batch], side=STRIDE + 2, step=STRIDE, margin=1
-        )
-        parts.append(_two_stages(window0, window1))
-    moved0, moved1, fine_std = (torch.cat(part) for part in zip(*parts, strict=True))
-    cell = cell_corner(index1, size1[1], STRIDE) - 0.5
+
+    moved0, moved1, fine_std = in_batches(stages, index0, index1)
+    cell = cell_corner(index1, size1[1]) - 0.5
     return {
-        "source": cell_corner(index0, size0[1], STRIDE) + moved0 - 0.5,
+        "source": cell_corner(index0, size0[1]) + moved0 - 0.5,
         "target": cell + moved1,
         "cell": cell,
         "confidence": confidence,
         "fine_std": fine_std,
-        "coarse_std": STRIDE * spread,
+        "coarse_std": CELL * spread,
     }
 
 
@@ -170,7 +172,7 @@ def _rotation(coarse: Tensor, frequency: Tensor) -> tuple[Tensor, Tensor]:
     Positions are scaled to the size of the training images, as the authors' tests do.
     """
     rows, columns = (n // 4 for n in coarse.shape[2:])
-    scale = TRAINED_SIDE / (STRIDE * max(coarse.shape[2:]))
+    scale = TRAINED_SIDE / (CELL * max(coarse.shape[2:]))
     y = torch.arange(1, rows + 1, device=coarse.device) * scale
     x = torch.arange(1, columns + 1, device=coarse.device) * scale
     angle = coarse.new_empty(rows, columns, len(frequency), 2)
@@ -193,7 +195,7 @@ def _attend(
     layer = block.attention
     q, k, v = layer.q_proj(query), layer.k_proj(key_value), layer.v_proj(key_value)
     if rotation is not None:
-        q, k = _rotated(q, *rotation), _rotated(k, *rotation)
+        q, k = turned(q, *rotation), turned(k, *rotation)
     q, k, v = (t.unflatten(2, (-1, layer.head_dim)).transpose(1, 2) for t in (q, k, v))
     message = scaled_dot_product_attention(q, k, v, scale=layer.scaling)
     message = layer.o_proj(message.transpose(1, 2).flatten(2))
@@ -204,36 +206,17 @@ def _attend(
     return attended
 
 
-def _rotated(tokens: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Pairs of channels turned by their angle."""
-    turned = torch.stack([-tokens[..., 1::2], tokens[..., ::2]], dim=-1).flatten(-2)
-    return tokens * cosine + turned * sine
-
-
 def _two_stages(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Moves of both points and std in image 1 from windows (m, 64, c), (m, 100, c)."""
-    best0, best1, rows = _best_pixels(w0, w1)
+    best0, best1, first = best_pixels(w0, w1)
     # The window's middle stands for the cell's corner: the network was trained so.
-    grid = square(STRIDE, w0.device) - STRIDE // 2 + 0.5
+    grid = square(CELL, w0.device) - CELL // 2 + 0.5
     every = torch.arange(len(w0), device=w0.device)
-    middle = w0[every, best0, PIXEL_CHANNELS:]
-    around = around_pixel(w1[..., PIXEL_CHANNELS:], best1, STRIDE)
+    middle = w0[every, best0, -SUBPIXEL:]
+    around = around_pixel(w1[..., -SUBPIXEL:], best1)
     logits = torch.einsum("mc,mrc->mr", middle, around)
-    logits = logits / middle.shape[-1] ** 0.5 / REGRESS_TEMPERATURE
+    logits = logits / SUBPIXEL**0.5 / REGRESS_TEMPERATURE
     second, step = logits.softmax(dim=1), square(3, w0.device) - 1
-    first_std = grid_std(rows[every, best0], square(STRIDE + 2, w0.device))
+    first_std = grid_std(first, square(CELL + 2, w0.device))
     std = (grid_std(second, step) ** 2 + first_std**2).sqrt()
     return wide(grid[best0]), wide(grid[best1]) + grid_mean(second, step), std
-
-
-def _best_pixels(w0: Tensor, w1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """First stage: pixels (m,) of both cells, and the softmax over image 1's window."""
-    m, cells, channels = w0.shape
-    wider = STRIDE + 2
-    pixel0, pixel1 = (w[..., :PIXEL_CHANNELS] / channels**0.5 for w in (w0, w1))
-    similarity = pixel0 @ pixel1.mT
-    rows = similarity.softmax(dim=2)
-    dual = similarity.softmax(dim=1) * rows
-    dual = dual.view(m, cells, wider, wider)[..., 1:-1, 1:-1].flatten(1)
-    best = dual.argmax(dim=1)
-    return best // cells, best % cells, rows

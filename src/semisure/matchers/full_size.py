@@ -31,7 +31,7 @@ from semisure.matchers.patches import (
     sample,
     templates,
 )
-from semisure.types import Matcher, Matches
+from semisure.types import Matches
 
 BLUR = 0.8  # px of the photo, before anything is compared
 TEMPLATE = 4.0  # px as the matcher saw them: half a template's side, on the photos
@@ -44,7 +44,6 @@ MIN_LIKENESS = 0.6  # correlation below which two patches do not show the same
 MAX_LAST_STEP = 0.25  # px of the level: a larger last step has not converged
 SHARED_NOISE = 1.7  # px of the level: samples closer than this err alike
 INTERPOLATION = 0.01  # px of the level: error of reading between pixels
-CHUNK = 256  # matches at a time: templates are larger than the matcher's
 MIN_LEVEL_SIDE = 64  # px: smaller levels show too little
 NEIGHBOURS = 2.0  # cells: Gaussian radius of a neighbourhood of matches
 RIDGE = 0.03  # squared cells, times a match: a lonely match has no slope of its own
@@ -85,11 +84,10 @@ class FullSize:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("reach", "unit"):
-            if not getattr(self, name) > 0:
-                raise InputError(
-                    f"{name} must be positive, but is {getattr(self, name)}."
-                )
+        if not (self.reach > 0 and self.unit > 0):
+            raise InputError(
+                f"reach and unit must be positive, but are {self.reach}, {self.unit}."
+            )
 
     def __call__(
         self,
@@ -104,13 +102,13 @@ class FullSize:
         pixels made one of the matcher's.
         """
         greys = [as_grey(image) for image in (image0, image1)]
-        sizes = matches.source_size, matches.target_size
-        for k, (grey, size) in enumerate(zip(greys, sizes, strict=True)):
-            if grey.shape[::-1] != size:
-                raise InputError(
-                    f"image{k} must be the photo that the matches are in, of {size} "
-                    f"px, but has {grey.shape[::-1]}."
-                )
+        sizes = [grey.shape[::-1] for grey in greys]
+        if sizes != [matches.source_size, matches.target_size]:
+            raise InputError(
+                f"The photos must be those that the matches are in, of "
+                f"{matches.source_size} and {matches.target_size} px, but are of "
+                f"{sizes[0]} and {sizes[1]}."
+            )
         if not min(reductions) >= 1:
             raise InputError(f"reductions must be at least 1, but are {reductions}.")
         points, stds = matches.refined.copy(), matches.fine_std.copy()
@@ -222,7 +220,7 @@ class Level:
                 target[k] += shift
             last[k] = np.abs(shift).max(axis=1)
 
-        chunks(work, len(target), CHUNK)
+        chunks(work, len(target))
         sound = (likeness > MIN_LIKENESS) & (last < MAX_LAST_STEP)
         sound &= self._inside(0, source) & self._inside(1, target)
         # How many samples are worth one: the four next to it share its noise.
@@ -331,12 +329,11 @@ class Refined:
     """
 
     network: Any
-    refinement: FullSize
 
-    @classmethod
-    def of(cls, network: Matcher, name: str) -> Refined:
-        """The network called `name`, refined by the usual settings."""
-        return cls(network=network, refinement=FullSize(unit=UNITS.get(name, 1.0)))
+    @property
+    def refinement(self) -> FullSize:
+        """Its settings, with the network's own unit."""
+        return FullSize(unit=UNITS.get(self.network.name, 1.0))
 
     @property
     def name(self) -> str:

@@ -1,76 +1,44 @@
 """GIM-LoFTR: LoFTR's heads on a ResNet-50 that saw fifty hours of internet video.
 
-Image 0's points stay on the grid of 8 px cells; image 1's are refined in a window of
-5 × 5 steps of 2 px, so the refined side is 1. Module names are the official
+The fine windows see no coarse features, as LoFTR's do. Module names are the official
 checkpoint's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from semisure.io.images import Image
-from semisure.matchers.checkpoint import load_checkpoint
-from semisure.matchers.cues import (
-    Cells,
-    cell_corner,
-    cell_windows,
-    grid_std,
-    mutual_cells,
-    square,
-    wide,
-)
-from semisure.matchers.layers import (
-    Bottleneck,
-    EncoderLayer,
-    Stack,
-    conv,
-    doubled,
-    linear_attention,
-    merging,
-)
-from semisure.matchers.network import Network, rgb
-
-CELL = 8  # px between coarse cells
-TEMPERATURE = 0.1
-WINDOW = 5  # cells of the fine map along each side of the fine window
-FINE_CELL = 2  # px
-BORDER = 2  # coarse cells without matches along the image's edges
-FINE_BATCH = 1024  # matches refined at a time
+from semisure.matchers.layers import Bottleneck, Pyramid
+from semisure.matchers.loftr import LoFTR
+from semisure.matchers.network import rgb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GimLoFTR(Network):
+class GimLoFTR(LoFTR):
     """GIM-LoFTR; `gim(image0, image1)` gives :class:`Matches` refined in image 1.
 
     Parameters
     ----------
-    threshold
-        Least confidence of a match.
-    max_side, device, weights
-        As in :class:`~semisure.matchers.network.Network`.
+    threshold, max_side, device, weights
+        As in :class:`~semisure.matchers.loftr.LoFTR`.
     """
 
     name = "gim-loftr"
-    min_side = 40  # less is all border
     multiple = 8
+    coarse_in_fine = False
 
-    threshold: float = 0.2
-
-    def _load(self, path: Path) -> Any:
-        return load_checkpoint(GimNet(), path)
+    @classmethod
+    def network(cls) -> Any:
+        network = super(GimLoFTR, cls).network()
+        network.backbone = Backbone()
+        return network
 
     def channels(self, image: Image) -> Image:
         return rgb(image)
-
-    def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
-        answer: dict[str, Tensor] = self.model(image0, image1, self.threshold)
-        return answer
 
 
 class Encoder(nn.Module):
@@ -95,101 +63,14 @@ def _stage(inputs: int, width: int, stride: int, blocks: int) -> nn.Sequential:
     return nn.Sequential(Bottleneck(inputs, width, stride), *rest)
 
 
-class Pyramid(nn.Module):
+class Backbone(Pyramid):
     """Coarse features (256 channels at 1/8) and fine ones (128 at 1/2) of an image."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__((256, 512, 1024), (128, 196, 256), align_corners=True)
         self.encode = Encoder()
-        self.layer3_outconv = conv(1024, 256)
-        self.layer2_outconv = conv(512, 256)
-        self.layer2_outconv2 = merging(256, 196)
-        self.layer1_outconv = conv(256, 196)
-        self.layer1_outconv2 = merging(196, 128)
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
         half, quarter, eighth = self.encode(image)
         coarse = self.layer3_outconv(eighth)
-        above = doubled(coarse, align_corners=True)
-        x = self.layer2_outconv2(self.layer2_outconv(quarter) + above)
-        x = self.layer1_outconv(half) + doubled(x, align_corners=True)
-        return coarse, self.layer1_outconv2(x)
-
-
-def _encoded(x: Tensor) -> Tensor:
-    """`x` (n, c, h, w) plus sines of its columns and rows.
-
-    The frequencies fall by e per step: LoFTR's published weights were trained with this
-    slip of operator precedence, and so were these.
-    """
-    _, channels, height, width = x.shape
-    pace = torch.exp(-torch.arange(0.0, channels // 2, 2.0, device=x.device))
-    across = torch.arange(1.0, width + 1, device=x.device) * pace[:, None]
-    down = torch.arange(1.0, height + 1, device=x.device) * pace[:, None]
-    table = x.new_zeros((channels, height, width))
-    table[0::4], table[1::4] = across.sin()[:, None], across.cos()[:, None]
-    table[2::4], table[3::4] = down.sin()[..., None], down.cos()[..., None]
-    return x + table
-
-
-class GimNet(nn.Module):
-    """GIM-LoFTR; images are RGB (1, 3, h, w) in [0, 1], sides in multiples of 8."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.backbone = Pyramid()
-        self.loftr_coarse = Stack(
-            EncoderLayer(256, 8, linear_attention) for _ in range(8)
-        )
-        self.loftr_fine = Stack(
-            EncoderLayer(128, 8, linear_attention) for _ in range(2)
-        )
-
-    def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
-        """Coarse cells and the two fine maps (1, 128, h / 2, w / 2)."""
-        coarse0, fine0 = self.backbone(image0)
-        coarse1, fine1 = self.backbone(image1)
-        size0, size1 = ((c.shape[2], c.shape[3]) for c in (coarse0, coarse1))
-        x0, x1 = (_encoded(c).flatten(2).transpose(1, 2) for c in (coarse0, coarse1))
-        x0, x1 = self.loftr_coarse(x0, x1)
-        sharp = x0[0] / (x0.shape[2] * TEMPERATURE)
-        return Cells(sharp, x1[0], size0, size1), fine0, fine1
-
-    def forward(
-        self, image0: Tensor, image1: Tensor, threshold: float
-    ) -> dict[str, Tensor]:
-        """Points and cues in px, pixel centres at integers."""
-        cells, fine0, fine1 = self.features(image0, image1)
-        chosen = mutual_cells(cells, threshold=threshold, border=BORDER)
-        heats = [fine0.new_zeros(0, WINDOW**2)]
-        for k in range(0, len(chosen.index0), FINE_BATCH):
-            batch = slice(k, k + FINE_BATCH)
-            window0 = _windows(fine0, chosen.index0[batch])
-            window1 = _windows(fine1, chosen.index1[batch])
-            heats.append(self._heat(*self.loftr_fine(window0, window1)))
-        heat = torch.cat(heats)
-        offsets = (square(WINDOW, heat.device) - WINDOW // 2) * FINE_CELL
-        offsets = offsets.to(heat.dtype)
-        # A point belongs to the cell whose corner is nearest: networks of LoFTR's
-        # family were trained to round, so that the corner is the middle.
-        cell = cell_corner(chosen.index1, cells.size1[1], CELL)
-        return {
-            "source": cell_corner(chosen.index0, cells.size0[1], CELL) - 0.5,
-            "target": cell + wide(heat) @ wide(offsets) - 0.5,
-            "cell": cell - 0.5,
-            "confidence": chosen.confidence,
-            "fine_std": grid_std(heat, offsets),
-            "coarse_std": CELL * chosen.spread,
-        }
-
-    @staticmethod
-    def _heat(window0: Tensor, window1: Tensor) -> Tensor:
-        centre = window0[:, WINDOW**2 // 2]
-        logits = torch.einsum("mc,mrc->mr", centre, window1) / centre.shape[1] ** 0.5
-        return torch.softmax(logits, dim=1)
-
-
-def _windows(fine: Tensor, index: Tensor) -> Tensor:
-    """The chosen cells' windows of the fine map, (m, 25, 128)."""
-    step = CELL // FINE_CELL
-    return cell_windows(fine, index, side=WINDOW, step=step, margin=WINDOW // 2)
+        return coarse, self.merged(coarse, quarter, half)

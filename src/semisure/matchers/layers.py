@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -14,17 +14,42 @@ def conv(inputs: int, outputs: int, kernel: int = 1, stride: int = 1) -> nn.Conv
     return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
 
 
-def merging(inputs: int, outputs: int) -> nn.Sequential:
-    """What follows each sum in a feature pyramid."""
-    return nn.Sequential(
-        conv(inputs, inputs, 3),
-        nn.BatchNorm2d(inputs),
-        nn.LeakyReLU(),
-        conv(inputs, outputs, 3),
-    )
+class Pyramid(nn.Module):
+    """Maps at 1/2, 1/4 and 1/8 brought together at 1/2."""
+
+    def __init__(
+        self,
+        inputs: tuple[int, int, int],
+        outputs: tuple[int, int, int],
+        *,
+        align_corners: bool = False,
+    ) -> None:
+        super().__init__()
+        self.align_corners = align_corners
+        self.layer3_outconv = conv(inputs[2], outputs[2])
+        self.layer2_outconv = conv(inputs[1], outputs[2])
+        self.layer2_outconv2 = self._merging(outputs[2], outputs[1])
+        self.layer1_outconv = conv(inputs[0], outputs[1])
+        self.layer1_outconv2 = self._merging(outputs[1], outputs[0])
+
+    @staticmethod
+    def _merging(inputs: int, outputs: int) -> nn.Sequential:
+        return nn.Sequential(
+            conv(inputs, inputs, 3),
+            nn.BatchNorm2d(inputs),
+            nn.LeakyReLU(),
+            conv(inputs, outputs, 3),
+        )
+
+    def merged(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
+        """`coarse` is what `layer3_outconv` makes of the map at 1/8."""
+        x = self.layer2_outconv(quarter) + doubled(coarse, self.align_corners)
+        x = doubled(self.layer2_outconv2(x), self.align_corners)
+        merged: Tensor = self.layer1_outconv2(self.layer1_outconv(half) + x)
+        return merged
 
 
-def doubled(x: Tensor, *, align_corners: bool = False) -> Tensor:
+def doubled(x: Tensor, align_corners: bool = False) -> Tensor:
     """The map (1, c, h, w) at twice its size, by bilinear interpolation."""
     return nn.functional.interpolate(
         x, scale_factor=2.0, mode="bilinear", align_corners=align_corners
@@ -111,25 +136,17 @@ class Stem(nn.Module):
 
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
-_EPSILON = 1e-6  # the family's; keeps an empty sum of keys from dividing by zero
 TRAINED_SIDE = 832  # px
 ROTARY_CELL = 32  # px between the places that know their position
 
 
-def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Attention with the kernel elu + 1; all arguments (n, cells, heads, d)."""
-    q, k = (nn.functional.elu(x) + 1.0 for x in (query, key))
-    # The mean over values first, then times their number: fp16 would overflow.
-    total = torch.einsum("nshd,nshv->nhdv", k, value / value.shape[1])
-    norm = torch.einsum("nlhd,nhd->nlh", q, k.sum(dim=1)) + _EPSILON
-    message = torch.einsum("nlhd,nhdv,nlh->nlhv", q, total, 1.0 / norm)
-    return message * value.shape[1]
-
-
-def full_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+def full_attention(
+    query: Tensor, key: Tensor, value: Tensor, scale: float | None = None
+) -> Tensor:
     """Scaled dot-product attention; all arguments (n, cells, heads, d)."""
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
-    return nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+    attended = nn.functional.scaled_dot_product_attention(q, k, v, scale=scale)
+    return attended.transpose(1, 2)
 
 
 class Projections(nn.Module):
@@ -172,20 +189,6 @@ class EncoderLayer(Projections):
         return x + self.norm2(self.mlp(torch.cat([x, message], dim=-1)))
 
 
-class Stack(nn.Module):
-    """Self, cross, self, cross …; image 1 looks at an image 0 already updated."""
-
-    def __init__(self, layers: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-
-    def forward(self, x0: Tensor, x1: Tensor) -> tuple[Tensor, Tensor]:
-        for k, layer in enumerate(self.layers):
-            x0 = layer(x0, x1 if k % 2 else x0)
-            x1 = layer(x1, x0 if k % 2 else x1)
-        return x0, x1
-
-
 def rotated(x: Tensor) -> Tensor:
     """`x` (n, h, w, c) turned by its position: rows and columns take turns.
 
@@ -206,6 +209,10 @@ def rotated(x: Tensor) -> Tensor:
         table(angle).half().to(x.dtype).flatten(2).repeat_interleave(2, dim=-1)
         for table in (torch.sin, torch.cos)
     )
-    even, odd = x[..., 0::2], x[..., 1::2]
-    turned = torch.stack([-odd, even], dim=-1).flatten(-2)
-    return x * cos + turned * sin
+    return turned(x, cos, sin)
+
+
+def turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Pairs of channels turned by their angle."""
+    across = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)
+    return x * cosine + across * sine

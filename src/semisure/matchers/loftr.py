@@ -12,118 +12,115 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from kornia.feature.loftr.loftr import LoFTR as KorniaLoFTR
 from kornia.feature.loftr.loftr import default_cfg
 from torch import Tensor
 
-from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
+    BORDER,
+    CELL,
+    TEMPERATURE,
     Cells,
     cell_corner,
     grid_mean,
     grid_std,
+    in_batches,
     mutual_cells,
     square,
     wide,
 )
 from semisure.matchers.network import Network
-from semisure.types import as_choice
 
-Variant = Literal["outdoor", "indoor", "indoor-new"]
-NAMES: dict[Variant, str] = {
-    "outdoor": "loftr",
-    "indoor": "loftr-indoor",
-    "indoor-new": "loftr-indoor-new",
-}
-
-STRIDE_COARSE, STRIDE_FINE = 8, 2  # px
+FINE_CELL = 2  # px
 WINDOW = 5  # fine cells a side, 8 px from the first to the last
-BORDER = 2  # cells
-TEMPERATURE = 0.1
-FINE_BATCH = 1024  # matches; 25 × 256 floats each, several times over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoFTR(Network):
-    """LoFTR; `loftr(image0, image1)` gives :class:`Matches` refined in image 1.
+    """LoFTR of outdoor scenes; `loftr(image0, image1)` gives :class:`Matches`.
 
     Parameters
     ----------
-    variant
-        The training data: ``outdoor`` (MegaDepth), ``indoor`` or ``indoor-new``
-        (ScanNet; the latter with the position encoding corrected).
     threshold
         Least confidence of a match; the authors use 0.2, and 0.1 for HPatches.
     max_side, device, weights
         As in :class:`~semisure.matchers.network.Network`.
     """
 
-    min_side = (2 * BORDER + 1) * STRIDE_COARSE
+    name = "loftr"
+    min_side = (2 * BORDER + 1) * CELL
 
-    variant: Variant = "outdoor"
+    encoding_fixed: ClassVar[bool] = False
+    coarse_in_fine: ClassVar[bool] = True  # fine windows see the coarse features
+
     threshold: float = 0.2
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The matcher's name, by its variant."""
-        return NAMES[as_choice("variant", self.variant, tuple(NAMES))]
-
-    def _load(self, path: Path) -> Any:
+    @classmethod
+    def network(cls) -> Any:
         config: dict[str, Any] = copy.deepcopy(default_cfg)
-        config["coarse"]["temp_bug_fix"] = self.variant == "indoor-new"
-        return load_checkpoint(KorniaLoFTR(pretrained=None, config=config), path)
+        config["coarse"]["temp_bug_fix"] = cls.encoding_fixed
+        config["fine_concat_coarse_feat"] = cls.coarse_in_fine
+        return KorniaLoFTR(pretrained=None, config=config)
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
-        model = self.model
-        maps = [model.backbone(image) for image in (image0, image1)]
-        encoded = [model.pos_encoding(coarse) for coarse, _ in maps]
-        size0, size1 = ((c.shape[2], c.shape[3]) for c in encoded)
-        c0, c1 = model.loftr_coarse(*(c.flatten(2).mT.contiguous() for c in encoded))
-        sharp = c0[0] / (c0.shape[-1] * TEMPERATURE)
+        cells, coarse, fine = features(self.model, image0, image1)
         index0, index1, confidence, spread = mutual_cells(
-            Cells(sharp, c1[0], size0, size1), threshold=self.threshold, border=BORDER
+            cells, threshold=self.threshold
         )
-        fine = [at_half for _, at_half in maps]
-        offset, fine_std = _refine(model, fine, (c0, c1), index0, index1)
+        refine = partial(_refine, self.model, coarse, fine)
+        offset, fine_std = in_batches(refine, index0, index1)
         # Cells were numbered by rounding: their corners are the middles of what is
         # nearest to them.
-        cell = cell_corner(index1, size1[1], STRIDE_COARSE) - 0.5
+        cell = cell_corner(index1, cells.size1[1]) - 0.5
         return {
-            "source": cell_corner(index0, size0[1], STRIDE_COARSE) - 0.5,
+            "source": cell_corner(index0, cells.size0[1]) - 0.5,
             "target": cell + offset,
             "cell": cell,
             "confidence": confidence,
             "fine_std": fine_std,
-            "coarse_std": STRIDE_COARSE * spread,
+            "coarse_std": CELL * spread,
         }
+
+
+class IndoorLoFTR(LoFTR):
+    """The same, trained on ScanNet."""
+
+    name = "loftr-indoor"
+
+
+class NewIndoorLoFTR(LoFTR):
+    """The same, trained on ScanNet with the position encoding corrected."""
+
+    name = "loftr-indoor-new"
+    encoding_fixed = True
+
+
+def features(
+    model: Any, image0: Tensor, image1: Tensor
+) -> tuple[Cells, list[Tensor], list[Tensor]]:
+    """Coarse cells, their tokens (1, n, 256), and the fine maps (1, 128, h, w)."""
+    maps = [model.backbone(image) for image in (image0, image1)]
+    encoded = [model.pos_encoding(coarse) for coarse, _ in maps]
+    size0, size1 = ((c.shape[2], c.shape[3]) for c in encoded)
+    c0, c1 = model.loftr_coarse(*(c.flatten(2).mT.contiguous() for c in encoded))
+    sharp = c0[0] / (c0.shape[-1] * TEMPERATURE)
+    return Cells(sharp, c1[0], size0, size1), [c0, c1], [fine for _, fine in maps]
 
 
 def _refine(
-    model: Any,
-    fine: list[Tensor],
-    coarse: tuple[Tensor, Tensor],
-    index0: Tensor,
-    index1: Tensor,
+    model: Any, coarse: list[Tensor], fine: list[Tensor], index0: Tensor, index1: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Offset and std (m, 2) px in image 1, from the heat map of each match."""
-    cells = square(WINDOW, index0.device).float() - WINDOW // 2
-    means, stds = [wide(cells[:0])], [wide(cells[:0])]
-    for start in range(0, len(index0), FINE_BATCH):
-        batch = slice(start, start + FINE_BATCH)
-        data = {
-            "b_ids": torch.zeros_like(index0[batch]),
-            "i_ids": index0[batch],
-            "j_ids": index1[batch],
-            "stride_c": STRIDE_COARSE,
-            "stride_f": STRIDE_FINE,
-        }
-        f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))
-        similarity = torch.einsum("mc,mrc->mr", f0[:, len(cells) // 2], f1)
-        heat = torch.softmax(similarity / f0.shape[-1] ** 0.5, dim=1)
-        means.append(grid_mean(heat, STRIDE_FINE * cells))
-        stds.append(grid_std(heat, STRIDE_FINE * cells))
-    return torch.cat(means), torch.cat(stds)
+    offsets = FINE_CELL * (square(WINDOW, index0.device) - WINDOW // 2)
+    if not len(index0):  # the library's transformer takes no empty batch
+        return wide(offsets[:0]), wide(offsets[:0])
+    ids = {"b_ids": torch.zeros_like(index0), "i_ids": index0, "j_ids": index1}
+    data = {**ids, "stride_c": CELL, "stride_f": FINE_CELL}
+    f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))
+    similarity = torch.einsum("mc,mrc->mr", f0[:, len(offsets) // 2], f1)
+    heat = torch.softmax(similarity / f0.shape[-1] ** 0.5, dim=1)
+    return grid_mean(heat, offsets), grid_std(heat, offsets)

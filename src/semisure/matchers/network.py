@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from semisure.errors import InputError, in_short
-from semisure.io.images import Image
+from semisure.io.images import Image, as_grey
+from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.own_cues import MIN_CONFIDENCE
 from semisure.matchers.weights import WEIGHTS, obtain
 from semisure.types import Labels, Matches, PerAxis, PerMatch, Points, Vector
@@ -46,11 +47,7 @@ def view_of(
 
     Rounded to the nearest multiple, each axis with its own scale: nothing is padded.
     """
-    if image.dtype != np.uint8 or image.ndim not in (2, 3):
-        raise InputError(
-            "An image must be uint8 of shape (h, w) or (h, w, channels), but this is "
-            f"{image.dtype} of shape {image.shape}."
-        )
+    as_grey(image[:1])  # raises where it is none
     height, width = image.shape[:2]
     if min(height, width) < min_side:
         raise InputError(
@@ -69,13 +66,6 @@ def view_of(
     interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
     resized = cv2.resize(image, size, interpolation=interpolation)
     return View(np.asarray(resized, np.uint8), (width, height))
-
-
-def grey(image: Image) -> Image:
-    """The image as one channel, (h, w)."""
-    if image.ndim == 2 or image.shape[2] == 1:
-        return image.reshape(image.shape[:2])
-    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8)
 
 
 def rgb(image: Image) -> Image:
@@ -157,7 +147,7 @@ class Network(ABC):
 
     def __post_init__(self) -> None:
         _check_device(self.device)  # before anything is downloaded
-        model = self._load(obtain(WEIGHTS[self.name], self.weights))
+        model = self.load(obtain(WEIGHTS[self.name], self.weights))
         object.__setattr__(self, "model", model.eval().to(self.device))
 
     def __call__(self, image0: Image, image1: Image) -> Matches:
@@ -179,11 +169,16 @@ class Network(ABC):
 
     def channels(self, image: Image) -> Image:
         """The image in the colours that the network sees."""
-        return grey(image)
+        return as_grey(image)
 
+    @classmethod
     @abstractmethod
-    def _load(self, path: Path) -> Any:
-        """The network with the weights in a file, on the CPU."""
+    def network(cls) -> Any:
+        """The network with random weights, on the CPU."""
+
+    def load(self, path: Path) -> Any:
+        """The network with the weights in a file."""
+        return load_checkpoint(self.network(), path)
 
     @abstractmethod
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:

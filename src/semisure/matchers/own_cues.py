@@ -158,35 +158,24 @@ def _reader(
     scores: Any, temperature: float
 ) -> tuple[Callable[[slice], FloatArray], tuple[int, int]]:
     """What gives tiles of rows of the scores, and their whole shape."""
-    if not isinstance(scores, tuple | list):
-        matrix = _matrix(scores, "scores")
-        shape = matrix.shape[0], matrix.shape[1]
-        return lambda rows: _numbers(matrix[rows]) / temperature, shape
-    if len(scores) != 2:
+    parts = scores if isinstance(scores, tuple | list) else (scores,)
+    parts = [p if hasattr(p, "detach") else as_reals("scores", p) for p in parts]
+    shapes = [tuple(part.shape) for part in parts]
+    if len(parts) > 2 or any(len(shape) != 2 for shape in shapes):
         raise InputError(
-            f"scores must be a matrix, or two arrays of features, but has "
-            f"{len(scores)} parts."
+            "scores must be a matrix over the cells of both images, or the two images' "
+            f"features, all with two axes, but the shapes are {shapes}."
         )
-    f0, f1 = (_matrix(part, "scores") for part in scores)
-    if f0.shape[1] != f1.shape[1]:
+    if len(parts) == 1:
+        return lambda rows: _numbers(parts[0][rows]) / temperature, shapes[0]
+    (count0, length0), (count1, length1) = shapes
+    if length0 != length1:
         raise InputError(
             f"The features of both images must have the same length, but have "
-            f"{f0.shape[1]} and {f1.shape[1]}."
+            f"{length0} and {length1}."
         )
-    return lambda rows: _numbers(f0[rows] @ f1.T) / temperature, (len(f0), len(f1))
-
-
-def _matrix(values: Any, name: str) -> Any:
-    """A matrix that is still its library's own; a batch of one is taken apart."""
-    matrix = values if hasattr(values, "detach") else as_reals(name, values)
-    if matrix.ndim == 3 and len(matrix) == 1:
-        matrix = matrix[0]
-    if matrix.ndim != 2:
-        raise InputError(
-            f"{name} must have two axes, the cells of image 0 and those of image 1, "
-            f"but has the shape {tuple(matrix.shape)}."
-        )
-    return matrix
+    f0, f1 = parts
+    return lambda rows: _numbers(f0[rows] @ f1.T) / temperature, (count0, count1)
 
 
 def _numbers(values: Any, name: str = "scores") -> FloatArray:
@@ -226,8 +215,6 @@ def _std(marginal: FloatArray) -> PerMatch:
 
 def _windows(heat: FloatArray) -> FloatArray:
     """The heat maps as (n, rows, columns)."""
-    if heat.ndim == 4 and heat.shape[1] == 1:
-        heat = heat[:, 0]
     if heat.ndim == 2:
         side = round(heat.shape[1] ** 0.5)
         if side**2 == heat.shape[1]:

@@ -24,7 +24,7 @@ NOISE_FLOOR = 0.03  # mismatch granted even to a perfect peak
 STRIDE = 2  # px between the samples of a template
 _FRACTION_BITS = 7  # of uint16 images
 DAMPING = 15.0  # squared grey levels: a flat patch does not move
-CHUNK = 512  # matches at a time, whose patches stay in the cache
+CHUNK = 256  # matches at a time, whose patches stay in the cache
 
 
 def heat_map(template: Array, window: Array) -> Array:
@@ -157,9 +157,7 @@ def _dot(one: Array, other: Array) -> Array:
 
 def square(radius: int, step: int = 1) -> Square:
     """Offsets x and y (s, s, 1) of a square."""
-    side = slice(-radius, radius + 1, step)
-    y, x = np.mgrid[side, side].astype(np.float32)
-    return x[..., None], y[..., None]
+    return _grid(np.arange(-radius, radius + 1, step))
 
 
 def blocks(radius: int, count: int) -> tuple[Square, Square]:
@@ -219,10 +217,10 @@ def in_fractions(grey: Array) -> Array:
     return np.left_shift(grey, _FRACTION_BITS, dtype=np.uint16)
 
 
-def chunks(work: Callable[[slice], None], count: int, size: int = CHUNK) -> None:
-    """Call `work` with slices of `size` matches, by threads."""
-    for _ in by_threads(work, (slice(a, a + size) for a in range(0, count, size))):
-        pass
+def chunks(work: Callable[[slice], None], count: int) -> None:
+    """Call `work` with slices of the matches, by threads."""
+    starts = range(0, count, CHUNK)
+    list(by_threads(work, (slice(k, k + CHUNK) for k in starts)))
 
 
 def refine(

@@ -12,7 +12,7 @@ Cells know which way is up: a photo turned by 90 degrees is not found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from semisure.matchers.daisy_cells import Array, Projection
 from semisure.matchers.daisy_search import make_cells, shrunk_frame
 
 SIDE = 320  # px; larger images are reduced
-_BLOCK = 512  # images compared with all others at a time
 
 
 def describe_image(image: Array, projection: Projection | None = None) -> Array:
@@ -54,20 +53,9 @@ def most_alike(vectors: Sequence[Array] | Array, count: int) -> list[tuple[int, 
         raise InputError(f"At least 1 similar image must be wanted, but is {count}.")
     stacked = np.asarray(vectors, np.float32)
     pairs: set[tuple[int, int]] = set()
-    for start in range(0, len(stacked), _BLOCK):
-        block = np.arange(start, min(start + _BLOCK, len(stacked)))
-        cosine = stacked[block] @ stacked.T
-        cosine[np.arange(len(block)), block] = -np.inf
-        pairs.update(_best(cosine, block, count))
+    for i, vector in enumerate(stacked):
+        cosine = stacked @ vector
+        cosine[i] = -np.inf
+        best = np.argsort(-cosine, kind="stable")[:count].tolist()
+        pairs.update((min(i, j), max(i, j)) for j in best if cosine[j] > 0)
     return sorted(pairs)
-
-
-def _best(cosine: Array, block: Array, count: int) -> Iterable[tuple[int, int]]:
-    count = min(count, cosine.shape[1] - 1)
-    if count < 1:
-        return
-    best = np.argpartition(-cosine, count - 1, axis=1)[:, :count]
-    for row, (i, others) in enumerate(zip(block.tolist(), best.tolist(), strict=True)):
-        for j in others:
-            if cosine[row, j] > 0:
-                yield min(i, j), max(i, j)

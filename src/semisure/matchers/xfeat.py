@@ -16,6 +16,7 @@ it is turned or zoomed, they move all matches of a pair by up to some pixels, a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,7 +26,7 @@ from torch import Tensor
 
 from semisure.io.images import Image
 from semisure.matchers.checkpoint import load_checkpoint
-from semisure.matchers.cues import TILE_ROWS, grid_mean, grid_std, square, wide
+from semisure.matchers.cues import grid_mean, grid_std, in_batches, square, wide
 from semisure.matchers.network import Network
 from semisure.matchers.stopwatch import extraction
 
@@ -58,8 +59,12 @@ class XFeatStar(Network):
     top_k: int = 4096
     temperature: float = TEMPERATURE
 
-    def _load(self, path: Path) -> Any:
-        model = XFeat()
+    @classmethod
+    def network(cls) -> Any:
+        return XFeat()
+
+    def load(self, path: Path) -> Any:
+        model = self.network()
         load_checkpoint(model.net, path)
         return model
 
@@ -76,9 +81,9 @@ class XFeatStar(Network):
         if self.centred:
             position, other = _middle(position, scale0), _middle(other, scale1)
             offset = offset + 0.5  # the library's grid runs from −4 to 3
-        confidence, coarse_std = _coarse_cues(
-            f0, f1, position, index0, index1, self.temperature
-        )
+        unit0, unit1 = (torch.nn.functional.normalize(f, dim=1) for f in (f0, f1))
+        cues = partial(_coarse_cues, unit0, unit1, self.temperature, position)
+        confidence, coarse_std = in_batches(cues, index0, index1)
         return {
             "source": position[index0] + offset[sure] * scale,
             "target": other[index1],
@@ -138,22 +143,15 @@ def _refine(model: Any, f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor, Tensor]
 def _coarse_cues(
     f0: Tensor,
     f1: Tensor,
+    temperature: float,
     position: Tensor,
     index0: Tensor,
     index1: Tensor,
-    temperature: float,
 ) -> tuple[Tensor, Tensor]:
-    """Dual-softmax entry (m,) and std (m, 2) over image 0's keypoints, in tiles."""
-    unit0, unit1 = (f / f.norm(dim=1, keepdim=True).clamp_min(1e-12) for f in (f0, f1))
-    entries = [wide(position.new_zeros(0))]
-    stds = [wide(position.new_zeros(0, 2))]
-    for k in range(0, len(index0), TILE_ROWS):
-        i, j = index0[k : k + TILE_ROWS], index1[k : k + TILE_ROWS]
-        entry, std = softmax_moments((unit1[j] / temperature) @ unit0.T, position, i)
-        entry *= softmax_entry((unit0[i] / temperature) @ unit1.T, j)
-        entries.append(entry)
-        stds.append(std)
-    return torch.cat(entries), torch.cat(stds)
+    """Dual-softmax entry (m,) and std (m, 2) over image 0's keypoints."""
+    back, there = f1[index1] / temperature, f0[index0] / temperature
+    entry, std = softmax_moments(back @ f0.T, position, index0)
+    return entry * softmax_entry(there @ f1.T, index1), std
 
 
 def softmax_moments(

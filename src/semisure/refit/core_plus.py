@@ -54,8 +54,7 @@ STRIDE = 4 / 3
 BLOCK_ROWS = 5000
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on
-# real pairs; where the homography is exact it costs a little, which
-# benchmarks/model_floor.py prints.
+# real pairs; where the homography is exact it costs a little.
 MODEL_FLOOR = 4e-4
 _ONE = np.ones(())
 
