@@ -77,7 +77,7 @@ def test_the_centre_moves_by_minus_the_turned_step() -> None:
 
 def test_derivative_is_the_difference() -> None:
     matches, truth = scene(0, 100)
-    J, h = se3.jacobian(truth, CAMERA, matches.world), 1e-6
+    J, h = se3.look(truth, CAMERA, matches.world)[1], 1e-6
     for k, step in enumerate(h * np.eye(6)):
         ahead, behind = (
             se3.project(se3.moved(truth, s * step), CAMERA, matches.world)
@@ -138,7 +138,7 @@ def test_core_is_one_weighted_least_squares_fit() -> None:
     assert np.allclose(result.weight, omega.prod(axis=1))
     # At the minimum of Σ ω ‖r‖² its gradient vanishes.
     r = residuals(result.model, CAMERA, matches)
-    J = se3.jacobian(result.model, CAMERA, matches.world)
+    _, J = se3.look(result.model, CAMERA, matches.world)
     both = np.repeat(result.weight[:, None], 2, axis=1)
     normal, gradient = se3.normal_equations(J, r, both)
     assert np.abs(np.linalg.solve(normal, gradient)).max() < 1e-6

@@ -225,7 +225,7 @@ def test_a_kept_pose_keeps_its_likelihood_and_covariance() -> None:
     C = covariance.covariance(
         near.points,
         seen,
-        se3.jacobian(truth, CAMERA, near.world),
+        se3.look(truth, CAMERA, near.world)[1],
         lens=radial(near.points, near.refined_size)[:, None],
     )
     assert np.allclose(refit.covariance, C, rtol=1e-6)

@@ -255,6 +255,6 @@ class SeenAlong:
         seen = self.distance, self.normal, np.zeros(1), self.away
         logit, fine, coarse = on_lines(self.law, *seen, along)
         laplace = mixture.LAPLACE.log_density
-        right = laplace(self.error, fine) - mixture.softplus(logit)
-        failed = laplace(self.error, coarse) - mixture.softplus(-logit)
+        right = laplace(self.error, fine) - np.logaddexp(0.0, logit)
+        failed = laplace(self.error, coarse) - np.logaddexp(0.0, -logit)
         return float(np.logaddexp(right, failed).mean())

@@ -13,7 +13,7 @@ from math import hypot, sqrt
 import numpy as np
 
 from semisure.geometry import homography as plane
-from semisure.geometry.squares import heaps_of
+from semisure.geometry.significance import squares
 from semisure.types import (
     Columns,
     FloatArray,
@@ -115,7 +115,7 @@ def _repeated(residual: Columns, inside: Mask, agree: float) -> float:
         return 0.0
     far, pairs = np.take(residual, rows, axis=1), 0.0
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
-        heap = np.bincount(heaps_of(far, HEAP, shift)[0]).astype(np.float64)
+        heap = np.bincount(squares(far.T, HEAP, shift)).astype(np.float64)
         heap *= heap - 1.0
         pairs = max(pairs, float(heap.sum()))
     return pairs / max(agree, 1.0) ** 2
@@ -143,7 +143,7 @@ def _alike(points: Points, partners: Points, diagonal: float, other: float) -> f
     """
     design = np.column_stack([points - points.mean(axis=0), np.ones(len(points))])
     beyond = partners - design @ np.linalg.lstsq(design, partners, rcond=None)[0]
-    number, _ = heaps_of(points.T, BLOCK * diagonal)
+    number = squares(points, BLOCK * diagonal)
     order = np.argsort(number, kind="stable")
     near = np.flatnonzero(np.diff(number[order]) == 0)
     first, second = order[near], order[near + 1]

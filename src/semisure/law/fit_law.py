@@ -27,7 +27,7 @@ from semisure.law.likelihood import (
     pack,
     unpack,
 )
-from semisure.law.mixture import STD_FLOOR_PX
+from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
 from semisure.law.powell import fit_powell
 from semisure.types import (
@@ -200,8 +200,8 @@ def _report(
 ) -> FitReport:
     pairs = len(np.unique(obs.pair))
     if outcome.free:
-        power = 2 if calibration.law == "gaussian" else 1
-        likelihood = Likelihood(obs, outcome.location, power)
+        family = GAUSSIAN if calibration.law == "gaussian" else LAPLACE
+        likelihood = Likelihood(obs, outcome.location, family)
         nll, scores, hessian = likelihood.details(pack(calibration))
         variance, kind = _variance(scores, 2 * len(obs) * hessian, outcome.free, pairs)
     else:

@@ -31,7 +31,6 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.geometry.epipolar import CAMERA_FLOOR, CalibratedViews, Lines
-from semisure.law import mixture
 from semisure.law.climbing import climb
 from semisure.law.mixture import LAPLACE, ErrorLaw, expit, rising_root
 from semisure.refit.core import outcome
@@ -44,19 +43,12 @@ from semisure.types import (
     Matrix3,
     PerAxis,
     PerMatch,
-    Points,
     Refit,
     Vector,
 )
 
 BACKGROUND = 0.02  # least chance that a match says nothing at all
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
-# Matches depart from a simpler model where a tenth of them, by weight, are this many
-# fine scales from where it puts them, beyond those that the law expects to be.
-MIN_DEPARTURE, DEPARTURE_SHARE = 4.0, 0.1
-# The lines were chosen to pass through as many as they can, coarse failures included:
-# hence more than the usual three.
-DEPARTURE_SIGMAS = 4.0
 
 # Standard deviations of intrinsics: of the principal point in diagonals, of the focal
 # length as a share of it. A principal point in the very middle was not measured but
@@ -235,23 +227,6 @@ class AcrossLines(Generic[G]):
         J = self.lines.jacobian
         variance = 2.0 * (self.law.major**2 + self.law.minor**2)
         return J.T @ ((self.weight() / variance)[:, None] * J)
-
-    def departs_from(self, predicted: Points) -> bool:
-        """True where too many matches on their lines are not where `predicted` says.
-
-        By weight, those beyond MIN_DEPARTURE fine scales are counted, less those that
-        the law expects there: a coarse cell that is wrong along the line leaves its
-        match on it. Their number varies, so that few matches need a larger excess.
-        """
-        distance = np.linalg.norm(self.matches.refined - predicted, axis=1)
-        scale = np.linalg.norm(self.match_law.fine_scale, axis=1)
-        along = self.lines.normal[:, ::-1] ** 2  # squares of the line's direction
-        failed = (along * mixture.tail_prob(self.match_law)).sum(axis=1)
-        weight = self.weight()
-        beyond = ~(distance <= MIN_DEPARTURE * scale)
-        spread = float(np.sqrt(weight**2 @ (failed * (1.0 - failed))))
-        least = max(DEPARTURE_SHARE * weight.sum(), DEPARTURE_SIGMAS * spread)
-        return bool(weight @ (beyond - failed) > least)
 
     def covariance(
         self, calibration: Calibration, *, field: bool = True

@@ -14,7 +14,7 @@ Every method takes raw matches: a calibrated location is taken off first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,7 +31,6 @@ from semisure.refit.core_plus import (
     STRIDE,
     Weights,
     converged,
-    equal_parts,
     floored,
     judged,
     more_likely,
@@ -44,9 +43,7 @@ from semisure.types import (
     Columns,
     Estimate,
     FloatArray,
-    Index,
     Jacobian,
-    Labels,
     Matches,
     Matrix,
     Matrix3,
@@ -186,16 +183,11 @@ def _core_plus(
     start: Matrix3,
     spread: Callable[..., Matrix | None],
 ) -> Refit:
-    frames = _frame(matches.source), _frame(matches.target)
-    blocks = [
-        _Block.of(rows, matches.take(rows), calibration, frames)
-        for rows in _rows_by_side(matches.side)
-    ]
-    H, iterations = _converged(start, blocks, frames, matches.source_size)
+    law = error_law(matches, calibration)
+    H, iterations = _converged(start, matches, law)
 
     def judge(H: Matrix3) -> tuple[PerMatch, float]:
-        parts = ((b.rows, b.law, _residual(H, b.matches)) for b in blocks)
-        return judged(parts, len(matches))
+        return judged(law, _residual(H, matches))
 
     objection = _why_not(H, start, matches)
     return more_likely(
@@ -215,31 +207,22 @@ def _lifted(T: Matrix3, points: Points) -> FloatArray:
     return T[:, :2] @ points.T + T[:, 2:]
 
 
-def _rows_by_side(side: Labels) -> Iterator[Index]:
-    """Blocks of rows whose points were refined in the same image."""
-    for image in (0, 1):
-        rows = np.flatnonzero(side == image)
-        for part in equal_parts(len(rows)):
-            yield part if len(rows) == len(side) else rows[part]
-
-
 def _converged(
-    start: Matrix3,
-    blocks: list[_Block],
-    frames: tuple[Matrix3, Matrix3],
-    size: tuple[int, int],
+    start: Matrix3, matches: Matches, law: ErrorLaw
 ) -> tuple[Matrix3 | None, int]:
     """The homography at which the corners of image 0 stay, and the number of steps.
 
     It is sought as a matrix G of norm 1 between the two frames.
     """
-    T0, T1 = frames
-    corners = _lifted(T0, plane.corners(size))
+    T0, T1 = frames = _frame(matches.source), _frame(matches.target)
+    corners = _lifted(T0, plane.corners(matches.source_size))
+    law = floored(law, matches)
+    sides = [_Side.of(side, matches, law, frames) for side in (0, 1)]
 
     def stepped(G: Matrix3) -> Matrix3 | None:
         try:
-            equations = sum((block.equations(G) for block in blocks), np.zeros((9, 10)))
-            return _solved(G, equations)
+            equations = [side.equations(G) for side in sides]
+            return _solved(G, equations[0] + equations[1])
         except np.linalg.LinAlgError:  # G has no inverse
             return None
 
@@ -267,12 +250,10 @@ def _of_norm_1(G: Matrix3) -> Matrix3:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Some matches refined in one image, where points of the other predict them."""
+class _Side:
+    """The matches refined in one image, where points of the other predict them."""
 
-    rows: Index
-    matches: Matches
-    law: ErrorLaw
+    side: int
     weights: Weights
     anchors: FloatArray  # (3, n): the points that predict, in their frame
     refined: Columns
@@ -280,21 +261,22 @@ class _Block:
     @classmethod
     def of(
         cls,
-        rows: Index,
+        side: int,
         matches: Matches,
-        calibration: Calibration,
+        law: ErrorLaw,
         frames: tuple[Matrix3, Matrix3],
-    ) -> _Block:
-        law, side = error_law(matches, calibration), matches.side[0]
-        weights = Weights.of(floored(law, matches), 1.0 / frames[side][0, 0])
-        points = matches.source, matches.target
-        lifted = [_lifted(T, p) for T, p in zip(frames, points, strict=True)]
-        return cls(rows, matches, law, weights, lifted[1 - side], lifted[side][:2])
+    ) -> _Side:
+        rows, points = matches.side == side, (matches.source, matches.target)
+        weights = Weights.of(law.take(rows), 1.0 / frames[side][0, 0])
+        lifted = [_lifted(T, p[rows]) for T, p in zip(frames, points, strict=True)]
+        return cls(side, weights, lifted[1 - side], lifted[side][:2])
 
     def equations(self, G: Matrix3) -> FloatArray:
         """[Σ JᵀWJ | Σ JᵀWr] of a step of the nine entries of G, (9, 10)."""
-        if self.matches.side[0] == 1:
+        if self.side == 1:
             return self._sums(G)[:9]
+        if not self.refined.size:
+            return np.zeros((9, 10))
         B = np.linalg.inv(G)
         change = np.eye(10)
         change[:9, :9] = -np.kron(B, B.T)  # dB = −B dG B, entries in rows
@@ -360,30 +342,23 @@ def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
 def on_refined_side(H_01: Matrix3, matches: Matches, moves: Jacobian) -> Jacobian:
     """Moves (2, k, n) of predictions in image 1 as moves on each match's refined side.
 
-    Where a match lives in image 0, x₀ = Π⁻¹(y) moves by −(∂Π/∂x)⁻¹ dΠ(x₀).
+    Where a match lives in image 0, x₀ = Π⁻¹(y) moves by −(∂Π⁻¹/∂y) dΠ(x₀).
     """
-    on_source = matches.side == 0
-    if on_source.any():
-        at = plane.project(np.linalg.inv(H_01), matches.target[on_source])
-        local = plane.inverses_2x2(plane.jacobian(H_01, at))
-        moves = moves.copy()
-        moves[:, :, on_source] = -np.einsum(
-            "nab,bkn->akn", local, moves[:, :, on_source]
-        )
-    return moves
+    back = plane.inverse(H_01)
+    if back is None:
+        return moves
+    local = plane.jacobian(back, matches.target)
+    behind = -np.einsum("nab,bkn->akn", local, moves)
+    return np.where(matches.side == 0, behind, moves)
 
 
 def _by_entry(G: Matrix3, points: Points) -> Jacobian:
     """∂ project(G, p) / ∂ entries of G, (2, 9, n)."""
-    x, y = points.T
-    mapped = G @ np.stack([x, y, np.ones(len(points))])
-    D = np.zeros((2, 9, len(points)))
-    over_depth = D[0, :3]
-    np.divide(1.0, mapped[2], out=over_depth[2])
-    np.multiply(points.T, over_depth[2], out=over_depth[:2])
-    D[1, 3:6] = over_depth
-    for row, along in zip(D, mapped, strict=False):
-        np.multiply(over_depth, -along * over_depth[2], out=row[6:])
+    lifted = np.column_stack([points, np.ones(len(points))]).T
+    mapped = G @ lifted
+    direction, D = lifted / mapped[2], np.zeros((2, 9, len(points)))
+    D[0, :3] = D[1, 3:6] = direction
+    D[:, 6:] = -(mapped[:2] / mapped[2])[:, None] * direction
     return D
 
 

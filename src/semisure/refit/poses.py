@@ -12,7 +12,7 @@ returned. Every method takes raw matches: a calibrated location is taken off fir
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -30,7 +30,6 @@ from semisure.refit.core_plus import (
     TOLERANCE_PX,
     Weights,
     converged,
-    equal_parts,
     floored,
     judged,
     more_likely,
@@ -45,7 +44,6 @@ from semisure.types import (
     Matrix,
     PerAxis,
     PerMatch,
-    Points3,
     Pose,
     Refit,
     Vector,
@@ -110,17 +108,13 @@ def refit_pose(
     if objection is not None:
         nothing = np.zeros(len(matches))
         return outcome(method, start, None, nothing, reason=objection)
-
-    def fit(weight: PerMatch) -> tuple[Pose | None, int]:
-        return _least_squares(start, matches, camera, weight)
-
     return refit_once(
         method,
         matches,
         calibration,
         start,
         far_not_undefined(residual),
-        fit,
+        lambda weight: _least_squares(start, matches, camera, weight),
         name="a pose",
         inliers=inliers,
         covariance=spread,
@@ -171,20 +165,15 @@ def _core_plus(
     objection: str | None,
     spread: Callable[..., Matrix | None],
 ) -> Refit:
-    blocks = [
-        _Block.of(rows, matches.take(rows), calibration)
-        for rows in equal_parts(len(matches))
-    ]
+    law = law_with_map(matches, calibration)
     pose, iterations = None, 0
     if objection is None:
-        skip = 1 + len(matches) // WATCHED
-        pose, iterations = _converged(start, camera, blocks, matches.world[::skip])
+        pose, iterations = _converged(start, camera, matches, law)
         if pose is None:
             objection = "the weighted matches do not determine a pose"
 
     def judge(pose: Pose) -> tuple[PerMatch, float]:
-        parts = ((b.rows, b.law, b.residual(pose, camera)) for b in blocks)
-        return judged(parts, len(matches))
+        return judged(law, far_not_undefined(residuals(pose, camera, matches)))
 
     return more_likely(
         start,
@@ -208,9 +197,9 @@ def _covariance(
     """6 × 6 of the tangent (ω, v), of ``core+`` or of least squares by weights."""
     if len(matches) < MIN_MATCHES:
         return None
-    residual = residuals(pose, camera, matches)
     with np.errstate(all="ignore"):  # points behind the camera are not counted
-        J = se3.jacobian(pose, camera, matches.world)
+        pixels, J = se3.look(pose, camera, matches.world)
+        residual = matches.points - pixels
         if weight is None:
             law = floored(law_with_map(matches, calibration), matches)
             seen = scores(law, residual)
@@ -232,17 +221,17 @@ def law_with_map(matches: WorldMatches, calibration: Calibration) -> ErrorLaw:
 
 
 def _converged(
-    start: Pose, camera: Camera, blocks: list[_Block], watched: Points3
+    start: Pose, camera: Camera, matches: WorldMatches, law: ErrorLaw
 ) -> tuple[Pose | None, int]:
-    """The pose at which `watched` points no longer move, and the number of steps."""
+    """The pose at which no point moves any more, and the number of steps."""
+    weights = Weights.of(floored(law, matches))
+    watched = matches.world[:: 1 + len(matches) // WATCHED]
 
     def stepped(pose: Pose) -> Pose | None:
-        normal, pull = np.zeros((6, 6)), np.zeros(6)
-        for block in blocks:
-            more_normal, more_pull = block.equations(pose, camera)
-            normal += more_normal
-            pull += more_pull
-        step = se3.solve(normal, pull)
+        pixels, J = se3.look(pose, camera, matches.world)  # J = 0 behind the camera
+        residual = far_not_undefined(matches.points - pixels)
+        weight = weights.at(residual.T).T
+        step = se3.solve(*se3.normal_equations(J, residual, weight))
         return None if step is None else se3.moved(pose, STRIDE * step)
 
     def moved_px(before: Pose, after: Pose) -> float:
@@ -252,28 +241,3 @@ def _converged(
         return float(moved[np.isfinite(moved)].max(initial=0.0))
 
     return converged(start, stepped, moved_px)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Some matches of a query."""
-
-    rows: slice
-    matches: WorldMatches
-    law: ErrorLaw
-    weights: Weights
-
-    @classmethod
-    def of(cls, rows: slice, matches: WorldMatches, calibration: Calibration) -> _Block:
-        law = law_with_map(matches, calibration)
-        return cls(rows, matches, law, Weights.of(floored(law, matches)))
-
-    def equations(self, pose: Pose, camera: Camera) -> tuple[Matrix, Vector]:
-        """Σ JᵀWJ and Σ JᵀWr of a step; points behind the camera have J = 0."""
-        pixels, J = se3.look(pose, camera, self.matches.world)
-        residual = far_not_undefined(self.matches.points - pixels)
-        weight = self.weights.at(residual.T)
-        return se3.normal_equations(J, residual, weight.T)
-
-    def residual(self, pose: Pose, camera: Camera) -> PerAxis:
-        return far_not_undefined(residuals(pose, camera, self.matches))
