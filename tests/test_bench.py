@@ -333,7 +333,7 @@ doubled.__module__ = homography.__name__  # a row as those of Table 1
         ("cli/bench.py", True),
         ("matchers/loftr.py", True),
         ("bench/figures.py", True),
-        ("refit/homography.py", False),
+        ("refit/planes.py", False),
         ("law/mixture.py", False),
         ("bench/studies/homography.py", False),
         ("datasets/posed.py", False),

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import semisure
-from semisure import _moved
 from semisure.metrics import corner_error
 from test_newcomer import take_photos
 
@@ -71,18 +70,3 @@ def test_readme_has_a_block_to_run() -> None:
 def test_no_module_is_longer_than_400_lines() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
-
-
-@pytest.mark.parametrize(("old", "new"), _moved.MODULES.items())
-def test_documented_modules_keep_their_old_names(old: str, new: str) -> None:
-    code = (
-        "import warnings, importlib\n"
-        "warnings.simplefilter('error')\n"
-        f"new = importlib.import_module('semisure.{new}')\n"
-        f"with warnings.catch_warnings(record=True) as warned:\n"
-        "    warnings.simplefilter('always')\n"
-        f"    old = importlib.import_module('semisure.{old}')\n"
-        "assert old is new and new.__spec__.name == new.__name__\n"
-        f"assert 'is now semisure.{new};' in str(warned[0].message)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

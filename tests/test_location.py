@@ -30,6 +30,7 @@ from semisure.synthetic import (
     random_pose,
 )
 from semisure.types import Calibration, Matches, Matrix3
+from settings_file import config
 
 LOCATED = replace(EXAMPLE_CALIBRATION, location=(0.15, -0.1))  # 1.2 and −0.8 px
 SIZE = (640, 480)
@@ -57,7 +58,11 @@ def test_match_then_file_then_refit_gives_the_same_homography(
     semisure.save_matches(result.matches, file)
     semisure.save_calibration(result.calibration, theta)
     done = CliRunner().invoke(
-        app, ["refit", str(file), "-c", str(theta), "-m", method, "--json"]
+        app,
+        [
+            *("refit", str(file), "-c", str(theta), "--json"),
+            *config(tmp_path, f'method = "{method}"'),
+        ],
     )
     assert done.exit_code in (0, 3), done.output  # 3: the ablation's worst weights
     again = json.loads(done.output)
@@ -83,7 +88,8 @@ def test_match_then_file_then_refit_gives_the_same_epipolar_geometry(
     file, theta = tmp_path / "pair.npz", tmp_path / "theta.json"
     semisure.save_matches(result.matches, file)
     semisure.save_calibration(result.calibration, theta)
-    command = ["refit", str(file), "-c", str(theta), "-m", method, "--model", kind]
+    command = ["refit", str(file), "-c", str(theta), "--model", kind]
+    command += config(tmp_path, f'method = "{method}"')
     command += ["--intrinsics", "500,500,319.5,239.5"] if cameras else []
     done = CliRunner().invoke(app, [*command, "--json"])
     assert done.exit_code == 0, done.output

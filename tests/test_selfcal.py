@@ -284,7 +284,7 @@ def test_calibrate_command_writes_plot_and_verdict(tmp_path: Path) -> None:
         "Calibration of daisy",
         "held-out",
         "k_m",
-        "semisure calibrate",
+        "How it was made",
         "numpy",
     ):
         assert words in text

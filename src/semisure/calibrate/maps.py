@@ -66,6 +66,10 @@ def calibrate_maps(
         Pairs of each map, at most.
     name, cache, engine, begin
         As in :func:`semisure.self_calibrate`.
+
+    Examples
+    --------
+    >>> calibrate_maps("daisy", ["sfm/model"], images="photos")  # doctest: +SKIP
     """
     settings = settings or SelfCalSettings()
     sources = _named([open_map(folder, images, map_pairs) for folder in maps])

@@ -12,6 +12,7 @@ import logging
 import os
 import pickle
 import platform
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -31,6 +32,7 @@ from semisure.errors import InputError, MissingExtraError, SemisureError, in_sho
 from semisure.io.sources import Installed, installed
 
 BATCHES_A_SLOT = 2  # one running, one waiting
+CONNECT_S = 10.0
 _QUIET = {  # read when Ray is imported
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent over the network
     # Its notes on dead workers would go to standard output, among our JSON.
@@ -51,6 +53,7 @@ def ray_engine(settings: EngineSettings) -> Iterator[RayEngine]:
     address = settings.address
     own: dict[str, Any] = {"num_cpus": settings.count(), "include_dashboard": False}
     try:
+        _connect(address or "local")
         ray.init(
             address=address or "local",
             **({} if address else own),
@@ -58,7 +61,13 @@ def ray_engine(settings: EngineSettings) -> Iterator[RayEngine]:
             logging_level=logging.ERROR,
             log_to_driver=False,
         )
-    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+    except (
+        OSError,
+        OverflowError,
+        RuntimeError,
+        ValueError,
+        ray.exceptions.RayError,
+    ) as error:
         raise InputError(
             f"There is no Ray at {address or 'this machine'}: {in_short(error)}. Start "
             "one with `ray start --head`, and give its address as HOST:PORT; see "
@@ -68,6 +77,13 @@ def ray_engine(settings: EngineSettings) -> Iterator[RayEngine]:
         yield RayEngine(ray, settings)
     finally:
         ray.shutdown()
+
+
+def _connect(address: str) -> None:
+    """Raise unless something listens there: Ray itself may wait for minutes."""
+    if address not in ("auto", "local"):  # Ray's own words
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
 
 
 class RayEngine:

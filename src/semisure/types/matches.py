@@ -89,7 +89,7 @@ class Matches:
         n = len(np.atleast_1d(as_reals("source", self.source)))
         for name, shape in _ARRAY_SHAPES.items():
             values = getattr(self, name)
-            if name in ("side", "fine_window") and np.ndim(values) == 0:
+            if name in ("side", "fine_window") and not as_reals(name, values).ndim:
                 values = np.full(n, values)
             if values is not None or name != "cell":
                 put(self, **{name: as_floats(name, values, (n, *shape))})
