@@ -25,7 +25,7 @@ from semisure.datasets.homographies import read_sequences
 from semisure.geometry.homography import residual
 from semisure.io.files import load_calibration
 from semisure.law.fit_law import fit
-from semisure.law.likelihood import observe
+from semisure.law.observations import observe
 from semisure.matchers import load_matcher
 from semisure.metrics import (
     corner_error,

@@ -18,7 +18,7 @@ from semisure.geometry.rotations import rotation
 from semisure.geometry.support import spread, support_of_homography, support_of_lines
 from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
-from semisure.law.likelihood import observe
+from semisure.law.observations import observe
 from semisure.pairs.estimation import refit_matches
 from semisure.refit.planes import expected_corner_error, refit_homography
 from semisure.refit.relative import refit_relative

@@ -288,10 +288,6 @@ class TestWeights:
 
     r = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0]])
 
-    def test_uniform_and_binary(self) -> None:
-        assert weights.uniform(3).tolist() == [1, 1, 1]
-        assert weights.binary(np.array([True, False])).tolist() == [1, 0]
-
     def test_huber_at_two_pixels(self) -> None:
         assert weights.huber(self.r).tolist() == pytest.approx([1, 0.4, 1])
 
@@ -305,9 +301,7 @@ class TestWeights:
         everything = np.ones(4, bool)
         assert weights.laplace_laplace(r, everything).tolist() == [1, 1, 1, 1]
 
-    def test_confidence_and_fine_std(self) -> None:
-        m = np.array([0.2, 0.9])
-        assert weights.coarse_confidence(m) is m
+    def test_fine_std(self) -> None:
         std = np.array([[1.0, 3.0], [0.0, 0.0]])
         assert weights.inverse_fine_variance(std).tolist() == pytest.approx([0.2, 1e4])
 

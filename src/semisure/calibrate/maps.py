@@ -32,7 +32,7 @@ from semisure.geometry.epipolar import checked_pose, fundamental
 from semisure.geometry.fundamental import of_rank_2
 from semisure.io.colmap import read_model
 from semisure.io.images import read_image, reduced
-from semisure.law.likelihood import observe
+from semisure.law.observations import observe
 from semisure.types import Matcher, Matches
 from semisure.types.display import Begin, quietly
 

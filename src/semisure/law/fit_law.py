@@ -22,13 +22,12 @@ from semisure.law.likelihood import (
     NAMES,
     SIZE,
     Likelihood,
-    Observations,
-    observe,
     pack,
     unpack,
 )
 from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
+from semisure.law.observations import Observations, observe
 from semisure.law.powell import fit_powell
 from semisure.types import (
     LAW_NAMES,
@@ -213,7 +212,8 @@ def _report(
     errors *= np.array([*gains, 1.0, 1.0, 1.0, 1.0])[list(outcome.free)]
     error = 0.5 * np.abs(obs.residual).sum(axis=1)
     strata = {
-        name: (error >= low) & (error < high) for name, (low, high) in STRATA_PX.items()
+        name: nll[(error >= low) & (error < high)]
+        for name, (low, high) in STRATA_PX.items()
     }
     return FitReport(
         optimiser=optimiser,
@@ -222,10 +222,10 @@ def _report(
         pairs=pairs,
         nll=float(nll.mean()),
         nll_by_stratum={
-            name: float(nll[rows].mean()) if rows.any() else float("nan")
-            for name, rows in strata.items()
+            name: float(some.mean()) if len(some) else float("nan")
+            for name, some in strata.items()
         },
-        matches_by_stratum={name: int(rows.sum()) for name, rows in strata.items()},
+        matches_by_stratum={name: len(some) for name, some in strata.items()},
         iterations=outcome.iterations,
         evaluations=outcome.evaluations,
         converged=outcome.converged,

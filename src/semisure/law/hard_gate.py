@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from semisure.law.likelihood import AXES, FINE, SIZE, Observations, unpack
+from semisure.law.likelihood import AXES, FINE, SIZE, unpack
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
+from semisure.law.observations import Observations
 from semisure.types import Calibration, FloatArray, PerAxis, PerMatch, Vector
 
 ANGLES = 16

@@ -22,11 +22,11 @@ from semisure.law.likelihood import (
     NAMES,
     SIZE,
     Likelihood,
-    Observations,
     pack,
     unpack,
 )
 from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX, Family
+from semisure.law.observations import Observations
 from semisure.types import (
     DEFAULT_FINE_WINDOW_PX,
     BoolArray,

@@ -10,12 +10,12 @@ from semisure.law.likelihood import (
     NAMES,
     SIZE,
     Likelihood,
-    Observations,
     pack,
     unpack,
 )
 from semisure.law.mixture import GAUSSIAN, LAPLACE
 from semisure.law.newton import Outcome
+from semisure.law.observations import Observations
 from semisure.types import Calibration, LawName, Vector
 
 # The paper's settings (supplement, "Calibration optimization").

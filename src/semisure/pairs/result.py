@@ -26,6 +26,7 @@ from semisure.law.pair_law import (
     pair_law_by_residuals,
     predictive_law,
 )
+from semisure.law.quantiles import abs_quantile, pooled_abs_quantile
 from semisure.pairs.models import (
     MODEL_NAMES,
     Cameras,
@@ -132,17 +133,17 @@ class PairResult:
     @cached_property
     def median_px(self) -> PerMatch:
         """The error of each match that is as likely exceeded as not."""
-        return mixture.abs_quantile(self.law, 0.5).mean(axis=1)
+        return abs_quantile(self.law, 0.5).mean(axis=1)
 
     @cached_property
     def within_90_px(self) -> PerMatch:
         """The error of each match that is exceeded with a chance of 10 %."""
-        return mixture.abs_quantile(self.law, 0.9).mean(axis=1)
+        return abs_quantile(self.law, 0.9).mean(axis=1)
 
     @cached_property
     def pooled_px(self) -> tuple[float, float]:
         """What half, and 90 %, of all errors in x and y should stay within."""
-        pooled = mixture.pooled_abs_quantile
+        pooled = pooled_abs_quantile
         return pooled(self.law, 0.5), pooled(self.law, 0.9)
 
     @cached_property

@@ -135,7 +135,8 @@ def judged(law: ErrorLaw, residual: PerAxis) -> tuple[PerMatch, float]:
 def more_likely(
     start: FloatArray,
     model: FloatArray | None,
-    judged: Callable[[FloatArray], tuple[PerMatch, float]],
+    law: ErrorLaw,
+    residual: Callable[[FloatArray], PerAxis],
     *,
     covariance: Callable[..., Matrix | None],
     iterations: int,
@@ -143,13 +144,12 @@ def more_likely(
 ) -> Refit:
     """The model, unless there is an objection or the start is more likely.
 
-    `judged` gives the weights of all matches under a model, and its log likelihood.
     Weights, likelihood and covariance are those of whichever model is returned.
     """
-    weight, before = judged(start)
+    weight, before = judged(law, residual(start))
     after = before
     if objection is None and model is not None:
-        own_weight, likelihood = judged(model)
+        own_weight, likelihood = judged(law, residual(model))
         if likelihood >= before:
             weight, after = own_weight, likelihood
         else:

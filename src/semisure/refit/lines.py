@@ -32,7 +32,8 @@ import numpy as np
 from semisure.errors import InputError
 from semisure.geometry.epipolar import CAMERA_FLOOR, CalibratedViews, Lines
 from semisure.law.climbing import climb
-from semisure.law.mixture import LAPLACE, ErrorLaw, expit, rising_root
+from semisure.law.mixture import LAPLACE, ErrorLaw, expit
+from semisure.law.quantiles import rising_root
 from semisure.refit.core import outcome
 from semisure.refit.covariance import Scores, covariance, mean_slope, radial
 from semisure.types import (
@@ -62,7 +63,7 @@ MANY = 400.0  # so many matches that agree leave no second peak
 AXES, AWAY = 2, (5.0, 15.0, 50.0)  # least determined ones; standard deviations
 FARTHEST = 0.5  # radians, or half-diagonals
 LOOKED_AT = 600  # matches
-FIRST_STEPS, MORE_STEPS, FOLLOWED = 10, 10, 3
+STEPS, FOLLOWED = 10, 3  # of all, and so many again of the highest of them
 HIGHER_NATS = 1.0  # by those matches; less is the same peak again
 CLEAR_NATS = 5.0  # by all matches: e⁵ times as likely
 
@@ -292,11 +293,11 @@ def highest(
     """
     if not others:
         return peak, 0
-    here, _ = climb(_thinned(peak), FIRST_STEPS)
+    here, _ = climb(_thinned(peak), STEPS)
     least = here.score - within * here.weight().sum()
     starts = [start for start in (here.by(g) for g in others) if start.score > least]
-    tried = sorted((climb(start, FIRST_STEPS)[0] for start in starts), key=_score)
-    tried = [climb(view, MORE_STEPS)[0] for view in tried[-FOLLOWED:]]
+    tried = sorted((climb(start, STEPS)[0] for start in starts), key=_score)
+    tried = [climb(view, STEPS)[0] for view in tried[-FOLLOWED:]]
     best = max(tried, key=_score, default=here)
     if not best.score > here.score + HIGHER_NATS:
         return peak, 0
@@ -334,18 +335,18 @@ def refitted(
     calibration: Calibration,
 ) -> Refit:
     """The refit that climbed to `last`, or kept its start for a `reason`."""
-    if reason is not None:
-        both = first.score, first.score
-        weight = first.weight()
-        return outcome("core+", start, None, weight, reason=reason, log_likelihood=both)
+    view, uncertainty = first, None
+    if reason is None:
+        view, uncertainty = last, partial(last.covariance, calibration)
     return outcome(
         "core+",
         start,
         model,
-        last.weight(),
+        view.weight(),
+        reason=reason,
         iterations=iterations,
-        log_likelihood=(first.score, last.score),
-        uncertainty=partial(last.covariance, calibration),
+        log_likelihood=(first.score, view.score),
+        uncertainty=uncertainty,
     )
 
 

@@ -32,7 +32,6 @@ from semisure.refit.core_plus import (
     Weights,
     converged,
     floored,
-    judged,
     more_likely,
     scores,
 )
@@ -185,13 +184,14 @@ def _core_plus(
 ) -> Refit:
     law = error_law(matches, calibration)
     H, iterations = _converged(start, matches, law)
-
-    def judge(H: Matrix3) -> tuple[PerMatch, float]:
-        return judged(law, _residual(H, matches))
-
-    objection = _why_not(H, start, matches)
     return more_likely(
-        start, H, judge, covariance=spread, iterations=iterations, objection=objection
+        start,
+        H,
+        law,
+        partial(_residual, matches=matches),
+        covariance=spread,
+        iterations=iterations,
+        objection=_why_not(H, start, matches),
     )
 
 

@@ -31,7 +31,6 @@ from semisure.refit.core_plus import (
     Weights,
     converged,
     floored,
-    judged,
     more_likely,
     scores,
 )
@@ -172,13 +171,14 @@ def _core_plus(
         if pose is None:
             objection = "the weighted matches do not determine a pose"
 
-    def judge(pose: Pose) -> tuple[PerMatch, float]:
-        return judged(law, far_not_undefined(residuals(pose, camera, matches)))
+    def residual(pose: Pose) -> PerAxis:
+        return far_not_undefined(residuals(pose, camera, matches))
 
     return more_likely(
         start,
         pose,
-        judge,
+        law,
+        residual,
         covariance=spread,
         iterations=iterations,
         objection=objection,
