@@ -29,7 +29,7 @@ def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
     def excess(x: PerAxis) -> PerAxis:
         return cdf(law, x) - cdf(law, -x) - probability
 
-    return np.asarray(rising_root(excess, nearest, farthest, tolerance=1e-9))
+    return np.asarray(rising_root(excess, nearest, farthest, tolerance=1e-11))
 
 
 def pooled_abs_quantile(law: ErrorLaw, probability: float) -> float:
