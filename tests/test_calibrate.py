@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from semisure.errors import FitError, InputError
 from semisure.law.error_laws import error_law
+from semisure.law.families import GAUSSIAN, LAPLACE, Family
 from semisure.law.fit_law import fit, nll_per_match
 from semisure.law.likelihood import (
     Likelihood,
     pack,
     unpack,
 )
-from semisure.law.mixture import GAUSSIAN, LAPLACE, Family, sample
+from semisure.law.mixture import sample
 from semisure.law.newton import minimise
 from semisure.law.observations import BLOCK_ROWS, Observations, observe
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -89,14 +92,10 @@ def test_newton_recovers_the_planted_law(planted_set: Observations) -> None:
     assert planted_nll - 1e-3 < report.nll <= planted_nll
     # Within four standard errors of the truth, in every identifiable direction.
     names = ("b_x", "b_y", "a_x", "a_y", "k_s", "k_m", "beta_x", "beta_y")
-    for calibration in (found,):
-        values = [
-            *calibration.fine_var_gain, *calibration.coarse_var_gain,
-            calibration.spread_slope, calibration.doubt_slope, *calibration.intercept,
-        ]  # fmt: skip
-        truths = [0.8, 0.9, 1.5, 1.2, 0.25, 1.2, -4.6, -4.4]
-        for name, value, truth in zip(names, values, truths, strict=True):
-            assert abs(value - truth) < 4 * report.standard_errors[name], name
+    values = [*np.exp(pack(found)[:4]), *pack(found)[4:]]
+    truths = [0.8, 0.9, 1.5, 1.2, 0.25, 1.2, -4.6, -4.4]
+    for name, value, truth in zip(names, values, truths, strict=True):
+        assert abs(value - truth) < 4 * report.standard_errors[name], name
     assert report.standard_error_kind == "clustered by 40 pairs"
 
 
@@ -158,12 +157,7 @@ def test_newton_survives_any_start(seed: int, planted_set: Observations) -> None
 
 
 def test_location_is_found_where_there_is_one() -> None:
-    shifted = Calibration(
-        **{name: getattr(EXAMPLE_CALIBRATION, name) for name in (
-            "coarse_var_gain", "fine_var_gain", "spread_slope", "doubt_slope",
-            "intercept")},
-        location=(0.11, -0.07),
-    )  # fmt: skip
+    shifted = replace(EXAMPLE_CALIBRATION, location=(0.11, -0.07))
     pairs = [
         SyntheticMatcher(shifted).match(np.eye(3), count=2000, seed=i)
         for i in range(10)
@@ -174,17 +168,6 @@ def test_location_is_found_where_there_is_one() -> None:
     assert found.location == pytest.approx((0.11, -0.07), abs=0.003)
     assert with_location.nll < without.nll - 0.05
     assert found.fine_var_gain == pytest.approx((0.8, 0.9), rel=0.1)
-
-
-def test_location_fit_is_a_minimum_along_the_location() -> None:
-    pairs = [SyntheticMatcher().match(np.eye(3), count=3000, seed=5)]
-    found, _ = fit(pairs, location=True)
-    assert found.location is not None
-    observations = observe(pairs)
-    best = Likelihood(observations, found.location).value(pack(found))
-    for step in ([0.01, 0], [-0.01, 0], [0, 0.01], [0, -0.01]):
-        moved = found.location[0] + step[0], found.location[1] + step[1]
-        assert Likelihood(observations, moved).value(pack(found)) >= best
 
 
 @pytest.mark.parametrize("law", LAW_NAMES)
@@ -208,8 +191,6 @@ def test_hard_gate_cut_is_the_best_of_all_cuts() -> None:
     pairs = [SyntheticMatcher().match(np.eye(3), count=300, seed=2)]
     calibration, report = fit(pairs, law="hard_gate")
     observations = observe(pairs)
-    from dataclasses import replace
-
     for shift in (-1.0, -0.2, 0.2, 1.0):
         beta_x, beta_y = calibration.intercept
         moved = replace(calibration, intercept=(beta_x + shift, beta_y + shift))
@@ -218,26 +199,12 @@ def test_hard_gate_cut_is_the_best_of_all_cuts() -> None:
 
 def test_gaussian_mixture_is_recovered_from_gaussian_errors() -> None:
     matches, _ = SyntheticMatcher().match(np.eye(3), count=40_000, seed=0)
-    from dataclasses import replace
-
     planted = replace(EXAMPLE_CALIBRATION, law="gaussian")
     r = sample(error_law(matches, planted), np.random.default_rng(1))
     found, report = fit([(matches, r)], law="gaussian")
     assert found.fine_var_gain == pytest.approx((0.8, 0.9), rel=0.05)
     _, laplace = fit([(matches, r)])
     assert report.nll < laplace.nll
-
-
-def test_data_without_failures_ends_on_a_reported_bound_or_a_tiny_tail() -> None:
-    rng = np.random.default_rng(0)
-    matches, _ = SyntheticMatcher().match(np.eye(3), count=4000, seed=0)
-    r = rng.laplace(0, matches.fine_std)
-    calibration, report = fit([(matches, r)])
-    alpha = 1 / (1 + np.exp(-error_law(matches, calibration).tail_logit))
-    law = error_law(matches, calibration)
-    mean_scale = (1 - alpha) * law.fine_scale + alpha * law.coarse_scale
-    assert np.isfinite(report.nll)
-    assert np.median(mean_scale / matches.fine_std) == pytest.approx(1, abs=0.1)
 
 
 def test_few_pairs_say_that_their_standard_errors_are_naive() -> None:

@@ -13,7 +13,8 @@ from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import GAUSSIAN, ErrorLaw
+from semisure.law.families import GAUSSIAN
+from semisure.law.mixture import ErrorLaw
 from semisure.metrics import corner_error
 from semisure.refit import planes
 from semisure.refit.core_plus import (

@@ -15,8 +15,13 @@ from scipy.integrate import quad
 from semisure.errors import InputError
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX, ErrorLaw
-from semisure.law.quantiles import abs_quantile, pooled_abs_quantile
+from semisure.law.families import GAUSSIAN, LAPLACE
+from semisure.law.mixture import (
+    STD_FLOOR_PX,
+    ErrorLaw,
+    abs_quantile,
+    pooled_abs_quantile,
+)
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.types import LAW_NAMES, Calibration, Matches
 
@@ -130,14 +135,6 @@ def test_samples_follow_the_law(shape) -> None:
     assert mixture.expected_abs_residual(law)[0, 0] == pytest.approx(observed, rel=0.01)
     beyond = (np.abs(r) > 4).mean()
     assert mixture.prob_beyond(law, 4.0)[0, 0] == pytest.approx(beyond, abs=0.003)
-
-
-def test_coarse_failure_is_either_axis() -> None:
-    law = ErrorLaw(
-        np.ones((1, 2)), np.ones((1, 2)), np.log([[1.0, 1 / 3]]), np.zeros((1, 2))
-    )
-    # α = (1/2, 1/4): 1 − 1/2 · 3/4
-    assert mixture.coarse_failure(law)[0] == pytest.approx(5 / 8)
 
 
 def test_location_moves_everything_by_itself(matches: Matches) -> None:

@@ -23,7 +23,7 @@ from semisure.geometry import epipolar, fundamental
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.law import mixture
-from semisure.law.mixture import ErrorLaw
+from semisure.law.mixture import ErrorLaw, abs_quantile
 from semisure.law.pair_effects import with_effects
 from semisure.law.pair_law import (
     law_on_lines,
@@ -32,7 +32,6 @@ from semisure.law.pair_law import (
     pair_law_by_residuals,
     predictive_law,
 )
-from semisure.law.quantiles import abs_quantile
 from semisure.metrics import coverage
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import Model

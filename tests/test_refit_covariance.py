@@ -17,7 +17,6 @@ from semisure.law.mixture import log_density
 from semisure.metrics import corner_error
 from semisure.refit import core_plus, covariance
 from semisure.refit import planes as homography
-from semisure.refit.covariance import radial
 from semisure.refit.lines import LineLaw
 from semisure.refit.planes import (
     corner_covariance,
@@ -210,25 +209,6 @@ def test_a_kept_homography_keeps_its_likelihood_and_covariance() -> None:
     assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
     C = corner_covariance(truth, near, EXAMPLE_CALIBRATION)
     assert np.allclose(refit.covariance, C)
-
-
-def test_a_kept_pose_keeps_its_likelihood_and_covariance() -> None:
-    truth = random_pose(np.random.default_rng(0))
-    matches, residual = SyntheticMatcher().match_world(truth, count=200)
-    near = matches.shifted(-0.999 * residual)
-    refit = refit_pose(near, CAMERA, EXAMPLE_CALIBRATION, truth)
-    assert refit.reason == "the refit was less likely than the initial model"
-    law = error_law(near, EXAMPLE_CALIBRATION)
-    at_truth = log_density(law, 0.001 * residual).sum()
-    assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
-    seen = core_plus.scores(core_plus.floored(law, near), 0.001 * residual)
-    C = covariance.covariance(
-        near.points,
-        seen,
-        se3.look(truth, CAMERA, near.world)[1],
-        lens=radial(near.points, near.refined_size)[:, None],
-    )
-    assert np.allclose(refit.covariance, C, rtol=1e-6)
 
 
 def test_a_start_that_matches_do_not_determine_has_no_covariance() -> None:

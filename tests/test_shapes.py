@@ -35,17 +35,7 @@ from semisure.synthetic import (
 )
 from semisure.types import LAW_NAMES, PerAxis, PerMatch
 
-ROOMS = [
-    "types",
-    "calibration",
-    "refit",
-    "geometry",
-    "maps",
-    "mixture",
-    "error_laws",
-    "metrics",
-    "synthetic",
-]
+ROOMS = ["types", "geometry", "law", "refit", "metrics", "synthetic"]
 
 
 def fits(value: Any, hint: Any, letters: dict[str, int]) -> bool:

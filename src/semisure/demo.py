@@ -18,7 +18,7 @@ from semisure.estimators import estimate_homography
 from semisure.geometry.homography import true_residual
 from semisure.io.files import load_calibration
 from semisure.io.images import Image, read_image
-from semisure.law.quantiles import pooled_abs_quantile
+from semisure.law.mixture import pooled_abs_quantile
 from semisure.matchers import load_matcher
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair

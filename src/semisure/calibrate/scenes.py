@@ -25,6 +25,7 @@ from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
+from semisure.law.families import LAPLACE
 from semisure.law.fit_law import FitReport, fit
 from semisure.law.pair_effects import (
     effects_by_lines,
@@ -254,7 +255,7 @@ class SeenAlong:
         along = AlongLines(**dict(zip(_ALONG, numbers.tolist(), strict=True)))
         seen = self.distance, self.normal, np.zeros(1), self.away
         logit, fine, coarse = on_lines(self.law, *seen, along)
-        laplace = mixture.LAPLACE.log_density
+        laplace = LAPLACE.log_density
         right = laplace(self.error, fine) - np.logaddexp(0.0, logit)
         failed = laplace(self.error, coarse) - np.logaddexp(0.0, -logit)
         return float(np.logaddexp(right, failed).mean())

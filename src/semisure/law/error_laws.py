@@ -20,7 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from semisure.law.mixture import GAUSSIAN, ErrorLaw, mixture_law
+from semisure.law.families import GAUSSIAN
+from semisure.law.mixture import ErrorLaw, mixture_law
 from semisure.types import Calibration, Cues
 from semisure.types.calibration import require_calibration
 from semisure.types.matches import require_matches

@@ -17,6 +17,7 @@ import numpy as np
 from semisure.errors import FitError, InputError
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
+from semisure.law.families import GAUSSIAN, LAPLACE
 from semisure.law.hard_gate import fit_fine_only, fit_hard_gate
 from semisure.law.likelihood import (
     NAMES,
@@ -25,7 +26,7 @@ from semisure.law.likelihood import (
     pack,
     unpack,
 )
-from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX
+from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
 from semisure.law.observations import Observations, observe
 from semisure.law.powell import fit_powell

@@ -28,7 +28,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semisure.law.mixture import LAPLACE, Family, expit, mixture_law
+from semisure.law.families import LAPLACE, Family
+from semisure.law.mixture import expit, mixture_law
 from semisure.law.observations import Observations
 from semisure.types import (
     Calibration,

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from semisure.errors import InputError
+from semisure.law.families import LAPLACE, Family
 from semisure.types import (
     BoolArray,
     Calibration,
@@ -39,58 +41,6 @@ def expit(x: FloatArray) -> FloatArray:
     """1 / (1 + e^{−x}), by NumPy's vectorised exponential: SciPy's is scalar."""
     with np.errstate(over="ignore"):  # e^{800} is infinite, and its inverse the limit
         return np.asarray(1.0 / (1.0 + np.exp(-x)))
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A symmetric component shape, density e^{−energy} / (norm · scale)."""
-
-    power: int  # of |x| in the energy
-    energy: Callable[[FloatArray, FloatArray], FloatArray]
-    log_norm: float
-    cdf: Callable[[FloatArray, FloatArray], FloatArray]
-    mean_abs: Callable[[FloatArray, FloatArray], FloatArray]  # E|X + c|, scale s
-    sample: Callable[[np.random.Generator, FloatArray], FloatArray]
-
-    def log_density(self, x: FloatArray, scale: FloatArray) -> FloatArray:
-        return -self.energy(x, scale) - np.log(scale) - self.log_norm
-
-
-def _laplace_cdf(x: FloatArray, scale: FloatArray) -> FloatArray:
-    half_tail = 0.5 * np.exp(-np.abs(x) / scale)
-    return np.asarray(np.where(x < 0, half_tail, 1.0 - half_tail))
-
-
-LAPLACE = Family(
-    power=1,
-    energy=lambda x, s: np.abs(x) / s,
-    log_norm=float(np.log(2.0)),
-    cdf=_laplace_cdf,
-    mean_abs=lambda c, s: np.abs(c) + s * np.exp(-np.abs(c) / s),
-    sample=lambda rng, s: rng.laplace(0.0, s),
-)
-
-
-def _gaussian_cdf(x: FloatArray, scale: FloatArray) -> FloatArray:
-    from scipy.special import ndtr  # a fifth of a second that few need
-
-    return ndtr(x / scale)
-
-
-def _gaussian_mean_abs(c: FloatArray, scale: FloatArray) -> FloatArray:
-    z = c / scale
-    peak = np.sqrt(2.0 / np.pi) * scale * np.exp(-0.5 * z * z)
-    return peak + c * (2.0 * _gaussian_cdf(c, scale) - 1.0)
-
-
-GAUSSIAN = Family(
-    power=2,
-    energy=lambda x, s: 0.5 * (x / s) ** 2,
-    log_norm=float(0.5 * np.log(2.0 * np.pi)),
-    cdf=_gaussian_cdf,
-    mean_abs=_gaussian_mean_abs,
-    sample=lambda rng, s: rng.normal(0.0, s),
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,6 +211,60 @@ def prob_beyond(law: ErrorLaw, threshold_px: float) -> PerAxis:
         return below + law.family.cdf(law.location - threshold_px, scale)
 
     return _mix(law, beyond(law.fine_scale), beyond(law.coarse_scale))
+
+
+def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
+    """The size of the residual per axis that is exceeded by 1 − probability, px.
+
+    The mean of a heavy-tailed law is ruled by its tail; quantiles are not.
+
+    >>> half = abs_quantile(_example_law(), 0.5)  # 0.8 e^{−x} + 0.2 e^{−x/4} = ½
+    >>> bool(np.allclose(0.8 * np.exp(-half) + 0.2 * np.exp(-half / 4), 0.5))
+    True
+    """
+    farthest = _farthest(law, probability)
+    nearest = np.zeros_like(farthest)
+
+    def excess(x: PerAxis) -> PerAxis:
+        return cdf(law, x) - cdf(law, -x) - probability
+
+    return np.asarray(rising_root(excess, nearest, farthest, tolerance=1e-11))
+
+
+def pooled_abs_quantile(law: ErrorLaw, probability: float) -> float:
+    """The same of all matches and axes together, px: "90 % within x px"."""
+
+    def excess(x: float) -> float:
+        there = np.full_like(law.fine_scale, x)
+        return float((cdf(law, there) - cdf(law, -there)).mean()) - probability
+
+    farthest = _farthest(law, probability).max()
+    return float(rising_root(excess, 0.0, farthest, tolerance=1e-4))
+
+
+def _farthest(law: ErrorLaw, probability: float) -> PerAxis:
+    """Beyond the quantiles; those of a Laplace law are −scale · log(1 − p)."""
+    if not 0.0 < probability < 1.0:
+        raise InputError(
+            f"probability must lie strictly between 0 and 1, but is {probability}."
+        )
+    scale = np.maximum(law.fine_scale, law.coarse_scale)
+    return np.abs(law.location) + scale * (1.0 - np.log1p(-probability))
+
+
+def rising_root(
+    excess: Callable[[Any], Any], low: Any, high: Any, tolerance: float
+) -> Any:
+    """Where a rising function, or each of several, is 0: halving (without SciPy).
+
+    >>> round(float(rising_root(lambda x: x**3 - 8.0, 0.0, 9.0, tolerance=1e-6)), 5)
+    2.0
+    """
+    while np.any(high - low > np.maximum(tolerance, 1e-12 * high)):
+        middle = 0.5 * (low + high)
+        below = excess(middle) < 0.0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)
 
 
 def sample(law: ErrorLaw, rng: np.random.Generator) -> PerAxis:

@@ -15,6 +15,7 @@ import numpy as np
 
 from semisure.errors import FitError
 from semisure.law import mixture
+from semisure.law.families import GAUSSIAN, LAPLACE, Family
 from semisure.law.likelihood import (
     AXES,
     COARSE,
@@ -25,7 +26,7 @@ from semisure.law.likelihood import (
     pack,
     unpack,
 )
-from semisure.law.mixture import GAUSSIAN, LAPLACE, STD_FLOOR_PX, Family
+from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.observations import Observations
 from semisure.types import (
     DEFAULT_FINE_WINDOW_PX,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semisure.errors import FitError
+from semisure.law.families import GAUSSIAN, LAPLACE
 from semisure.law.likelihood import (
     DOUBT_SLOPE,
     NAMES,
@@ -13,7 +14,6 @@ from semisure.law.likelihood import (
     pack,
     unpack,
 )
-from semisure.law.mixture import GAUSSIAN, LAPLACE
 from semisure.law.newton import Outcome
 from semisure.law.observations import Observations
 from semisure.types import Calibration, LawName, Vector

@@ -19,14 +19,13 @@ from semisure.geometry.support import (
 from semisure.io.images import Image
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import ErrorLaw
+from semisure.law.mixture import ErrorLaw, abs_quantile, pooled_abs_quantile
 from semisure.law.pair_law import (
     PairLaw,
     pair_law_by_lines,
     pair_law_by_residuals,
     predictive_law,
 )
-from semisure.law.quantiles import abs_quantile, pooled_abs_quantile
 from semisure.pairs.models import (
     MODEL_NAMES,
     Cameras,

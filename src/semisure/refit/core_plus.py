@@ -19,14 +19,8 @@ from functools import partial
 
 import numpy as np
 
-from semisure.law.mixture import (
-    ErrorLaw,
-    Family,
-    coarse_success,
-    expit,
-    log_joint,
-    ordered,
-)
+from semisure.law.families import Family
+from semisure.law.mixture import ErrorLaw, coarse_success, expit, log_joint, ordered
 from semisure.refit.core import outcome
 from semisure.refit.covariance import Scores, mean_slope
 from semisure.types import (

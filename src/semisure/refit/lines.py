@@ -32,8 +32,8 @@ import numpy as np
 from semisure.errors import InputError
 from semisure.geometry.epipolar import CAMERA_FLOOR, CalibratedViews, Lines
 from semisure.law.climbing import climb
-from semisure.law.mixture import LAPLACE, ErrorLaw, expit
-from semisure.law.quantiles import rising_root
+from semisure.law.families import LAPLACE
+from semisure.law.mixture import ErrorLaw, expit, rising_root
 from semisure.refit.core import outcome
 from semisure.refit.covariance import Scores, covariance, mean_slope, radial
 from semisure.types import (

@@ -27,7 +27,7 @@ from semisure.geometry import homography as plane
 from semisure.geometry.homography import far_not_undefined
 from semisure.geometry.significance import BLOCK_PX, squares
 from semisure.law import mixture
-from semisure.law.quantiles import rising_root
+from semisure.law.mixture import rising_root
 from semisure.refit.lines import AcrossLines, Geometry
 from semisure.types import Matrix3, PerMatch
 

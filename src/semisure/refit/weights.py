@@ -11,14 +11,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import (
-    LAPLACE,
-    STD_FLOOR_PX,
-    ErrorLaw,
-    coarse_success,
-    expit,
-    ordered,
-)
+from semisure.law.families import LAPLACE
+from semisure.law.mixture import STD_FLOOR_PX, ErrorLaw, coarse_success, expit, ordered
 from semisure.types import (
     Calibration,
     Mask,

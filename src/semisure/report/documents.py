@@ -10,7 +10,7 @@ import numpy as np
 
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
-from semisure.law.quantiles import abs_quantile
+from semisure.law.mixture import abs_quantile
 from semisure.pairs.models import MOTION_NAMES
 from semisure.pairs.result import PairResult
 from semisure.refit.planes import expected_corner_error

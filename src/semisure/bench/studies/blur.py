@@ -25,7 +25,7 @@ from semisure.io.cache import Row
 from semisure.io.images import Image, read_image, resized
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.law.quantiles import abs_quantile
+from semisure.law.mixture import abs_quantile
 from semisure.report.documents import ONE_SIGMA
 from semisure.report.plots import draw_ellipses
 from semisure.types import Calibration, Labels, Pair, PerAxis, PerMatch, Points
