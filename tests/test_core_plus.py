@@ -245,17 +245,6 @@ def test_larger_images_have_the_same_homography(side: str) -> None:
 # -- bad geometry
 
 
-def test_steps_stand_still_at_the_truth() -> None:
-    H = random_homography(np.random.default_rng(5))
-    source = np.random.default_rng(0).uniform(0, 480, (50, 2))
-    matches = Matches(
-        source=source, target=plane.project(H, source), confidence=np.ones(50),
-        fine_std=np.ones((50, 2)), coarse_std=np.ones((50, 2)),
-        source_size=(640, 480), target_size=(640, 480))  # fmt: skip
-    result = refit_homography(matches, EXAMPLE_CALIBRATION, H)
-    assert np.allclose(result.model, H, atol=1e-9)
-
-
 @pytest.mark.parametrize("law_name", ["mixture", "fine_only"])
 def test_matches_on_the_horizon_have_no_say(law_name: str) -> None:
     """x = 320 goes to infinity; the other matches are exact, and the start is kept."""

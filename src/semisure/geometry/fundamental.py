@@ -26,7 +26,6 @@ from semisure.geometry.rotations import rotation, skew
 from semisure.types import FloatArray, Matches, Matrix3, Vector
 from semisure.types.checks import as_reals, in_line
 
-SIZE = 7  # parameters
 MINIMAL_SAMPLE = 7
 _ASIDE = np.zeros((2, 3, 3))  # the two entries beside the diagonal of the block
 _ASIDE[0, 0, 1] = _ASIDE[1, 1, 0] = 1.0

@@ -141,10 +141,10 @@ def capped(residual: PerAxis, matches: Matches) -> PerAxis:
     """
     diagonal = np.linalg.norm(matches.refined_size, axis=1, keepdims=True)
     defined = np.isfinite(residual).all(axis=1, keepdims=True)
-    known = np.where(defined, residual, 0.0)
-    length = np.hypot(known[:, :1], known[:, 1:])
+    finite = np.where(defined, residual, 0.0)
+    length = np.hypot(finite[:, :1], finite[:, 1:])
     share = np.minimum(1.0, diagonal / np.maximum(length, 1e-300))
-    return np.where(defined, share * known, diagonal / np.sqrt(2.0))
+    return np.where(defined, share * finite, diagonal / np.sqrt(2.0))
 
 
 def weighted_dlt(source: Points, target: Points, weight: PerMatch) -> Matrix3 | None:

@@ -70,7 +70,7 @@ def lift(
 def _claims(
     matches: Matches, observed: Points, radius_px: float
 ) -> tuple[Labels, Labels]:
-    """Matches near a keypoint, one for each keypoint, and those keypoints."""
+    """The most confident match near each keypoint, and those keypoints."""
     from scipy.spatial import cKDTree
 
     if not len(matches) or not len(observed):
@@ -78,16 +78,11 @@ def _claims(
         return none, none
     near = cKDTree(observed).query(matches.target, distance_upper_bound=radius_px)
     distance, nearest = np.asarray(near[0]), np.asarray(near[1], dtype=np.int64)
-    chosen = _best_claims(matches.confidence, distance, nearest)
-    return chosen, nearest[chosen]
-
-
-def _best_claims(confidence: PerMatch, distance: PerMatch, nearest: Labels) -> Labels:
-    """The most confident match of each keypoint that was claimed, in order."""
     claims = np.flatnonzero(np.isfinite(distance))
-    order = claims[np.argsort(-confidence[claims], kind="stable")]
+    order = claims[np.argsort(-matches.confidence[claims], kind="stable")]
     _, first = np.unique(nearest[order], return_index=True)
-    return np.sort(order[first]).astype(np.int64)
+    chosen = np.sort(order[first]).astype(np.int64)
+    return chosen, nearest[chosen]
 
 
 def local_maps(matches: Matches, chosen: Labels) -> FloatArray:

@@ -20,7 +20,6 @@ from semisure.types import (
     Labels,
     Mask,
     Matches,
-    Matrix,
     Matrix3,
     PerMatch,
     Points,
@@ -159,24 +158,13 @@ def spread(matches: Matches, weight: PerMatch) -> float:
     The root of the area that its standard deviations span, against that of points all
     over the image: 1 if even, 0 if all lie on one line.
     """
-    total = float(weight.sum())
-    if not total > 0:
+    if not weight.sum() > 0:
         return 0.0
-    both = []
+    areas = []
     for points, size in (
         (matches.source, matches.source_size),
         (matches.target, matches.target_size),
     ):
-        # From the middle of the image, so that squares keep their digits.
-        off = points.T - 0.5 * np.array([size]).T
-        weighted = off * weight
-        mean = weighted.sum(axis=1) / total
-        covariance = weighted @ off.T / total - np.outer(mean, mean)
-        both.append(_spanned(covariance) * 12.0 / (size[0] * size[1]))
-    return sqrt(min(both))
-
-
-def _spanned(covariance: Matrix) -> float:
-    """√ of the determinant of a covariance of points, px²."""
-    (a, b), (_, c) = covariance.tolist()
-    return sqrt(max(a * c - b * b, 0.0))
+        determinant = np.linalg.det(np.cov(points.T, aweights=weight, ddof=0))
+        areas.append(12.0 * sqrt(max(determinant, 0.0)) / (size[0] * size[1]))
+    return sqrt(min(areas))

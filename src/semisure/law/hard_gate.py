@@ -68,7 +68,7 @@ def _best_cuts(
 def _best_cut(
     score: PerMatch, x: PerMatch, fine: PerMatch, coarse: PerMatch
 ) -> tuple[float, float, float, float]:
-    """NLL, threshold and the two scale gains of the best split of sorted scores."""
+    """NLL, threshold, fine and coarse scale gain of the best split of the scores."""
     order = np.argsort(score, kind="stable")
     score, x, fine, coarse = score[order], x[order], fine[order], coarse[order]
     n = len(score)

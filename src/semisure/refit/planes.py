@@ -385,22 +385,22 @@ def corner_covariance(
         residual = plane.residual(H_01, matches)
         if weight is None:
             law = floored(error_law(matches, calibration), matches)
-            seen = scores(law, residual)
+            own_scores = scores(law, residual)
         else:
-            seen = Scores.of_weight(weight[::copies], residual)
-        seen = seen._replace(score=sign * seen.score)
+            own_scores = Scores.of_weight(weight[::copies], residual)
+        own_scores = own_scores._replace(score=sign * own_scores.score)
         J = corner_jacobian(H_01, matches)
         if J is None:
             return None
         J = sign * J
         if not field:
-            return covariance(places, seen, J, copies=copies)
+            return covariance(places, own_scores, J, copies=copies)
         frame = plane.corners(matches.source_size)
         lens = _bent(H_01, matches, matches.source, matches.target)
         there = _bent(H_01, matches, frame, plane.project(H_01, frame))
         C = covariance(
             places,
-            seen,
+            own_scores,
             J,
             lens=sign * on_refined_side(H_01, matches, lens),
             lens_there=there.transpose(2, 0, 1).reshape(8, -1),

@@ -202,12 +202,12 @@ def _covariance(
         residual = matches.points - pixels
         if weight is None:
             law = floored(law_with_map(matches, calibration), matches)
-            seen = scores(law, residual)
+            own_scores = scores(law, residual)
         else:
-            seen = Scores.of_weight(weight, residual)
+            own_scores = Scores.of_weight(weight, residual)
         lens = radial(matches.points, matches.refined_size)[:, None] if field else None
         places = np.clip(matches.points, 0.0, matches.size)
-        return covariance(places, seen, J, lens=lens)
+        return covariance(places, own_scores, J, lens=lens)
 
 
 def law_with_map(matches: WorldMatches, calibration: Calibration) -> ErrorLaw:
@@ -236,8 +236,7 @@ def _converged(
 
     def moved_px(before: Pose, after: Pose) -> float:
         """How far the farthest point moved that both poses see."""
-        seen = [se3.project(pose, camera, watched) for pose in (before, after)]
-        moved = np.abs(seen[1] - seen[0])
-        return float(moved[np.isfinite(moved)].max(initial=0.0))
+        first, second = (se3.project(p, camera, watched) for p in (before, after))
+        return float(np.nanmax(np.abs(second - first), initial=0.0))
 
     return converged(start, stepped, moved_px)

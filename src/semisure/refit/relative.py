@@ -277,8 +277,9 @@ def _epipolar_core(
         return _least_squares(start, look, weight)
 
     fit = eight_point if method == "core" else nonlinear
-    given = "core", matches, calibration, start, views.lines(matches).offset, fit
-    return replace(refit_once(*given, name="an essential matrix"), method=method)
+    offset, name = views.lines(matches).offset, "an essential matrix"
+    refit = refit_once("core", matches, calibration, start, offset, fit, name=name)
+    return replace(refit, method=method)
 
 
 def _depth_assisted(
