@@ -24,7 +24,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from semisure.bench.calibrations import shipped
+from semisure.bench.calibrations import both_laws
 from semisure.calibrate.random_views import random_pair
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import true_residual
@@ -184,7 +184,7 @@ def errors(matches: Matches, case: Case) -> tuple[FloatArray, float]:
 
 def covered(found: list[tuple[Matches, Case]], law: str) -> str:
     """How often the law's central intervals hold the truth."""
-    calibration = shipped(law).ours
+    calibration = both_laws(law).ours
     inside: list[FloatArray] = []
     for matches, case in found:
         says = mixture.mixture_law(matches, calibration)
@@ -197,7 +197,7 @@ def covered(found: list[tuple[Matches, Case]], law: str) -> str:
 def arms(
     found: list[tuple[Matches, Case]], law: str, estimator: str
 ) -> Iterator[tuple[str, tuple[FloatArray, float]]]:
-    laws = shipped(law)
+    laws = both_laws(law)
     rows: dict[str, list[float]] = {"base": [], "core": [], "core+": []}
     for matches, case in found:
         start = estimate_homography(matches, estimator)

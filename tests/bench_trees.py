@@ -11,12 +11,23 @@ import cv2
 import numpy as np
 import pytest
 
+from semisure.bench.options import Options
+from semisure.bench.study import Study
+from semisure.engine import Engine
 from semisure.io.images import write_png
 from semisure.types import FloatArray, Matrix3
 
 SHIFT_PX = 5.0  # of the second image of a sequence, and of a wall
 WALL_M, BASELINE_M, FOCAL_PX = 4.0, 0.25, 80.0  # 80 · 0.25 / 4 = 5 px
 SIZE = (320, 240)
+SMALL = (160, 120)  # that images are brought to, for time's sake
+TRAINING = "index/scene_info_0.1_0.7"
+
+
+def study_of(engine: Engine, cache: Path, *roots: Path, **changed: Any) -> Study:
+    """A study of these folders at a small size."""
+    asked = {"size": SMALL, **changed}
+    return Study(Options(data=roots, cache=cache, **asked), engine)
 
 
 def texture(seed: int) -> FloatArray:

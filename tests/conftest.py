@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,3 +60,32 @@ def pool() -> Iterator[Engine]:
     """The worker process that all benches share."""
     with open_engine(EngineSettings(workers=1)) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Matches and rows that benches share."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sequences of two pairs each."""
+    from bench_trees import write_sequences
+
+    return write_sequences(tmp_path_factory.mktemp("sequences"))
+
+
+@pytest.fixture(scope="session")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MegaDepth with both indexes, and two planar sequences."""
+    from bench_trees import TRAINING, add_sequence, write_scene
+
+    root = tmp_path_factory.mktemp("data")
+    for scene in ("0015", "0022"):
+        write_scene(root / "mega", scene)
+    for scene in ("0001", "0002", "0015"):
+        write_scene(root / "mega", scene, index=TRAINING)
+    for k, name in enumerate(("i_a", "v_b")):
+        add_sequence(root / "planar" / name, 40 + k)
+    return root

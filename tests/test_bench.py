@@ -17,140 +17,88 @@ import pytest
 from typer.testing import CliRunner
 
 from bench_trees import (
+    SMALL,
+    TRAINING,
     add_sequence,
+    study_of,
     texture,
     write_megadepth,
     write_scene,
-    write_sequences,
 )
 from semisure.bench import BENCHES, exported
 from semisure.bench import study as bench_study
-from semisure.bench.calibrations import Calibrations, folds, unfitted
+from semisure.bench.calibrations import FAITHFUL, Calibrations, both_laws, folds, given
 from semisure.bench.data import LIST_PAIRS, pairs_of, usable
-from semisure.bench.exported import Job, export, jobs_of, resizing, with_truth
+from semisure.bench.exported import Exported, Job, export, jobs_of, with_truth
 from semisure.bench.files import document, write_outcome
 from semisure.bench.options import CALIBRATION_SIZE, Options
 from semisure.bench.outcome import Outcome, Table
 from semisure.bench.run import of_study, run_bench
 from semisure.bench.studies import homography
-from semisure.bench.study import Study
 from semisure.cli import app
-from semisure.datasets.layouts import find_sets, has_depth, read_pairs
+from semisure.datasets.layouts import find_sets, read_pairs
 from semisure.datasets.megadepth import read_held_out, read_index, read_megadepth
-from semisure.datasets.posed import PosedPair
-from semisure.engine import HERE, Engine, EngineSettings, in_order
+from semisure.engine import HERE, Engine, EngineSettings
 from semisure.errors import FileError, FitError, InputError, MissingExtraError
 from semisure.io import sources
 from semisure.io.files import load_calibration, save_calibration
 from semisure.io.images import read_image, write_png
-from semisure.types import Calibration, Pair
+from semisure.types import Pair
 from settings_file import config
-
-SIZE = (160, 120)
-LAWS = ("daisy", "daisy-faithful")  # files that the bench calibration writes
-TRAINING = "index/scene_info_0.1_0.7"
-
-
-@pytest.fixture(scope="session")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sequences(tmp_path_factory.mktemp("sequences"))
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-def options_for(tree: Path, cache: Path) -> Options:
-    return Options(data=[tree], size=SIZE, cache=cache)
-
-
-@pytest.fixture
-def study(tree: Path, cache: Path, pool: Engine) -> Study:
-    return Study(options_for(tree, cache), pool)
-
 
 # -- matches are kept
 
 
-def job_for(tree: Path, cache: Path) -> Job:
-    pair = Pair(
-        name="one",
-        image0=tree / "i_a" / "1.png",
-        image1=tree / "i_a" / "2.png",
-        H_01=np.eye(3),
-    )
-    (job,) = jobs_of(options_for(tree, cache), "daisy", [(pair, SIZE)])
-    return job
+@pytest.fixture
+def job(sequences: Path, tmp_path: Path) -> Job:
+    image0, image1 = (sequences / "i_a" / f"{k}.png" for k in (1, 2))
+    pair = Pair(name="one", image0=image0, image1=image1, H_01=np.eye(3))
+    options = Options(data=[sequences], cache=tmp_path / "cache")
+    return jobs_of(options, "daisy", [(pair, SMALL)])[0]
 
 
-def exported_by(job: Job) -> exported.Exported:
+def exported_by(job: Job) -> Exported:
     answer = export(job)
-    assert isinstance(answer, exported.Exported)
+    assert isinstance(answer, Exported)
     return answer
 
 
-def test_resizing_maps_pixel_centres() -> None:
-    # The centre of pixel 0 of 100 lies at 0.5; twice as large, at 1: pixel 0.5.
-    H = resizing((100, 50), (200, 100))
-    np.testing.assert_allclose(H @ [0, 0, 1], [0.5, 0.5, 1])
-    np.testing.assert_allclose(H @ [99, 49, 1], [198.5, 98.5, 1])
-
-
-def test_truth_follows_the_images_to_their_size(tree: Path, tmp_path: Path) -> None:
-    done = exported_by(job_for(tree, tmp_path))
-    np.testing.assert_allclose(done.truth, np.eye(3), atol=1e-12)
-    assert done.matches().source_size == SIZE
-    assert done.group == "i_a/1.png"
-
-
 def test_second_export_runs_no_matcher(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_for(tree, tmp_path)
     first = exported_by(job)
+    np.testing.assert_allclose(first.H_01, np.eye(3), atol=1e-12)
+    assert first.matches().source_size == SMALL
+    assert first.group == "i_a/1.png"
     monkeypatch.setattr(exported, "_match", lambda job: pytest.fail("matched again"))
     assert exported_by(job).seconds == first.seconds
 
 
-@pytest.mark.parametrize("how", ["cut", "flip", "empty", "foreign"])
-def test_damaged_cache_is_made_again(tree: Path, tmp_path: Path, how: str) -> None:
-    job = job_for(tree, tmp_path)
-    file = exported_by(job).file
-    good = file.read_bytes()
+@pytest.mark.parametrize("how", ["cut", "flip", "empty", "changed"])
+def test_damaged_cache_is_made_again(job: Job, how: str) -> None:
+    first = exported_by(job)
+    good = first.file.read_bytes()
     middle = len(good) // 2
-    damaged = {
-        "cut": good[:middle],
-        "flip": good[:middle] + bytes([good[middle] ^ 255]) + good[middle + 1 :],
-        "empty": b"",
-        "foreign": b"not a zip file",
-    }[how]
-    file.write_bytes(damaged)
-    assert len(exported_by(job).matches()) > 20
+    if how == "changed":  # a sound file with other arrays
+        with np.load(first.file) as stored:
+            np.savez(first.file, **{**stored, "confidence": stored["confidence"] / 2})
+    else:
+        flipped = good[:middle] + bytes([good[middle] ^ 255]) + good[middle + 1 :]
+        damaged = {"cut": good[:middle], "flip": flipped, "empty": b""}
+        first.file.write_bytes(damaged[how])
+    again = exported_by(job).matches()
+    np.testing.assert_array_equal(again.confidence, first.matches().confidence)
+    assert len(again) > 20
 
 
-def test_arrays_changed_inside_a_sound_file_are_noticed(
-    tree: Path, tmp_path: Path
-) -> None:
-    job = job_for(tree, tmp_path)
-    file = exported_by(job).file
-    with np.load(file) as stored:
-        arrays = dict(stored)
-    arrays["confidence"] = arrays["confidence"] * 0.5
-    np.savez(file, **arrays)
-    before = arrays["confidence"].max()
-    assert exported_by(job).matches().confidence.max() > before
-
-
-def test_a_changed_setting_never_reuses_a_file(tree: Path, tmp_path: Path) -> None:
-    job = job_for(tree, tmp_path)
-    other = replace(job.pair, image1=tree / "i_a" / "3.png")
+def test_a_changed_setting_never_reuses_a_file(job: Job, sequences: Path) -> None:
+    other = replace(job.pair, image1=sequences / "i_a" / "3.png")
     changed = [
         replace(job, size=(176, 128)),
         replace(job, matcher=replace(job.matcher, max_side=128)),
         replace(job, code="y"),
         replace(job, pair=other),
-        replace(job, swapped=True),
+        replace(job, for_queries=True),
     ]
     files = {exported_by(one).file for one in [job, *changed]}
     assert len(files) == 6
@@ -159,35 +107,18 @@ def test_a_changed_setting_never_reuses_a_file(tree: Path, tmp_path: Path) -> No
     assert exported_by(mended).file == exported_by(job).file
 
 
-def test_a_missing_image_is_named_by_a_worker(tmp_path: Path, pool: Engine) -> None:
-    (error,) = in_order(pool, export, [job_for(tmp_path, tmp_path)])
-    assert isinstance(error, FileError)
-    assert "There is no image" in str(error)
-
-
 def test_a_missing_extra_is_reported_from_a_worker_too() -> None:
     error = MissingExtraError("kornia", "torch", "XFeat*")
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    assert isinstance(again, MissingExtraError)
-    assert str(again) == str(error)
-
-
-def test_interrupted_export_goes_on(tree: Path, tmp_path: Path, pool: Engine) -> None:
-    study = Study(options_for(tree, tmp_path), pool)
-    files = [e.file for e in study.exported("daisy")]
-    kept = {file: file.stat().st_mtime_ns for file in files[1:]}
-    files[0].unlink()
-    again = study.exported("daisy")
-    assert [e.file for e in again] == files
-    assert {file: file.stat().st_mtime_ns for file in files[1:]} == kept
+    assert (type(again), str(again)) == (MissingExtraError, str(error))
 
 
 def test_results_do_not_depend_on_the_number_of_workers(
-    tree: Path, tmp_path: Path
+    sequences: Path, tmp_path: Path
 ) -> None:
     texts = []
     for count in (1, 2):
-        options = options_for(tree, tmp_path / str(count))
+        options = Options(data=[sequences], size=SMALL, cache=tmp_path / str(count))
         outcome = run_bench("homography", options, engine=EngineSettings(workers=count))
         stored = document("homography", options, outcome)
         texts.append(json.dumps([stored["tables"], stored["rows"], stored["notes"]]))
@@ -203,10 +134,6 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def study_of(pool: Engine, cache: Path, *roots: Path, **changed: Any) -> Study:
-    return Study(Options(data=roots, size=SIZE, cache=cache, **changed), pool)
-
-
 def test_damaged_pairs_are_named_and_the_others_matched(
     root: Path, pool: Engine, tmp_path: Path
 ) -> None:
@@ -216,19 +143,13 @@ def test_damaged_pairs_are_named_and_the_others_matched(
         study.exported("daisy")
     # The sound one is in the cache already.
     assert len(list((tmp_path / "c").rglob("*.npz"))) == 1
-    going = study_of(pool, tmp_path / "c", root / "planar", keep_going=True)
-    outcome = of_study("homography", going)
+    outcome = of_study("homography", study.changed(keep_going=True))
     assert [row["pair"] for row in outcome.rows] == ["v_b_2"]
     assert any("1 of 2 pairs are left out" in note for note in outcome.notes)
-
-
-def test_keep_going_does_not_go_on_without_any_pair(
-    root: Path, pool: Engine, tmp_path: Path
-) -> None:
     (root / "thermal" / "x" / "1.png").write_bytes(b"")
-    study = study_of(pool, tmp_path, root / "thermal", keep_going=True)
+    none = study.changed(keep_going=True).on([root / "thermal"])
     with pytest.raises(FileError, match="1 of 1 pairs cannot be matched"):
-        study.exported("daisy")
+        none.exported("daisy")
 
 
 # -- rows are kept
@@ -248,7 +169,7 @@ def tripled(work: Work) -> dict[str, Any]:
 
 def test_rows_are_made_once_and_come_back_bit_for_bit(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
+    study = study_of(HERE, tmp_path, tmp_path)
     (first,) = study.rows(tripled, [Work(0.1, str(log))], "")
     assert first == {"tripled": 3 * 0.1, "nothing": None, "far": float("inf")}
     assert study.rows(tripled, [Work(0.1, str(log))], "") == [first]
@@ -260,13 +181,12 @@ def test_rows_are_made_once_and_come_back_bit_for_bit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["cut", "changed", "foreign"])
 def test_damaged_rows_are_made_again(tmp_path: Path, how: str) -> None:
-    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
+    study = study_of(HERE, tmp_path, tmp_path)
     work = [Work(2.0, str(tmp_path / "log"))]
     first = study.rows(tripled, work, "")
     (file,) = (tmp_path / "rows").iterdir()
     text = file.read_text()
     damaged = {"cut": text[:30], "changed": text.replace("6", "7", 1), "foreign": "[]"}
-    assert damaged[how] != text
     file.write_text(damaged[how])
     assert study.rows(tripled, work, "") == first
 
@@ -274,19 +194,18 @@ def test_damaged_rows_are_made_again(tmp_path: Path, how: str) -> None:
 def test_an_interrupted_evaluation_goes_on(
     root: Path, pool: Engine, tmp_path: Path
 ) -> None:
-    study = study_of(pool, tmp_path, root / "planar")
+    cache = tmp_path / "c"
+    study = study_of(pool, cache, root / "planar")
     first = of_study("homography", study)
-    rows = sorted((tmp_path / "rows").iterdir())
-    assert len(rows) == 2
-    rows[0].unlink()
-    kept = rows[1].stat().st_mtime_ns
-    again = of_study("homography", study)
-    assert list(again.rows) == list(first.rows)
-    assert rows[0].exists()
-    assert rows[1].stat().st_mtime_ns == kept
-    other = study_of(pool, tmp_path, root / "planar", threshold_px=2.0)
-    of_study("homography", other)
-    assert len(list((tmp_path / "rows").iterdir())) == 4
+    files = sorted([*cache.glob("rows/*"), *cache.glob("daisy/*")])
+    assert len(files) == 4  # matches and a row for each of two pairs
+    kept = {file: file.stat().st_mtime_ns for file in files[:3]}
+    files[3].unlink()
+    assert of_study("homography", study).rows == first.rows
+    assert all(file.exists() for file in files)
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept
+    of_study("homography", study.changed(threshold_px=2.0))
+    assert len(list(cache.glob("rows/*"))) == 4
 
 
 @pytest.fixture
@@ -330,7 +249,6 @@ doubled.__module__ = homography.__name__  # a row as those of Table 1
     [
         ("web/app.py", True),
         ("report/html.py", True),
-        ("cli/bench.py", True),
         ("matchers/loftr.py", True),
         ("bench/figures.py", True),
         ("refit/planes.py", False),
@@ -343,7 +261,7 @@ def test_rows_outlive_edits_of_what_does_not_compute_them(
     package: Path, tmp_path: Path, file: str, kept: bool
 ) -> None:
     CALLS.clear()
-    study = Study(Options(data=[tmp_path], cache=tmp_path), HERE)
+    study = study_of(HERE, tmp_path, tmp_path)
     for _ in range(2):
         assert study.rows(doubled, [1.5], "") == [{"doubled": 3.0}]
     edit(package / file)
@@ -370,8 +288,7 @@ def test_rows_rest_on_the_version_of_every_library_of_estimators() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
     extras = re.findall(r"^(?:ransac|pose) = \[(.*)\]", text, re.MULTILINE)
     libraries = set(re.findall(r'"([a-z]+)', " ".join(extras)))
-    assert {"poselib", "pycolmap"} <= libraries
-    assert libraries <= set(bench_study._PACKAGES)
+    assert {"poselib", "pycolmap"} <= libraries <= set(sources._LIBRARIES)
 
 
 # -- which data
@@ -396,13 +313,11 @@ def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Engine) -> None:
     assert options.size_of(thermal) == (960, 640)
     assert options.size_of(planar) == (1280, 960)
     assert replace(options, protocol="hpatches").size_of(thermal) == (1280, 960)
-    study = Study(options, pool)
-    assert {k: s.options.data for k, s in study.by_protocol().items()} == {
-        "hpatches": [planar],
-        "mtv": [thermal],
-    }
-    roots, (remark,) = usable(options, BENCHES["weights"])
-    assert roots == [planar]
+    parts = study_of(pool, root, planar, thermal).by_truth()
+    roots = {name: part.options.data for name, part in parts.items()}
+    assert roots == {"hpatches": [planar], "mtv": [thermal]}
+    kept, (remark,) = usable(options, BENCHES["weights"])
+    assert kept == [planar]
     assert remark.startswith("Left out, another protocol")
     assert remark.endswith(": thermal.")
     # Table 1 has both.
@@ -412,14 +327,8 @@ def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Engine) -> None:
 def test_views_are_seen_by_their_homography(root: Path, tmp_path: Path) -> None:
     asked = Options(data=[root / "planar"], views=2, cache=tmp_path)
     first, second, *_ = views = pairs_of(asked, root / "planar")
-    assert [pair.name for pair in views] == [
-        "i_a_2_view0",
-        "i_a_2_view1",
-        "v_b_2_view0",
-        "v_b_2_view1",
-    ]
-    assert first.H_01 is not None
-    assert second.H_01 is not None
+    names = ["i_a_2_view0", "i_a_2_view1", "v_b_2_view0", "v_b_2_view1"]
+    assert [pair.name for pair in views] == names
     assert not np.allclose(first.H_01, second.H_01)
     again = pairs_of(replace(asked, limit=1), root / "planar")  # a limit changes none
     assert again[0].image1 == first.image1
@@ -440,14 +349,13 @@ def test_photos_without_truth_are_seen_twice(pool: Engine, tmp_path: Path) -> No
     for k in range(2):
         write_png(photos / f"{k}.png", texture(k).astype(np.uint8))
     assert find_sets(photos) == [photos]
+    # Only where they are named: they have no truth of their own.
     with pytest.raises(FileError, match="or photos in the folder itself"):
-        find_sets(
-            tmp_path
-        )  # only where they are named: they have no truth of their own
+        find_sets(tmp_path)
     study = study_of(pool, tmp_path / "c", photos, views=2)
-    pairs = pairs_of(study.options, photos)
-    assert [pair.name for pair in pairs] == ["0_view0", "0_view1", "1_view0", "1_view1"]
     exported = study.exported("daisy")
+    names = ["0_view0", "0_view1", "1_view0", "1_view1"]
+    assert [pair.name for pair in exported] == names
     # Two views of a photo are never on both sides of a split.
     assert [e.group for e in exported] == ["0.png", "0.png", "1.png", "1.png"]
     matches, r = with_truth(exported[0])
@@ -455,40 +363,33 @@ def test_photos_without_truth_are_seen_twice(pool: Engine, tmp_path: Path) -> No
     assert np.median(np.abs(r)) < 1.0
 
 
-def test_lists_of_video_pairs_are_thinned(pool: Engine, tmp_path: Path) -> None:
+def test_lists_of_video_pairs_are_thinned(tmp_path: Path, sequences: Path) -> None:
     data = tmp_path / "video"
     (data / "images").mkdir(parents=True)
-    K = "100 0 50 0 100 50 0 0 1"
     names = [f"{k:03d}.png" for k in range(20)]
-    camera = f"{K} 1 0 0 0 1 0 0 0 1 0 0 0"
+    camera = "100 0 50 0 100 50 0 0 1 1 0 0 0 1 0 0 0 1 0 0 0"
     (data / "cameras.txt").write_text("".join(f"{n} {camera}\n" for n in names))
     rows = [f"{a},{b},0.5,9" for a in names for b in names if a < b]
     (data / "pairs.csv").write_text(
         "\n".join(["name0,name1,overlap,tri_angle_deg", *rows])
     )
     assert len(read_pairs(data)) == 190
-    options = study_of(pool, tmp_path, data).options
+    options = Options(data=[data], cache=tmp_path)
     assert len(pairs_of(options, data)) == LIST_PAIRS
     assert len(pairs_of(replace(options, limit=150), data)) == 150
     with pytest.raises(InputError, match="no depth, so the matches' true errors"):
         usable(options, BENCHES["laws"])
-
-
-def test_limit_takes_pairs_from_everywhere(study: Study) -> None:
-    options = replace(study.options, limit=3)
-    some = pairs_of(options, options.data[0])
+    some = pairs_of(replace(options, limit=3), sequences)
     assert [pair.name for pair in some] == ["i_a_2", "v_b_2", "v_c_2"]
 
 
 def test_megadepth_from_its_index_to_true_errors(pool: Engine, tmp_path: Path) -> None:
-    for scene in ("0001", "0002"):
-        write_scene(tmp_path / "mega", scene)
     root = tmp_path / "mega"
+    for scene in ("0001", "0002"):
+        write_scene(root, scene)
     assert find_sets(root) == [root]
-    pairs = read_pairs(root)
-    assert has_depth(pairs)
-    assert [pair.name for pair in pairs] == ["0001_0.1_0.7_0_1", "0002_0.1_0.7_0_1"]
-    assert all(isinstance(pair, PosedPair) for pair in pairs)
+    names = ["0001_0.1_0.7_0_1", "0002_0.1_0.7_0_1"]
+    assert [pair.name for pair in read_pairs(root)] == names
     study = study_of(pool, tmp_path / "c", root)
     matches, r = with_truth(study.exported("daisy")[0])
     # Half the size: the wall moves by 2.5 px, which the truth takes off.
@@ -522,67 +423,50 @@ def plain(tmp_path: Path) -> str:
     return str(path)
 
 
-def law_of(path: str) -> Calibration:
-    return load_calibration(path)
-
-
-def options(**changed) -> Options:
+def options(**changed: Any) -> Options:
     return Options(data=[Path("data")], **changed)
 
 
-def test_a_law_without_a_location_serves_both_arms(plain: str) -> None:
-    both, remark = unfitted(options(calibration=plain), "daisy")
-    assert both == Calibrations(law_of(plain), law_of(plain))
-    assert remark == "daisy: calibration plain.json."
+def test_the_papers_law_is_the_faithful_one_or_has_no_location(
+    located: str, plain: str
+) -> None:
+    paper, ours = load_calibration(plain), load_calibration(located)
+    alone = given(options(calibration=plain))
+    assert alone == (Calibrations(paper, paper), "calibration plain.json")
+    both, remark = given(options(calibration=located, faithful=plain))
+    assert both == Calibrations(paper, ours)
+    assert both.of_arm("core+") == ours
+    assert both.of_arm("core") == both.of_arm("huber") == paper
+    files = "mine.json for core+, plain.json for the paper's arms"
+    assert remark == f"calibration {files}"
+    with pytest.raises(InputError, match="must be a law without a location, but"):
+        given(options(calibration=located, faithful=located))
+    with pytest.raises(InputError, match="faithful goes with calibration"):
+        options(faithful=located)
 
 
 def test_a_law_with_a_location_asks_for_a_faithful_one(located: str) -> None:
+    # Told before any pair is looked for, let alone matched.
     with pytest.raises(InputError) as raised:
-        unfitted(options(calibration=located), "daisy")
+        run_bench("homography", options(calibration=located))
     sentence = str(raised.value)
     assert sentence.startswith(f"{located} was fitted with a location")
     assert "give faithful = FILE" in sentence
     assert "or --calibrate-on FOLDER instead" in sentence
-    # Told before any pair is looked for, let alone matched.
-    with pytest.raises(InputError, match="fitted with a location"):
-        run_bench("homography", options(calibration=located))
 
 
-def test_the_faithful_law_is_the_papers(located: str, plain: str) -> None:
-    asked = options(calibration=located, faithful=plain)
-    both, remark = unfitted(asked, "daisy")
-    assert both == Calibrations(law_of(plain), law_of(located))
-    assert both.of_arm("core+") == law_of(located)
-    assert both.of_arm("core") == both.of_arm("huber") == law_of(plain)
-    assert remark == (
-        "daisy: calibration mine.json for core+, plain.json for the paper's arms."
-    )
-
-
-def test_a_faithful_law_has_no_location_and_goes_with_another(located: str) -> None:
-    with pytest.raises(InputError, match="must be a law without a location, but"):
-        unfitted(options(calibration=located, faithful=located), "daisy")
-    with pytest.raises(InputError, match="faithful goes with calibration"):
-        options(faithful=located)
-    with pytest.raises(InputError, match="must be fitted without a location"):
-        Calibrations(law_of(located), law_of(located))
-
-
-@pytest.mark.parametrize("asked", [{}, {"calibration": "xfeat-star"}])
-def test_the_shipped_pair_of_laws_is_kept_together(asked: dict[str, str]) -> None:
-    both, _ = unfitted(options(**asked), "xfeat-star")
-    faithful = load_calibration("xfeat-star-faithful")
-    assert both == Calibrations(faithful, load_calibration("xfeat-star"))
-    assert both.ours.location is not None
-
-
-def test_a_file_beside_a_shipped_name_is_no_shipped_law(
+def test_the_shipped_pair_of_laws_is_kept_together(
     located: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    both = both_laws("xfeat-star")
+    assert both.paper == load_calibration(f"xfeat-star{FAITHFUL}")
+    assert both.ours == load_calibration("xfeat-star")
+    assert both.ours.location is not None
+    # A file of that name beside the user is no shipped law.
     (tmp_path / "xfeat-star").write_bytes(Path(located).read_bytes())
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="xfeat-star was fitted with a location"):
-        unfitted(options(calibration="xfeat-star"), "xfeat-star")
+        both_laws("xfeat-star")
 
 
 def test_no_group_is_split_by_folds() -> None:
@@ -595,13 +479,19 @@ def test_no_group_is_split_by_folds() -> None:
 
 
 def test_without_a_shipped_calibration_the_fit_is_cross_validated(
-    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sequences: Path,
+    cache: Path,
+    pool: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    study = study_of(pool, cache, sequences)
     exported = study.exported("daisy")
     monkeypatch.setattr("semisure.io.files.SHIPPED", tmp_path)
-    calibrations, remark = study.calibrations("daisy", exported)
-    assert "3-fold cross-validation by sequence" in remark
-    assert study.label("daisy") == "daisy (law fitted on these data, cross-validated)"
+    calibrations = study.calibrations("daisy", exported)
+    assert "3-fold cross-validation by sequence" in study.log[0]
+    ((_, label, _),) = study.by_matcher()
+    assert label == "daisy (law fitted on these data, cross-validated)"
     pairs = zip(exported, calibrations, strict=True)
     by_group = {e.group: both.paper.fine_var_gain for e, both in pairs}
     assert len(set(by_group.values())) == 3
@@ -615,8 +505,6 @@ def test_calibration_on_another_data_set(
     outcome = of_study("homography", study)
     asked = "daisy: calibrated on 2 pairs of planar at 1280 × 960 by newton."
     assert asked in outcome.notes
-    with pytest.raises(InputError, match="another folder than --data"):
-        study_of(pool, tmp_path, planar, calibrate_on=planar)
 
 
 def test_calibrations_fitted_to_data_are_files_that_commands_take(
@@ -628,40 +516,20 @@ def test_calibrations_fitted_to_data_are_files_that_commands_take(
     monkeypatch.setattr("semisure.bench.studies.calibration.LEAST", 100)
     outcome = of_study("calibration", study)
     write_outcome("calibration", study.options, outcome, tmp_path / "out")
-    ours = load_calibration(tmp_path / "out" / "daisy.json")
-    faithful = load_calibration(tmp_path / "out" / "daisy-faithful.json")
+    files = [str(tmp_path / "out" / f"daisy{twin}.json") for twin in ("", FAITHFUL)]
+    ours, faithful = (load_calibration(file) for file in files)
     assert ours.location is not None
     assert faithful.location is None
     assert faithful.paper_symbols()["k_m"] == outcome.tables[0].rows[0][6]
     assert ours.provenance["pairs"] == 2
-    files = {name: str(tmp_path / "out" / f"{name}.json") for name in LAWS}
-    again = study.changed(calibration=files["daisy"], faithful=files["daisy-faithful"])
-    assert (
-        "daisy: calibration daisy.json for core+, daisy-faithful.json for the paper's "
-        "arms."
-    ) in of_study("homography", again).notes
+    again = study.changed(calibration=files[0], faithful=files[1])
+    arms = "daisy.json for core+, daisy-faithful.json for the paper's arms"
+    assert f"daisy: calibration {arms}." in of_study("homography", again).notes
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """MegaDepth with both indexes, and two planar sequences."""
-    root = tmp_path_factory.mktemp("data")
-    for scene in ("0015", "0022"):
-        write_scene(root / "mega", scene)
-    for scene in ("0001", "0002", "0015"):
-        write_scene(root / "mega", scene, index=TRAINING)
-    for k, name in enumerate(("i_a", "v_b")):
-        add_sequence(root / "planar" / name, 40 + k)
-    return root
-
-
-def test_held_out_pairs_are_of_training_scenes_only(both: Path) -> None:
-    scenes = [pair.scene for pair in read_held_out(both / "mega")]
-    assert scenes == ["0001", "0002"]
+def test_held_out_pairs_are_of_training_scenes_only(both: Path, tmp_path: Path) -> None:
+    assert [pair.scene for pair in read_held_out(both / "mega")] == ["0001", "0002"]
     assert [pair.scene for pair in read_megadepth(both / "mega")] == ["0015", "0022"]
-
-
-def test_a_test_index_alone_is_nothing_to_calibrate_on(tmp_path: Path) -> None:
     write_scene(tmp_path, "0015")
     with pytest.raises(FileError, match=r"MegaDepth-1500's own scenes \(0015, 0022\)"):
         read_held_out(tmp_path)
@@ -671,9 +539,8 @@ def test_an_index_is_thinned_before_pairs_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six scenes of four pairs, two of them of too much or too little overlap."""
-    overlaps = [0.05, 0.2, 0.6, 0.9]
     for scene in range(6):
-        write_megadepth(tmp_path, f"{scene:04d}", overlaps, index=TRAINING)
+        write_megadepth(tmp_path, f"{scene:04d}", [0.05, 0.2, 0.6, 0.9], index=TRAINING)
     assert len(read_held_out(tmp_path)) == 12
     read: list[Path] = []
 
@@ -697,8 +564,8 @@ def test_size_protocol_and_limit_do_not_reach_the_calibration(
     pairs = study.held_out("daisy")
     assert [one.size for one in pairs] == [CALIBRATION_SIZE] * 2
     assert len(study.exported("daisy")) == 1
-    other = study.changed(calibration_pairs=1, calibration_size=SIZE)
-    assert [one.size for one in other.held_out("daisy")] == [SIZE]
+    other = study.changed(calibration_pairs=1, calibration_size=SMALL)
+    assert [one.size for one in other.held_out("daisy")] == [SMALL]
 
 
 def test_one_folder_may_hold_both_indexes(both: Path) -> None:
@@ -711,110 +578,77 @@ def test_one_folder_may_hold_both_indexes(both: Path) -> None:
 
 
 def test_the_papers_optimiser_fits_where_it_can(
-    both: Path, pool: Engine, cache: Path, monkeypatch: pytest.MonkeyPatch
+    both: Path, pool: Engine, cache: Path
 ) -> None:
-    asked = {"calibrate_on": both / "mega", "calibration_size": SIZE}
+    asked = {"calibrate_on": both / "mega", "calibration_size": SMALL}
     study = study_of(pool, cache, both / "mega", optimiser="powell", **asked)
     exported = study.exported("daisy")
-    calibrations, remark = study.calibrations("daisy", exported)
-    assert remark.endswith("by powell.")
-    by_newton, _ = study.changed(optimiser="newton").calibrations("daisy", exported)
+    by_powell = study.calibrations("daisy", exported)[0]
+    assert study.log[0].endswith("by powell.")
+    by_newton = study.changed(optimiser="newton").calibrations("daisy", exported)[0]
     # Another path to the same optimum for the paper's law, the same fit for ours.
-    assert calibrations[0].ours == by_newton[0].ours
-    assert calibrations[0].paper != by_newton[0].paper
+    assert by_powell.ours == by_newton.ours
+    assert by_powell.paper != by_newton.paper
 
 
 # -- what is written
 
 
-def test_table_text_by_hand() -> None:
-    table = Table(
-        name="t",
-        title="Title",
-        head=["", "a"],
-        rows=[["one", 1.0], ["x", None], ["y", 12]],
-        digits=1,
-    )
+def test_table_text_by_hand(tmp_path: Path) -> None:
+    rows = [["one", 1.0], ["x", None], ["y", 12]]
+    table = Table(name="t", title="Title", head=["", "a"], rows=rows, digits=1)
     assert table.text() == "Title\n       a\n--------\none  1.0\nx      –\ny     12\n"
+    asked = Options(data=[tmp_path])
+    write_outcome("weights", asked, Outcome(tables=[table]), tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"weights.txt", "t.csv", "weights.json"}
 
 
-def test_outcome_without_figures_is_fine(tmp_path: Path, tree: Path) -> None:
-    table = Table(name="t", title="T", head=["a"], rows=[["b"]])
-    options = Options(data=[tree])
-    write_outcome("weights", options, Outcome(tables=[table]), tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {
-        "weights.txt",
-        "t.csv",
-        "weights.json",
-    }
-
-
-def test_command_lists_runs_and_complains(tree: Path, tmp_path: Path) -> None:
+def test_command_lists_runs_and_complains(sequences: Path, tmp_path: Path) -> None:
     runner = CliRunner()
     listed = runner.invoke(app, ["bench"])
     assert all(name in listed.stdout for name in BENCHES)
-    arguments = ["bench", "homography", "--data", str(tree), "--size", "160x120"]
-    done = runner.invoke(app, [*arguments, "--limit", "2", "-o", str(tmp_path)])
+    data = ["bench", "homography", "--data", str(sequences), "--size", "160x120"]
+    asked = [*data, "--limit", "2", "-o", str(tmp_path)]
+    done = runner.invoke(app, asked)
     assert done.exit_code == 0, done.output
     assert "daisy" in done.stdout
     assert (tmp_path / "homography_rows.csv").is_file()
-    quiet = runner.invoke(app, [*arguments, "--limit", "2", "-q", "-o", str(tmp_path)])
+    quiet = runner.invoke(app, [*asked, "-q"])
     assert (quiet.exit_code, quiet.stdout) == (0, "")
-    printed = runner.invoke(
-        app, [*arguments, "--limit", "2", "--json", "-o", str(tmp_path)]
-    )
-    assert json.loads(printed.stdout) == json.loads(
-        (tmp_path / "homography.json").read_text()
-    )
+    printed = runner.invoke(app, [*asked, "--json"])
+    stored = json.loads((tmp_path / "homography.json").read_text())
+    assert json.loads(printed.stdout) == stored
     with pytest.raises(InputError, match="The bench must be one of homography"):
         runner.invoke(app, ["bench", "nonsense"], catch_exceptions=False)
     assert runner.invoke(app, ["bench", "homography"]).exit_code == 2
+    wrong = config(tmp_path, 'protocol = "x"')
     with pytest.raises(InputError, match="protocol must be one of"):
-        runner.invoke(
-            app,
-            [*arguments, *config(tmp_path, 'protocol = "x"')],
-            catch_exceptions=False,
-        )
+        runner.invoke(app, [*data, *wrong], catch_exceptions=False)
 
 
 def test_all_on_one_page_with_what_is_missing(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = {name: BENCHES[name] for name in ("homography", "laws")}
+    some = {name: BENCHES[name] for name in ("tail", "laws")}
     monkeypatch.setattr("semisure.bench.run.BENCHES", some)
     # A single sequence: whatever needs cross-validation is skipped with its reason.
-    for name in ("1.png", "2.png", "H_1_2"):
-        target = tmp_path / "data" / "i_a" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes((tree / "i_a" / name).read_bytes())
-    arguments = ["bench", "all", "--data", str(tmp_path / "data")]
-    arguments += ["--size", "160x120", "-o", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, arguments)
+    asked = ["bench", "all", "--data", str(root / "thermal"), "--size", "160x120"]
+    done = CliRunner().invoke(app, [*asked, "-o", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     assert "Skipped laws: Cross-validation needs pairs" in done.stdout
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert "homography (Tab. 1)" in page
+    assert "tail (Fig. 4)" in page
     assert "data:image/png;base64," in page
     assert "http://" not in page
     assert "https://" not in page
 
 
 def test_command_finds_the_data_and_reads_its_flags(root: Path, tmp_path: Path) -> None:
-    base = ["bench", "homography", "--data", str(root), "--size", "160x120"]
-    out = ["-o", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, [*base, *out, "--views", "1"])
+    asked = ["bench", "homography", "--data", str(root), "--size", "160x120"]
+    asked += ["--views", "1", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output
     assert "homography_mtv: gain" in done.stdout
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"homography.csv", "homography_mtv.csv", "homography_mtv.png"} <= names
-
-
-def test_the_table_of_benches_in_the_docs_is_that_of_the_code() -> None:
-    page = Path(__file__).parents[1] / "docs" / "evaluation.md"
-    text = page.read_text(encoding="utf-8")
-    head = "| bench | paper | what | needs |\n|---|---|---|---|\n"
-    lines = [
-        f"| `{entry.name}` | {entry.paper} | {entry.what} | {entry.needs} |\n"
-        for entry in BENCHES.values()
-    ]
-    assert head + "".join(lines) in text
+    assert {"homography.csv", "homography_mtv.csv", "homography_rows.csv"} <= names

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from bench_trees import add_sequence, write_scene, write_sequences
+from bench_trees import SMALL, study_of
 from semisure.bench import BENCHES
 from semisure.bench.data import usable
 from semisure.bench.figures import MAX_AREA, draw, rendered
@@ -21,19 +21,17 @@ from semisure.bench.files import text_of, write_outcome
 from semisure.bench.options import Options
 from semisure.bench.outcome import Panel, PhotoPanel
 from semisure.bench.run import of_study, run_bench
-from semisure.bench.studies import resolution
+from semisure.bench.studies import laws
 from semisure.bench.studies.blur import AXES, SIGMA_PX, blurred, easiest, refined_side
-from semisure.bench.studies.estimators import BY_ESTIMATOR
-from semisure.bench.studies.homography import HPATCHES, MATCHERS, MTV
-from semisure.bench.studies.initial import BY_INITIAL, binned
+from semisure.bench.studies.homography import BY_WEIGHT, MATCHERS
+from semisure.bench.studies.initial import binned
 from semisure.bench.studies.laws import LAWS, LawScores
 from semisure.bench.studies.native import read_native
 from semisure.bench.studies.posterior import curves
 from semisure.bench.studies.qualitative import chosen
 from semisure.bench.studies.quantity import DRAWS
 from semisure.bench.studies.runtime import STAGES
-from semisure.bench.studies.tail import _total
-from semisure.bench.studies.weights import BY_WEIGHT
+from semisure.bench.studies.tail import total
 from semisure.bench.study import Study
 from semisure.datasets.posed import PosedCamera, PosedPair, depth_residual
 from semisure.engine import Engine
@@ -44,34 +42,10 @@ from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Matches
 
-SIZE = (160, 120)
-TRAINING = "index/scene_info_0.1_0.7"
-
-
-@pytest.fixture(scope="session")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sequences(tmp_path_factory.mktemp("sequences"))
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
 
 @pytest.fixture
-def study(tree: Path, cache: Path, pool: Engine) -> Study:
-    return Study(options_for(tree, cache), pool)
-
-
-def options_for(tree: Path, cache: Path) -> Options:
-    return Options(data=[tree], size=SIZE, cache=cache)
-
-
-def test_the_papers_tables_are_whole() -> None:
-    assert set(HPATCHES) == set(MTV) == set(MATCHERS)
-    assert set(BY_ESTIMATOR) == set(PAPER_ESTIMATORS)
-    assert sum(int(row[0]) for row in BY_INITIAL.values()) == 540
-    assert BY_ESTIMATOR["ransac"] == HPATCHES["eloftr"]
+def study(sequences: Path, cache: Path, pool: Engine) -> Study:
+    return study_of(pool, cache, sequences)
 
 
 def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -> None:
@@ -79,11 +53,9 @@ def test_homography_bench_is_right_on_easy_pairs(study: Study, tmp_path: Path) -
     assert len(outcome.rows) == 6
     assert all(row["core"] < 2.0 and row["core+"] < 2.0 for row in outcome.rows)
     write_outcome("homography", study.options, outcome, tmp_path)
-    names = {path.name for path in tmp_path.iterdir()}
-    assert {f"homography.{k}" for k in ("txt", "csv", "json", "png", "svg")} <= names
     stored = json.loads((tmp_path / "homography.json").read_text())
     root = str(study.options.data[0])
-    asked = {"protocol": "hpatches", "size": list(SIZE)}
+    asked = {"protocol": "hpatches", "size": list(SMALL)}
     assert stored["settings"]["data"] == {root: asked}
     assert stored["settings"]["threshold_px"] == 3.0
     assert stored["versions"]["semisure"]
@@ -103,11 +75,11 @@ def test_estimators_and_weights_print_the_paper_beside_ours(study: Study) -> Non
 
 def test_a_pair_without_matches_errs_infinitely(tmp_path: Path, cache: Path) -> None:
     folder = tmp_path / "v_flat"
-    folder.mkdir()
     for k in (1, 2):
         write_png(folder / f"{k}.png", np.full((120, 160), 128, np.uint8))
     np.savetxt(folder / "H_1_2", np.eye(3))
-    outcome = run_bench("homography", options_for(tmp_path, cache))
+    options = Options(data=[tmp_path], size=SMALL, cache=cache)
+    outcome = run_bench("homography", options)
     assert outcome.rows[0]["base"] == float("inf")
     assert outcome.rows[0]["core+"] == float("inf")
 
@@ -187,8 +159,8 @@ def test_quantity_fits_subsets_of_one_half_only(study: Study) -> None:
 def test_resolution_is_judged_where_it_was_not_fitted(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(resolution, "SIZES", (SIZE, (200, 150)))
-    monkeypatch.setattr(resolution, "FITTED_AT", SIZE)
+    monkeypatch.setattr(laws, "SIZES", (SMALL, (200, 150)))
+    monkeypatch.setattr(laws, "FITTED_AT", SMALL)
     outcome = of_study("resolution", study)
     shown = [row[1:3] for row in outcome.tables[0].rows]
     assert shown == [
@@ -219,92 +191,34 @@ def test_tail_and_runtime_benches_run(study: Study, tmp_path: Path) -> None:
 
 
 def test_tail_is_over_all_matches_and_observed_where_truth_is_known() -> None:
-    about = {"matcher": "m", "data": "d"}
     rows = [
-        {**about, "matches": 30, "known": 10, "predicted": 0.1, "observed": 0.5},
-        {**about, "matches": 10, "known": 0, "predicted": 0.5, "observed": None},
-        {**about, "matches": 0, "known": 0, "predicted": None, "observed": None},
+        {"matches": 30, "known": 10, "predicted": 0.1, "observed": 0.5},
+        {"matches": 10, "known": 0, "predicted": 0.5, "observed": None},
+        {"matches": 0, "known": 0, "predicted": None, "observed": None},
     ]
     # (30 · 0.1 + 10 · 0.5) / 40 over all, and 0.5 of the ten whose error is known.
-    assert _total(rows, "m", "d") == (pytest.approx(0.2), 0.5, 3, 40, 10)
-
-
-def test_table_1_judges_each_protocol_at_its_thresholds(
-    pool: Engine, tmp_path: Path
-) -> None:
-    roots = [tmp_path / "planar", tmp_path / "thermal"]
-    for k, name in enumerate(("planar/i_a", "planar/v_b", "thermal/x")):
-        add_sequence(tmp_path / name, k)
-    outcome = of_study("homography", study_of(pool, tmp_path / "c", *roots))
-    heads = {table.name: table.head[2] for table in outcome.tables}
-    assert heads["homography"] == heads["homography_gain"] == "@1px"
-    assert heads["homography_mtv"] == heads["homography_mtv_gain"] == "@10px"
-    assert [row["protocol"] for row in outcome.rows] == ["hpatches", "hpatches", "mtv"]
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """MegaDepth with both indexes, and two planar sequences."""
-    root = tmp_path_factory.mktemp("data")
-    for scene in ("0015", "0022"):
-        write_scene(root / "mega", scene)
-    for scene in ("0001", "0002", "0015"):
-        write_scene(root / "mega", scene, index=TRAINING)
-    for k, name in enumerate(("i_a", "v_b")):
-        add_sequence(root / "planar" / name, 40 + k)
-    return root
-
-
-def study_of(pool: Engine, cache: Path, *roots: Path, **changed: Any) -> Study:
-    return Study(Options(data=roots, size=SIZE, cache=cache, **changed), pool)
-
-
-def test_laws_are_fitted_to_held_out_pairs_and_judged_on_the_test_pairs(
-    root: Path, pool: Engine, cache: Path
-) -> None:
-    asked = {"calibrate_on": root / "mega", "calibration_size": SIZE}
-    outcome = of_study("laws", study_of(pool, cache, root / "mega", **asked))
-    assert {row["data"] for row in outcome.rows} == {"depth"}
-    assert {row["law"] for row in outcome.rows} > {"fine_only", "mixture", "hard_gate"}
-    ours = [row for row in outcome.tables[0].rows if "paper" not in str(row[0])]
-    assert {row[0] for row in ours} == {"daisy, depth"}  # nothing about a fit
-    (note,) = outcome.notes
-    assert "judged on 2 pairs; calibrated on 2 pairs of mega at 160 × 120" in note
+    assert total(rows) == (pytest.approx(0.2), 0.5, 3, 40, 10)
 
 
 def test_a_law_given_as_a_file_is_judged_without_a_fit(
-    root: Path, pool: Engine, cache: Path, tmp_path: Path
+    both: Path, pool: Engine, cache: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.json"
     save_calibration(load_calibration("daisy"), file)
-    study = study_of(pool, cache, root / "mega", calibration=str(file))
+    study = study_of(pool, cache, both / "mega", calibration=str(file))
     outcome = of_study("laws", study)
     assert [row["law"] for row in outcome.rows] == ["uncalibrated", "mixture"]
     assert "mine.json; the other laws need pairs" in outcome.notes[0]
 
 
-def test_resolution_is_fitted_at_its_own_size_on_held_out_pairs(
-    root: Path, pool: Engine, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resolution, "SIZES", (SIZE,))
-    monkeypatch.setattr(resolution, "FITTED_AT", (200, 150))
-    study = study_of(pool, cache, root / "mega", calibrate_on=root / "mega")
-    outcome = of_study("resolution", study)
-    assert [row[:3] for row in outcome.tables[0].rows] == [
-        ["daisy", "160x120", "fine_only"],
-        ["daisy", "160x120", "mixture"],
-    ]
-    assert "calibrated on 2 pairs of mega at 200 × 150" in outcome.notes[0]
-
-
 def test_quantity_judges_auc_by_homographies_and_nll_by_depth(
-    root: Path, pool: Engine, cache: Path, tmp_path: Path
+    both: Path, pool: Engine, cache: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.json"
     save_calibration(load_calibration("daisy"), file)
-    asked = {"calibrate_on": root / "mega", "calibration": str(file)}
-    roots = (root / "planar", root / "mega")
-    study = study_of(pool, cache, *roots, calibration_size=SIZE, **asked)
+    asked = {"calibrate_on": both / "mega", "calibration": str(file)}
+    roots = (both / "planar", both / "mega")
+    study = study_of(pool, cache, *roots, calibration_size=SMALL, **asked)
     outcome = of_study("quantity", study)
     given, drawn = outcome.rows  # of two pairs there is one subset
     assert (given["pairs"], drawn["pairs"]) == (0, 2)
@@ -313,19 +227,19 @@ def test_quantity_judges_auc_by_homographies_and_nll_by_depth(
     assert "AUC on 2 pairs with homographies, NLL on 2 pairs by cameras" in str(
         outcome.notes
     )
-    no_auc = of_study("quantity", study.on([root / "mega"])).rows
+    no_auc = of_study("quantity", study.on([both / "mega"])).rows
     assert all("auc" not in row for row in no_auc)
 
 
 def test_without_shipped_law_or_held_out_pairs_every_row_says_so(
-    root: Path,
+    both: Path,
     pool: Engine,
     cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     monkeypatch.setattr("semisure.io.files.SHIPPED", tmp_path)
-    study = study_of(pool, cache, root / "planar")
+    study = study_of(pool, cache, both / "planar")
     for name in ("homography", "weights", "initial", "posterior", "tail", "native"):
         for table in of_study(name, study).tables:
             ours = [str(row[0]) for row in table.rows if "paper" not in str(row[0])]
@@ -402,32 +316,17 @@ def test_posed_pairs_without_depth_or_for_homographies_are_refused(
 
 def test_radar_has_the_papers_spokes_and_ours(study: Study, tmp_path: Path) -> None:
     outcome = of_study("radar", study)
-    bars, *radars = outcome.figures["radar"]
+    panels = outcome.figures["radar"]
     # One matcher makes no radar; five estimators do.
-    assert isinstance(bars, Panel)
-    assert not bars.radar
-    spokes = []
-    for panel in radars:
-        assert isinstance(panel, Panel)
-        assert panel.radar
-        spokes.append(dict(zip(*panel.lines["core"], strict=True)))
-    ours, published, theirs = spokes
+    assert [panel.radar for panel in panels] == [False, True, True, True]
+    spokes = [dict(zip(*panel.lines["core"], strict=True)) for panel in panels]
+    _, published, ours, theirs = spokes
     assert list(ours) == list(PAPER_ESTIMATORS)
     assert list(published) == list(MATCHERS.values())
     assert published["LoFTR"] == 58.72
     assert theirs["MAGSAC++"] == 61.03
-    assert {row["estimator"] for row in outcome.rows} == set(PAPER_ESTIMATORS)
     write_outcome("radar", study.options, outcome, tmp_path)
     assert (tmp_path / "radar.svg").stat().st_size > 1000
-
-
-@pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sequences of one pair, moved by 5 px to the right."""
-    root = tmp_path_factory.mktemp("pictures") / "set"
-    for seed, name in enumerate(("i_a", "v_b")):
-        add_sequence(root / name, seed)
-    return root
 
 
 def write_native(folder: Path, name: str, **changed: Any) -> Path:
@@ -450,45 +349,37 @@ def write_native(folder: Path, name: str, **changed: Any) -> Path:
 
 
 def test_other_matchers_uncertainties_by_hand(
-    two: Path, pool: Engine, tmp_path: Path
+    both: Path, pool: Engine, cache: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "roma"
     for name in ("i_a_2", "v_b_2"):
-        write_native(folder, name)
-    options = Options(
-        data=[two], size=SIZE, cache=tmp_path / "c", native={"RoMa v2": folder}
+        write_native(tmp_path / "roma", name)
+    study = study_of(
+        pool, cache, both / "planar", native={"RoMa v2": tmp_path / "roma"}
     )
-    outcome = of_study("native", Study(options, pool))
-    rows = {(row[0], row[1]): row[2:] for row in outcome.tables[0].rows}
+    table = of_study("native", study).tables[0]
+    rows = {(row[0], row[1]): row[2:] for row in table.rows}
     # At the study's size three matches of six err by 10 px, beyond 8 and below 32.
     assert rows["RoMa v2", "errors"] == [50.0, 0.0, 0.0, 0.0, 12]
     # Of nine pairs of a large and a small error, the three with 5.0 are out of order.
     assert rows["RoMa v2", "its own"][0] == pytest.approx(100 * 6 / 9)
     assert np.isnan(rows["RoMa v2", "its own"][1])
     assert rows["RoMa v2, paper", "AUROC"][0] == 95.82
-    assert {score for name, score in rows if name == "daisy"} == {
-        "expected error",
-        "confidence",
-        "fine std",
-        "coarse std",
-        "errors",
-    }
-    (folder / "v_b_2.npz").unlink()
+    scores = ["expected error", "confidence", "fine std", "coarse std", "errors"]
+    assert [score for name, score in rows if name == "daisy"] == scores
+    (tmp_path / "roma" / "v_b_2.npz").unlink()
     with pytest.raises(FileError, match=r"There is no .*v_b_2\.npz: expected an NPZ"):
-        of_study("native", Study(options, pool))
+        of_study("native", study)
 
 
 def test_the_example_of_another_matcher_is_judged(
-    two: Path, pool: Engine, tmp_path: Path
+    both: Path, pool: Engine, cache: Path, tmp_path: Path
 ) -> None:
     example = Path(__file__).parents[1] / "examples" / "native_uncertainty.py"
-    asked = [sys.executable, str(example), str(two), str(tmp_path / "sift")]
-    subprocess.run(asked, check=True)
-    options = Options(
-        data=[two], size=SIZE, cache=tmp_path / "c", native={"S": tmp_path / "sift"}
-    )
-    outcome = of_study("native", Study(options, pool))
-    (row,) = [row for row in outcome.tables[0].rows if row[:2] == ["S", "its own"]]
+    data, folder = both / "planar", tmp_path / "sift"
+    subprocess.run([sys.executable, example, data, folder], check=True)
+    study = study_of(pool, cache, data, native={"S": folder})
+    table = of_study("native", study).tables[0]
+    (row,) = [row for row in table.rows if row[:2] == ["S", "its own"]]
     # The two best distances tell a wrong match from a right one.
     assert row[2] > 80
     assert row[-1] > 100
@@ -499,9 +390,7 @@ def test_the_example_of_another_matcher_is_judged(
     [
         ({"uncertainty": None}, "lacks uncertainty"),
         ({"uncertainty": np.ones(5)}, "must hold 6 finite uncertainties"),
-        ({"uncertainty": np.full(6, np.nan)}, "not finite"),
         ({"target": np.ones((5, 2))}, "cannot be used"),
-        ({"source": np.ones((6, 3))}, "cannot be used"),
         ({"source_size": np.array([0, 0])}, "cannot be used"),
     ],
 )
@@ -510,7 +399,7 @@ def test_bad_native_files_are_one_sentence(
 ) -> None:
     path = write_native(tmp_path, "a", **changed)
     with pytest.raises(FileError, match=sentence):
-        read_native(path, (SIZE, SIZE))
+        read_native(path, (SMALL, SMALL))
 
 
 def test_blur_is_along_one_axis() -> None:
@@ -527,9 +416,9 @@ def test_blur_is_along_one_axis() -> None:
 
 
 def test_blur_bench_blurs_the_refined_image(
-    study: Study, two: Path, tmp_path: Path
+    study: Study, both: Path, tmp_path: Path
 ) -> None:
-    study = study.on([two])
+    study = study.on([both / "planar"])
     outcome = of_study("blur", study)
     assert [row["blur"] for row in outcome.rows] == [*AXES, *AXES]
     by_blur = {row[1]: row for row in outcome.tables[0].rows}
@@ -546,21 +435,19 @@ def test_blur_bench_blurs_the_refined_image(
 
 
 def test_pairs_shown_go_from_easy_to_hard(
-    study: Study, two: Path, tmp_path: Path
+    study: Study, both: Path, tmp_path: Path
 ) -> None:
-    study = study.on([two])
+    study = study.on([both / "planar"])
     assert chosen([float("inf")]) == []
     assert chosen([2.0]) == [0]
     assert chosen([9.0, 1, 8, 2, 7, 3, 6, 4]) == [3, 7, 0]
     outcome = of_study("qualitative", study)
-    panels = outcome.figures["qualitative_set"]
+    panels = outcome.figures["qualitative_planar"]
     assert len(panels) == 2
-    first = panels[0]
-    assert isinstance(first, PhotoPanel)
-    assert "base" in first.title
-    assert "core+" in first.title
+    assert isinstance(panels[0], PhotoPanel)
+    assert {"base", "core+"} <= set(panels[0].title.split())
     write_outcome("qualitative", study.options, outcome, tmp_path)
-    assert (tmp_path / "qualitative_set.svg").is_file()
+    assert (tmp_path / "qualitative_planar.svg").is_file()
 
 
 def test_every_kind_of_panel_is_drawn_the_same_each_time() -> None:
@@ -572,8 +459,8 @@ def test_every_kind_of_panel_is_drawn_the_same_each_time() -> None:
         Panel(title="r", lines={"a": (names, np.ones(3))}, radar=True),
         PhotoPanel(title="m", sizes=[(4, 3)], draw=lambda axes: axes.axis("off")),
     ]
-    svg = rendered(draw(panels), "svg")
-    assert svg == rendered(draw(panels), "svg")
+    svg = rendered(panels, None, "svg")
+    assert svg == rendered(panels, None, "svg")
     assert len(draw(panels).axes) == 5  # one is the bar of colours
     single = draw(panels[:2], columns=1)
     assert single.get_figheight() > single.get_figwidth()
@@ -592,13 +479,3 @@ def test_the_area_of_a_marker_is_in_proportion_to_its_pairs() -> None:
     (dots,) = axes.collections
     np.testing.assert_allclose(dots.get_sizes() / MAX_AREA, [1.0, 0.25, 0.0])
     assert [label.get_text() for label in axes.get_xticklabels()] == names
-
-
-def test_narrow_logarithmic_axes_have_ticks_that_can_be_read() -> None:
-    x = np.linspace(0.03, 0.9, 20)
-    panel = Panel(title="", xlabel="", ylabel="", lines={"a": (x, x)}, xscale="log")
-    axes = draw([panel]).axes[0]
-    axes.set_xlim(0.03, 0.9)
-    shown = [t.get_text() for t in axes.get_xticklabels() if t.get_text()]
-    assert {"0.05", "0.1", "0.2", "0.5"} <= set(shown)
-    assert not any(t.get_text() for t in axes.get_xticklabels(minor=True))

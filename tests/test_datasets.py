@@ -1,50 +1,152 @@
-"""Sequences in the layout of HPatches, and depth between the pixels of a map."""
+"""Readers of data sets: sequences, lists, MegaDepth's index, depth between pixels."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from semisure.datasets.homographies import read_sequences
+from semisure.datasets.homographies import (
+    HPATCHES_EXCLUDED,
+    read_homographies,
+    read_sequences,
+)
+from semisure.datasets.megadepth import read_index, read_megadepth
 from semisure.datasets.posed import depth_between
 from semisure.errors import FileError
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    for name in ("v_b", "i_a"):
+def test_hpatches_has_540_pairs_in_a_fixed_order(tmp_path: Path) -> None:
+    kept = [f"v_{k}" for k in range(56)] + [f"i_{k}" for k in range(52)]
+    for name in [*kept, *HPATCHES_EXCLUDED]:
         folder = tmp_path / name
         folder.mkdir()
-        for k in (1, 2, 3):
-            (folder / f"{k}.ppm").write_bytes(b"")
-        for k in (2, 3):
-            np.savetxt(folder / f"H_1_{k}", k * np.eye(3))
-    return tmp_path
-
-
-def test_pairs_come_in_a_fixed_order(tree: Path) -> None:
-    pairs = read_sequences(tree)
-    assert [pair.name for pair in pairs] == ["i_a_2", "i_a_3", "v_b_2", "v_b_3"]
-    assert pairs[1].H_01 is not None
+        for k in range(1, 7):
+            (folder / f"{k}.ppm").touch()
+            if k > 1:
+                (folder / f"H_1_{k}").write_text(f"{k} 0 0\n0 1 0\n0 0 1\n")
+    pairs = read_homographies(tmp_path)
+    assert len(pairs) == 540
+    assert [pair.name for pair in pairs[:2]] == ["i_0_2", "i_0_3"]
     assert pairs[1].H_01[0, 0] == 3
     assert pairs[0].image0.name == "1.ppm"
 
 
-def test_what_is_missing_is_named(tree: Path, tmp_path: Path) -> None:
-    (tree / "i_a" / "3.ppm").unlink()
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "i_a"
+    folder.mkdir()
+    (folder / "1.ppm").touch()
+    np.savetxt(folder / "H_1_3", np.eye(3))
     with pytest.raises(FileError, match=r"i_a lacks the image 3\.\*"):
-        read_sequences(tree)
-    (tree / "i_a" / "H_1_3").write_text("1 2 3")
-    (tree / "i_a" / "3.ppm").write_bytes(b"")
-    with pytest.raises(FileError, match=r"H_1_3 must hold 3 × 3"):
-        read_sequences(tree)
-    (tree / "i_a" / "H_1_3").write_text("one two")
-    with pytest.raises(FileError, match="is not a 3 × 3 text file"):
-        read_sequences(tree)
+        read_sequences(tmp_path)
+    (folder / "3.ppm").touch()
+    for text, sentence in (("1 2 3", "reshape"), ("one two", "could not convert")):
+        (folder / "H_1_3").write_text(text)
+        with pytest.raises(FileError, match=rf"H_1_3 must hold 3 × 3 .*{sentence}"):
+            read_sequences(tmp_path)
     with pytest.raises(FileError, match="There is no sequence in"):
         read_sequences(tmp_path / "none")
+    with pytest.raises(FileError, match=r"There is no folder .*none"):
+        read_homographies(tmp_path / "none")
+
+
+def test_list_of_pairs(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).touch()
+    np.savetxt(tmp_path / "H.txt", 2 * np.eye(3))
+    (tmp_path / "pairs.txt").write_text(
+        "# two pairs\na.png b.png 1 0 5 0 1 0 0 0 1\n\nb.png a.png H.txt # by file\n"
+    )
+    first, second = read_homographies(tmp_path)
+    assert first.H_01 is not None
+    assert first.H_01[0, 2] == 5
+    assert second.H_01 is not None
+    assert second.H_01[0, 0] == 2
+    assert (first.name, second.image0.name) == ("0002_a_b", "b.png")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("a.png", "line 1 of .* must hold two images"),
+        ("a.png c.png H.txt", "names .*c.png, which does not exist"),
+        ("a.png a.png H.txt", "There is no file .*H.txt"),
+        ("a.png a.png 1 0 0 0 1 0 0 0 x", "must hold 3 × 3 numbers"),
+        ("a.png a.png 1 0 0 0 1 0 0 0 nan", "must hold finite numbers"),
+        ("# nothing", "names no pair"),
+    ],
+)
+def test_bad_lists_are_one_sentence(tmp_path: Path, line: str, sentence: str) -> None:
+    (tmp_path / "a.png").touch()
+    (tmp_path / "pairs.txt").write_text(line)
+    with pytest.raises(FileError, match=sentence):
+        read_homographies(tmp_path)
+
+
+# -- MegaDepth
+
+
+def write_index(path: Path, **changed: Any) -> None:
+    infos = np.empty(1, dtype=object)
+    infos[0] = ((0, 1), 0.3, np.array([1, 2]))
+    pose = np.eye(4)
+    pose[:3, 3] = [1, 2, 3]
+    arrays = {
+        "image_paths": np.array(["a/0.jpg", "a/1.jpg"], dtype=object),
+        "intrinsics": np.array([np.diag([500.0, 500, 1])] * 2),
+        "poses": np.array([np.eye(4), pose]),
+        "pair_infos": infos,
+        **changed,
+    }
+    np.savez(path, **arrays)
+
+
+def test_megadepth_index_with_pickled_arrays(tmp_path: Path) -> None:
+    (tmp_path / "scene_info").mkdir()
+    write_index(tmp_path / "scene_info" / "0015_0.1_0.3.npz")
+    (pair,) = read_megadepth(tmp_path)
+    assert pair.name == "0015_0.1_0.3_0_1"
+    assert pair.camera1.image == tmp_path / "a" / "1.jpg"
+    np.testing.assert_allclose(pair.P_01[:, 3], [1, 2, 3])
+    # COLMAP counts from the pixel's corner, we from its centre.
+    np.testing.assert_allclose(pair.camera0.K[:2, 2], [-0.5, -0.5])
+
+
+class Evil:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, ("made-by-a-pickle",)
+
+
+def test_pickles_that_run_something_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = np.empty(1, dtype=object)
+    paths[0] = Evil()
+    write_index(tmp_path / "0022.npz", image_paths=paths)
+    with pytest.raises(FileError, match=r"asks for (posix|nt)\.mkdir"):
+        read_index(tmp_path / "0022.npz")
+    assert not (tmp_path / "made-by-a-pickle").exists()
+
+
+def test_damaged_indexes_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"expected scene_info/\*\.npz"):
+        read_megadepth(tmp_path)
+    path = tmp_path / "0015.npz"
+    with pytest.raises(FileError, match="There is no index"):
+        read_index(path)
+    path.write_bytes(b"PK nonsense")
+    with pytest.raises(FileError, match="is not an index that can be read"):
+        read_megadepth(tmp_path)
+    np.savez(path, poses=np.zeros(3))
+    with pytest.raises(FileError, match="lacks image_paths, intrinsics, pair_infos"):
+        read_megadepth(tmp_path)
+    write_index(path, poses=np.zeros((2, 3, 3)))
+    with pytest.raises(FileError, match=r"has shape \(3, 3\), not \(4, 4\)"):
+        read_megadepth(tmp_path)
 
 
 # -- depth between pixels

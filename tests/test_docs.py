@@ -152,7 +152,7 @@ def test_the_pages_benches_are_all_and_only_those_there_are() -> None:
     text = (DOCS / "evaluation.md").read_text(encoding="utf-8")
     assert sorted(column(DOCS / "evaluation.md", "bench")) == sorted(BENCHES)
     for name, entry in BENCHES.items():
-        assert f"| `{name}` | {entry.paper} |" in text, name
+        assert f"| `{name}` | {entry.paper} | {entry.what} |" in text, name
 
 
 def test_tables_of_estimators_and_laws_are_complete() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test_layouts import write_index
+from test_datasets import write_index
 
 
 def _state(code: str, state: tuple[object, ...]) -> bytes:

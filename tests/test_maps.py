@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +169,6 @@ def test_the_map_and_its_errors(tmp_path: Path) -> None:
         ({"points": None}, "lacks the array points"),
         ({"K": np.zeros((4, 3, 3))}, r"K must have shape \(5, 3, 3\), but has \(4"),
         ({"query": np.array([5])}, r"query must lie in \[0, 5\), but reaches from 5"),
-        ({"obs_xy": np.zeros((3, 3))}, r"obs_xy must have shape \(\d+, 2\)"),
         ({"names": np.array([1, "a", None], dtype=object)}, "cannot be read"),
     ],
 )
@@ -210,7 +210,7 @@ def test_aachen_is_read(tmp_path: Path, images: str) -> None:
     assert queries[0].mapped == ("db/gone.png", "db/a.png", "db/c.png")
     assert queries[0].camera.params == (300.0, 160.0, 120.0, 0.0)
     assert queries[0].truth is None
-    model = read_map(root)
+    model = read_map(root / AACHEN_MODEL)
     assert set(model.images) == {f"db/{name}" for name in MAPPED}
     points, world, _ = model.observations("db/a.png")
     np.testing.assert_allclose(
@@ -238,10 +238,8 @@ def test_the_retrieval_is_found(tmp_path: Path) -> None:
     ("gone", "message"),
     [
         ("images_upright", r"expected .*images_upright"),
-        ("queries/night_time_queries_with_intrinsics.txt", "night_time_queries_with"),
         (f"pairs/{NETVLAD}", rf"expected .*pairs/{NETVLAD}"),
         (f"{AACHEN_MODEL}/points3D.bin", r"lacks points3D\.bin"),
-        (f"{AACHEN_MODEL}/images.bin", r"lacks cameras\.txt"),
     ],
 )
 def test_missing_files_of_aachen_are_named(
@@ -249,8 +247,11 @@ def test_missing_files_of_aachen_are_named(
 ) -> None:
     root = write_aachen(tmp_path / "aachen")
     (root / gone).rename(tmp_path / "elsewhere")
+    read = partial(read_map, root / AACHEN_MODEL)
+    if str(AACHEN_MODEL) not in gone:
+        read = partial(read_aachen, root)
     with pytest.raises(FileError, match=message):
-        (read_map if str(AACHEN_MODEL) in gone else read_aachen)(root)
+        read()
 
 
 def test_a_truncated_model_of_aachen_is_named(tmp_path: Path) -> None:
@@ -258,4 +259,4 @@ def test_a_truncated_model_of_aachen_is_named(tmp_path: Path) -> None:
     path = root / AACHEN_MODEL / "images.bin"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(FileError, match=r"images\.bin is damaged or truncated"):
-        read_map(root)
+        read_map(root / AACHEN_MODEL)

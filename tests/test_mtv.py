@@ -95,7 +95,7 @@ def test_missing_files_are_one_sentence_each(
         read_mtv(tmp_path)
     index = root / "Racing" / "Racing_test.npz"
     index.write_bytes(pickle.dumps({"poses": []}))
-    with pytest.raises(FileError, match=r"Racing_test\.npz lacks image_paths, dep"):
+    with pytest.raises(FileError, match=r"Racing_test\.npz lacks image_paths, in"):
         read_mtv(root)
     index.write_bytes(pickle.dumps([1, 2]))
     with pytest.raises(FileError, match="it holds no arrays by name"):

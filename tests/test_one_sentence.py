@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semisure.bench.figures import draw, rendered
+from semisure.bench.figures import rendered
 from semisure.bench.outcome import Panel
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration, load_matches, save_matches
@@ -145,7 +145,7 @@ def test_calibrations_of_nonsense(tmp_path: Path, entry: str, value: object) -> 
 def test_a_folder_named_like_tex_is_drawn_as_it_is(name: str) -> None:
     bars = Panel(title=name, xlabel=name, ylabel=name, lines={name: ([name], [1.0])})
     for kind in ("png", "svg"):
-        assert rendered(draw([bars]), kind)
+        assert rendered([bars], None, kind)
     values = np.linspace(0.1, 3, 50)
     assert png(plot_reliability(values, values, name))
 

@@ -16,7 +16,7 @@ from semisure.matchers.own_cues import cues_from_scores, fine_std_from_heatmap
 torch = pytest.importorskip("torch")
 pytest.importorskip("kornia")
 
-from semisure.matchers import eloftr, has_official_weights  # noqa: E402
+from semisure.matchers import eloftr, has_official_weights, load_matcher  # noqa: E402
 from semisure.matchers.cues import Cells, cell_windows, mutual_cells  # noqa: E402
 from semisure.matchers.loftr import LoFTR  # noqa: E402
 from test_eloftr import maps  # noqa: E402
@@ -82,7 +82,7 @@ def page(tmp_path_factory):
     module.reparameter = lambda network: network
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 4
+    assert len(blocks) == 3
     names: dict[str, object] = {"__name__": "docs"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "src", package)
@@ -92,7 +92,6 @@ def page(tmp_path_factory):
         for block in blocks:
             exec(compile(block, PAGE.name, "exec"), names)  # noqa: S102
             made.append(dict(names))
-        made[3]["official"] = has_official_weights(names["finetuned"])
     return made
 
 
@@ -121,8 +120,12 @@ def test_hooks_on_the_original_eloftr_give_the_cues_of_the_adapter(page) -> None
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_a_finetuned_checkpoint_is_another_matcher(page) -> None:
-    assert page[3]["official"] is False
+def test_a_finetuned_checkpoint_is_another_matcher(page, tmp_path) -> None:
+    trained, file = page[1]["loftr"].state_dict(), tmp_path / "finetuned.ckpt"
+    torch.save({"state_dict": {f"matcher.{n}": t for n, t in trained.items()}}, file)
+    finetuned = load_matcher("loftr", weights=file)
+    assert not has_official_weights(finetuned)
+    assert len(finetuned(page[1]["photo"], page[1]["photo"])) >= 0  # it can be read
 
 
 # ---- the two functions ---------------------------------------------------------------

@@ -6,16 +6,13 @@ moves one of them is a change of the protocol, and fails here.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-import typer
 
-from semisure.bench import BENCHES, BEYOND, options
+from semisure.bench import BENCHES, options
 from semisure.bench.options import Options
 from semisure.bench.studies import (
-    estimators,
     homography,
     initial,
     laws,
@@ -24,19 +21,13 @@ from semisure.bench.studies import (
     posterior,
     quantity,
     relative,
-    resolution,
     runtime,
     tail,
 )
-from semisure.bench.studies import weights as ablation
-from semisure.cli import app
 from semisure.datasets import homographies, megadepth, queries
 from semisure.law import powell
 from semisure.law.fit_law import STRATA_PX
 from semisure.refit import weights
-
-DOCS = Path(__file__).parents[1] / "docs"
-
 
 # -- what is fitted to what, and how
 
@@ -105,8 +96,8 @@ def test_hpatches_has_540_pairs() -> None:
 
 def test_resolution_transfer_as_in_figure_5() -> None:
     """ "calibrate the model at 960×640", then 640×480, 480×320 and 1280×960."""
-    assert resolution.FITTED_AT == (960, 640)
-    assert {(640, 480), (480, 320), (1280, 960)} < set(resolution.SIZES)
+    assert laws.FITTED_AT == (960, 640)
+    assert {(640, 480), (480, 320), (1280, 960)} < set(laws.SIZES)
 
 
 def test_aachen_as_in_table_2() -> None:
@@ -219,21 +210,18 @@ def test_table_1_is_the_papers() -> None:
 
 
 def test_table_2_is_the_papers() -> None:
-    halves = {n: (row[:6], row[6:]) for n, row in typed(TABLE_2).items()}
     expected = {
-        name: {
-            when: (half[:3], half[3:])
-            for when, half in zip(("day", "night"), both, strict=True)
-        }
-        for name, both in halves.items()
+        (name, when): (half[:3], half[3:])
+        for name, row in typed(TABLE_2).items()
+        for when, half in (("day", row[:6]), ("night", row[6:]))
     }
     assert expected == localisation.AACHEN
 
 
 def test_tables_3_and_4_and_5_are_the_papers() -> None:
-    assert typed(TABLE_3) == ablation.BY_WEIGHT
+    assert typed(TABLE_3) == homography.BY_WEIGHT
     by_estimator = {name: pairs(row) for name, row in typed(TABLE_4).items()}
-    assert by_estimator == estimators.BY_ESTIMATOR
+    assert by_estimator == homography.BY_ESTIMATOR
     assert typed(TABLE_5) == laws.BY_LAW
 
 
@@ -247,39 +235,10 @@ def test_the_supplements_tables_are_the_papers() -> None:
     assert runtime.OVERHEAD_MS == (11.4, 34.6)
 
 
-# -- the table that says what is as in the paper
+# -- the benches
 
 
-def printed() -> list[list[str]]:
-    text = (DOCS / "evaluation.md").read_text(encoding="utf-8")
-    head = "| paper | command | split | size | definition |\n|---|---|---|---|---|\n"
-    body = text.partition(head)[2].partition("\n\n")[0]
-    lines = body.split("\n")
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-
-
-def test_every_table_and_figure_has_its_command() -> None:
-    rows = printed()
-    told = {row[0] for row in rows}
-    asked = {entry.paper for entry in BENCHES.values() if entry.paper != BEYOND}
-    assert asked <= told
+def test_every_table_and_figure_has_its_bench() -> None:
+    papers = {part for e in BENCHES.values() for part in e.paper.split(", supplement")}
     every = {f"Fig. {k}" for k in (1, 3, 4, 5, 6)} | {f"Tab. {k}" for k in range(1, 6)}
-    assert every <= told
-    for name, command, *_ in rows:
-        words = command.strip("`").split()
-        assert words[:2] == ["semisure", "bench"], command
-        assert BENCHES[words[2]].paper in (name, f"{name}, supplement C.2"), command
-
-
-@pytest.mark.parametrize("row", printed(), ids=lambda row: row[0])
-def test_each_claim_is_yes_or_one_sentence(row: list[str]) -> None:
-    _, command, *claims = row
-    for claim in claims:
-        assert claim == "yes" or re.fullmatch(r"[A-Z][^\n]*[^.]\.", claim), claim
-    words = command.strip("`").split()
-    known = typer.main.get_command(app).commands["bench"]  # type: ignore[attr-defined]
-    flags = {flag for parameter in known.params for flag in parameter.opts}
-    assert {word for word in words if word.startswith("-")} <= flags
-    # The paper's split is asked for wherever it is claimed.
-    fits_itself = words[2] == "calibration"
-    assert claims[0] != "yes" or "--calibrate-on" in words or fits_itself
+    assert every <= papers

@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from semisure.errors import InputError
-
 # What a bench needs to know of its pairs: a homography; the true errors of their
 # matches, by homography or by depth; cameras; or a map to localise in.
 Truth = Literal["homography", "errors", "pose", "map"]
@@ -29,6 +27,7 @@ class Entry:
     also: str = ""  # what else it needs
     protocols: bool = False  # judges each of the paper's two protocols by itself
     as_they_are: bool = False  # images are not brought to the paper's size
+    module: str = ""  # of studies, where it is not called as the bench
 
     @property
     def needs(self) -> str:
@@ -57,9 +56,19 @@ _ENTRIES = (
         "map",
         as_they_are=True,
     ),
-    Entry("estimators", "Tab. 4", "homography AUC by robust estimator"),
-    Entry("weights", "Tab. 3", "homography AUC by refit weight"),
-    Entry("radar", "Fig. 1", "AUC at 3 px by matcher and by estimator"),
+    Entry(
+        "estimators",
+        "Tab. 4",
+        "homography AUC by robust estimator",
+        module="homography",
+    ),
+    Entry("weights", "Tab. 3", "homography AUC by refit weight", module="homography"),
+    Entry(
+        "radar",
+        "Fig. 1",
+        "AUC at 3 px by matcher and by estimator",
+        module="homography",
+    ),
     Entry(
         "laws",
         "Tab. 5",
@@ -73,6 +82,7 @@ _ENTRIES = (
         "a calibration judged at other image sizes",
         "errors",
         _SEVERAL,
+        module="laws",
     ),
     Entry(
         "tail",
@@ -147,11 +157,3 @@ _ENTRIES = (
     ),
 )
 BENCHES: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
-
-
-def check_name(name: str) -> None:
-    """Raise unless there is a bench of that name."""
-    if name not in BENCHES:
-        raise InputError(
-            f"The bench must be one of {', '.join(BENCHES)}, but is {name!r}."
-        )

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from semisure.bench.exported import Exported, with_truth
 from semisure.bench.options import Options
 from semisure.errors import InputError
 from semisure.io.files import is_shipped, load_calibration
-from semisure.law.fit_law import Optimiser, fit
+from semisure.law.fit_law import FitReport, Optimiser, fit
 from semisure.refit.weights import RefitMethod
 from semisure.types import Calibration, Labels, LawName
 
@@ -35,6 +35,7 @@ CORE_ARMS: tuple[RefitMethod, ...] = ("core", "core+")
 SHIFTED = "base − shift"  # the estimator on matches less their location
 # After the name of a shipped law: its twin, fitted to the same pairs without location.
 FAITHFUL = "-faithful"
+CROSS_VALIDATED = " (law fitted on these data, cross-validated)"  # after a matcher
 FOLDS = 5
 # Laws with something to search for; closed forms need no optimiser.
 _SEARCHED: tuple[LawName, ...] = ("mixture", "gaussian", "no_confidence_gate")
@@ -47,93 +48,53 @@ class Calibrations:
     paper: Calibration
     ours: Calibration
 
-    def __post_init__(self) -> None:
-        if self.paper.location is not None:
-            raise InputError(
-                "The paper's law must be fitted without a location, but has "
-                f"{self.paper.location}."
-            )
-
     def of_arm(self, arm: str) -> Calibration:
         """Ours for core+; the paper's for core and all weights of its ablation."""
         return self.ours if arm == "core+" else self.paper
 
 
-def given(options: Options) -> tuple[Calibrations, str]:
-    """Both laws from the files that the user gave, and which file serves which arm."""
-    name = options.calibration
-    assert name is not None
+def both_laws(name: str, faithful: str | None = None) -> Calibrations:
+    """A law by file or shipped name, and the paper's.
+
+    That is `faithful`, the shipped twin of a shipped law, or the law itself if it has
+    no location.
+    """
     ours = load_calibration(name)
-    faithful = options.faithful or _faithful_of(name, ours)
     if faithful is None:
-        return Calibrations(ours, ours), f"calibration {Path(name).name}"
+        if ours.location is None:
+            return Calibrations(ours, ours)
+        if Path(name).is_file() or not is_shipped(f"{name}{FAITHFUL}"):
+            raise InputError(
+                f"{name} was fitted with a location, which the paper's law does not "
+                "have: give faithful = FILE in --config, a law fitted without "
+                "--location, or --calibrate-on FOLDER instead, which fits both."
+            )
+        faithful = f"{name}{FAITHFUL}"
     paper = load_calibration(faithful)
     if paper.location is not None:
         raise InputError(
             f"faithful must be a law without a location, but {faithful} has one; fit "
             "it without --location."
         )
-    files = f"{Path(name).name} for core+, {Path(faithful).name} for the paper's arms"
-    return Calibrations(paper, ours), f"calibration {files}"
+    return Calibrations(paper, ours)
 
 
-def _faithful_of(name: str, ours: Calibration) -> str | None:
-    """The shipped law that goes with a shipped one; None if `ours` serves as both."""
-    if ours.location is None:
-        return None
-    if not Path(name).is_file() and is_shipped(f"{name}{FAITHFUL}"):
-        return f"{name}{FAITHFUL}"
-    raise InputError(
-        f"{name} was fitted with a location, which the paper's law does not have: give "
-        "faithful = FILE in --config, a law fitted without --location, or "
-        "--calibrate-on FOLDER instead, which fits both."
-    )
+def given(options: Options) -> tuple[Calibrations, str]:
+    """Both laws from the files that the user gave, and which file serves which arm."""
+    name = options.calibration
+    assert name is not None
+    both, files = both_laws(name, options.faithful), Path(name).name
+    if both.paper is not both.ours:
+        paper = Path(options.faithful or f"{name}{FAITHFUL}").name
+        files += f" for core+, {paper} for the paper's arms"
+    return both, f"calibration {files}"
 
 
-def shipped(matcher: str) -> Calibrations:
-    """Both laws that come with a matcher; one serves as both if it has no location."""
-    ours = load_calibration(matcher)
-    faithful = f"{matcher}{FAITHFUL}"
-    return Calibrations(
-        load_calibration(faithful) if is_shipped(faithful) else ours, ours
-    )
-
-
-Source = Literal["given", "held out", "cross-validated", "shipped"]
-
-
-def source_of(options: Options, matcher: str) -> Source:
-    """Where both laws of a matcher come from."""
-    if options.calibration is not None:
-        return "given"
-    if options.calibrate_on is not None:
-        return "held out"
-    if options.cross_validate or not is_shipped(matcher):
-        return "cross-validated"
-    return "shipped"
-
-
-def labelled(matcher: str, source: Source) -> str:
-    """The matcher's name for a row of a table; it says if the data were fitted to.
-
-    >>> labelled("daisy", "shipped"), labelled("edm", "cross-validated")
-    ('daisy', 'edm (law fitted on these data, cross-validated)')
-    """
-    if source == "cross-validated":
-        return f"{matcher} (law fitted on these data, cross-validated)"
-    return matcher
-
-
-def unfitted(options: Options, matcher: str) -> tuple[Calibrations, str]:
-    """Both laws where nothing is to be fitted, and where they are from."""
-    if options.calibration is not None:
-        calibrations, files = given(options)
-        return calibrations, f"{matcher}: {files}."
-    both = shipped(matcher)
-    remark = f"{matcher}: the shipped calibration, from random views of photos"
-    if both.ours.pairs is not None:
-        remark += ", and for how pairs differ from scenes in depth"
-    return both, f"{remark}."
+def is_cross_validated(options: Options, matcher: str) -> bool:
+    """Whether the laws of a matcher are fitted to the very data they are judged on."""
+    if options.calibration is not None or options.calibrate_on is not None:
+        return False
+    return options.cross_validate or not is_shipped(matcher)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -146,30 +107,26 @@ class Fit:
     optimiser: Optimiser = "newton"
 
 
-def fitted(task: Fit) -> dict[str, Any]:
-    """The fields of the law, as a row that can be kept.
-
-    A location, which is ours, is fitted by Newton's method.
-    """
+def fit_law(task: Fit) -> tuple[Calibration, FitReport]:
+    """The law, and how it was fitted: one with a location, ours, by Newton's method."""
     searched = task.law in _SEARCHED and not task.location
-    calibration, _ = fit(
+    return fit(
         [with_truth(one) for one in task.exported],
         law=task.law,
         location=task.location,
         optimiser=task.optimiser if searched else "newton",
     )
-    return asdict(calibration)
 
 
-def fold_of(exported: Sequence[Exported]) -> Labels:
-    """The fold of each pair."""
-    return folds([one.group for one in exported], FOLDS)
+def fitted(task: Fit) -> dict[str, Any]:
+    """The fields of the law, as a row that can be kept."""
+    return asdict(fit_law(task)[0])
 
 
-def folds(groups: Sequence[str], count: int) -> Labels:
+def folds(groups: Sequence[str], count: int = FOLDS) -> Labels:
     """The fold of each pair: groups stay whole, dealt out by their digest.
 
-    >>> folds(["a", "a", "b"], 5).tolist()
+    >>> folds(["a", "a", "b"]).tolist()
     [1, 1, 0]
     """
     names = sorted(set(groups), key=lambda g: hashlib.sha256(g.encode()).digest())

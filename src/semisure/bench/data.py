@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from semisure.bench import Entry
-from semisure.bench.exported import AnyPair, Size, group_of
+from semisure.bench.exported import AnyPair, Size
 from semisure.bench.options import Options
 from semisure.calibrate.random_views import random_pair, random_view
 from semisure.datasets import evenly
@@ -41,24 +41,27 @@ LIST_PAIRS = 110
 
 def usable(options: Options, entry: Entry) -> tuple[list[Path], list[str]]:
     """The folders that a bench can use, and remarks on the others; raise if none."""
-    left_out: dict[str, list[Path]] = {}
+    left_out: dict[str, list[str]] = {}
     roots = []
     for root in options.data:
         reason = _unusable(root, entry)
         if reason:
-            left_out.setdefault(reason, []).append(root)
+            left_out.setdefault(reason, []).append(root.name)
         else:
             roots.append(root)
-    if not roots:
-        reasons = "; ".join(_listed(*item) for item in left_out.items())
-        raise InputError(f"The bench {entry.name} needs {entry.needs}, but {reasons}.")
-    if entry.truth == "homography" and not entry.protocols:
-        first = next(iter(by_protocol(replace(options, data=roots)).values()))
-        others = [root for root in roots if root not in first]
+    if roots and entry.truth == "homography" and not entry.protocols:
+        first = min(options.protocol_of(root) for root in roots)
+        others = [root for root in roots if options.protocol_of(root) != first]
         if others:
-            left_out["another protocol; set it, or give the folder alone"] = others
-        roots = first
-    return roots, [f"Left out, {_listed(*item)}." for item in left_out.items()]
+            reason = "another protocol; set it, or give the folder alone"
+            left_out[reason] = [root.name for root in others]
+        roots = [root for root in roots if root not in others]
+    remarks = [f"{reason}: {', '.join(names)}" for reason, names in left_out.items()]
+    if not roots:
+        raise InputError(
+            f"The bench {entry.name} needs {entry.needs}, but {'; '.join(remarks)}."
+        )
+    return roots, [f"Left out, {remark}." for remark in remarks]
 
 
 def _unusable(root: Path, entry: Entry) -> str:
@@ -75,44 +78,6 @@ def _unusable(root: Path, entry: Entry) -> str:
     if planar or (is_posed(root) and has_depth(read_posed_pairs(root, limit=some))):
         return ""
     return "no depth, so the matches' true errors are unknown"
-
-
-def _listed(reason: str, roots: Sequence[Path]) -> str:
-    return f"{reason}: {', '.join(root.name for root in roots)}"
-
-
-def by_protocol(options: Options) -> dict[str, list[Path]]:
-    """The folders of each protocol, HPatches' first."""
-    roots: dict[str, list[Path]] = {}
-    for root in options.data:
-        roots.setdefault(options.protocol_of(root), []).append(root)
-    return {name: roots[name] for name in sorted(roots)}
-
-
-def by_truth(options: Options) -> dict[str, list[Path]]:
-    """The folders of each protocol, and those with cameras and depth as "depth"."""
-    posed = [root for root in options.data if is_posed(root)]
-    planar = [root for root in options.data if root not in posed]
-    kinds = by_protocol(replace(options, data=planar)) if planar else {}
-    return {**kinds, "depth": posed} if posed else kinds
-
-
-def divisible(options: Options) -> tuple[dict[str, list[Path]], list[str]]:
-    """The kinds of data with two sequences or scenes, and remarks on those without.
-
-    All kinds if none has two: whatever divides them says what is wrong.
-    """
-    kinds = by_truth(options)
-    good = {data: roots for data, roots in kinds.items() if _divides(options, roots)}
-    if not good:
-        return kinds, []
-    single = [data for data in kinds if data not in good]
-    return good, [f"Left out: {d}, of a single sequence or scene." for d in single]
-
-
-def _divides(options: Options, roots: Sequence[Path]) -> bool:
-    groups = {group_of(pair) for root in roots for pair in pairs_of(options, root)}
-    return len(groups) > 1
 
 
 def pairs_of(
@@ -145,13 +110,8 @@ def _with_view(pair: Pair, k: int, seed: int, folder: Path) -> Pair:
     """The pair with a random view in place of its second image, kept in `folder`."""
     image = read_image(pair.image1)
     view, W = random_view(image, _rng(image, k, seed))
-    assert pair.H_01 is not None
-    return Pair(
-        name=f"{pair.name}_view{k}",
-        image0=pair.image0,
-        image1=stored_png(view, folder),
-        H_01=W @ pair.H_01,
-    )
+    name, H_01 = f"{pair.name}_view{k}", W @ np.asarray(pair.H_01)
+    return replace(pair, name=name, image1=stored_png(view, folder), H_01=H_01)
 
 
 @lru_cache(maxsize=8)  # each matcher and bench asks again
@@ -164,14 +124,10 @@ def _views_of_photos(
 
 def _views(photo: Path, k: int, seed: int, folder: Path) -> Pair:
     image = read_image(photo)
-    first, second, H_01 = random_pair(image, _rng(image, k, seed))
-    return Pair(
-        name=f"{photo.stem}_view{k}",
-        image0=stored_png(first, folder),
-        image1=stored_png(second, folder),
-        H_01=H_01,
-        group=photo.name,
-    )
+    *views, H_01 = random_pair(image, _rng(image, k, seed))
+    image0, image1 = (stored_png(view, folder) for view in views)
+    name = f"{photo.stem}_view{k}"
+    return Pair(name=name, image0=image0, image1=image1, H_01=H_01, group=photo.name)
 
 
 def _rng(image: Image, k: int, seed: int) -> np.random.Generator:

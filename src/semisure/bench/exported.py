@@ -19,7 +19,6 @@ import numpy as np
 from semisure.bench.options import Options
 from semisure.datasets.mtv import homography_by_depth
 from semisure.datasets.posed import PosedPair, depth_residual
-from semisure.engine import Lost
 from semisure.errors import FileError
 from semisure.geometry.homography import project, true_residual
 from semisure.io.cache import kept_arrays, kept_row, key_of
@@ -112,15 +111,22 @@ def moved(points: Points, before: Size, after: Size) -> Points:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Job:
-    """A pair to be matched, and where its matches are kept."""
+    """A pair to be matched, and where its matches are kept.
+
+    For queries the matcher is turned so that it refines image 0, and the size is turned
+    for images taller than wide.
+    """
 
     pair: AnyPair
     matcher: NamedMatcher
     size: Size | None  # the paper brings all images to one; None: as they are
-    swapped: bool  # image 0 is a query, which this matcher refines as its second
-    upright: bool  # the size is turned for images taller than wide
+    for_queries: bool
     cache: Path
     code: str  # digest of the matcher's weights and code, and of the image reader
+
+    @property
+    def swapped(self) -> bool:
+        return self.for_queries and not refines_source(self.matcher.name)
 
 
 def jobs_of(
@@ -138,8 +144,7 @@ def jobs_of(
             pair=pair,
             matcher=named,
             size=size,
-            swapped=for_queries and not refines_source(matcher),
-            upright=for_queries,
+            for_queries=for_queries,
             cache=options.cache,
             code=code,
         )
@@ -152,39 +157,28 @@ def export(job: Job) -> Exported | FileError:
 
     A file that cannot be read is an answer, no error.
     """
-    images = images_of(job.pair)
-    setup = job.matcher.name, job.matcher.max_side, job.matcher.device, job.code
-    key = key_of(images, setup, job.size, job.swapped, job.upright)
-    file = job.cache / job.matcher.name / f"{key}.npz"
+    images, name = images_of(job.pair), job.matcher.name
+    setup = name, job.matcher.max_side, job.matcher.device, job.code
+    key = key_of(images, setup, job.size, job.swapped, job.for_queries)
+    file = job.cache / name / f"{key}.npz"
     try:
         stored = kept_arrays(file, partial(_match, job))
         pair = _with_homography(job)
     except FileError as error:
         return error
-    before, after = ([_size(row) for row in stored[k]] for k in ("before", "after"))
+    before, after = stored["before"].tolist(), stored["after"].tolist()
     coarse, fine = stored["cue_seconds"].tolist()
     return Exported(
         name=pair.name,
         group=group_of(pair),
         truth=_truth(pair, *map(resizing, before, after)),
-        sizes=(before[0], before[1]),
+        sizes=(tuple(before[0]), tuple(before[1])),
         file=file,
         seconds=float(stored["seconds"]),
         cue_seconds=(coarse, fine),
         images=images,
         size=job.size,
     )
-
-
-def lost(job: Job, why: Lost) -> FileError:
-    """The answer for a pair that ended every process it was given to."""
-    return FileError(
-        f"The pair {job.pair.name} ended every process that had it: {why.reason}."
-    )
-
-
-def _size(row: Array) -> Size:
-    return int(row[0]), int(row[1])
 
 
 def _match(job: Job) -> dict[str, Array]:
@@ -208,7 +202,7 @@ def _brought(image: Image, job: Job) -> Image:
     """The image at the size asked for."""
     if job.size is None:
         return image
-    tall = job.upright and image.shape[0] > image.shape[1]
+    tall = job.for_queries and image.shape[0] > image.shape[1]
     return resized(image, job.size[::-1] if tall else job.size)
 
 
@@ -217,25 +211,18 @@ def _with_homography(job: Job) -> AnyPair:
     pair = job.pair
     if isinstance(pair, Pair) or not pair.planar:
         return pair
-    code = digest(room("datasets"))
-    file = job.cache / "rows" / f"{key_of('homography', pair, code)}.json"
+    key = key_of("homography", pair, digest(room("datasets")))
+    file = job.cache / "rows" / f"{key}.json"
     row = kept_row(file, lambda: {"H_01": homography_by_depth(pair).tolist()})
     image0, image1 = images_of(pair)
-    return Pair(
-        name=pair.name,
-        image0=image0,
-        image1=image1,
-        H_01=np.array(row["H_01"]),
-        group=pair.scene,
-    )
+    H_01, group = np.array(row["H_01"]), pair.scene
+    return Pair(name=pair.name, image0=image0, image1=image1, H_01=H_01, group=group)
 
 
 def _truth(pair: AnyPair, to0: Matrix3, to1: Matrix3) -> Matrix3 | PosedPair | None:
     """The truth between the images at the size they were brought to."""
     if isinstance(pair, Pair):
-        if pair.H_01 is None:
-            return None
-        return to1 @ pair.H_01 @ np.linalg.inv(to0)
+        return None if pair.H_01 is None else to1 @ pair.H_01 @ np.linalg.inv(to0)
     a, b = pair.camera0, pair.camera1
     return replace(
         pair, camera0=replace(a, K=to0 @ a.K), camera1=replace(b, K=to1 @ b.K)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from semisure.bench import BENCHES
 from semisure.bench.exported import Size
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome
-from semisure.bench.run import Everything
-from semisure.io.atomic import write_atomically, write_json
-from semisure.io.cache import Row
+from semisure.io.atomic import as_json, write_atomically
 from semisure.report.html import Picture, Section, versions, write_report
 
 
@@ -35,25 +32,30 @@ def write_outcome(name: str, options: Options, outcome: Outcome, folder: Path) -
     for table in outcome.tables:
         files[f"{table.name}.csv"] = _csv([table.head, *table.rows])
     if outcome.rows:
-        files[f"{name}_rows.csv"] = _rows_csv(outcome.rows)
-    for figure_name in outcome.figures:
-        for kind in ("png", "svg"):
-            picture = _rendered(outcome, figure_name, kind)
-            if picture is not None:
-                files[f"{figure_name}.{kind}"] = picture
+        head = list(dict.fromkeys(key for row in outcome.rows for key in row))
+        rows = ([row.get(key) for key in head] for row in outcome.rows)
+        files[f"{name}_rows.csv"] = _csv([head, *rows])
+    for kind in ("png", "svg"):
+        for figure, picture in _rendered(outcome, kind).items():
+            files[f"{figure}.{kind}"] = picture
+    files[f"{name}.json"] = as_json(document(name, options, outcome))
     for file, content in {**files, **outcome.files}.items():
-        write_atomically(folder / file, partial(_put, content))
-    write_json(folder / f"{name}.json", document(name, options, outcome))
+        _write(folder / file, content)
 
 
-def write_all(options: Options, everything: Everything, folder: Path) -> Path:
+def write_all(
+    options: Options,
+    outcomes: Mapping[str, Outcome],
+    skipped: Mapping[str, str],
+    folder: Path,
+) -> Path:
     """The files of each bench, and ``index.html`` with all of them inside."""
     sections: list[Section] = []
-    for name, outcome in everything.outcomes.items():
+    for name, outcome in outcomes.items():
         write_outcome(name, options, outcome, folder)
         sections += _sections(name, outcome)
-    if everything.skipped:
-        table = [("what", "why"), *everything.skipped.items()]
+    if skipped:
+        table = [("what", "why"), *skipped.items()]
         sections.append(Section(heading="Not on this page", table=table))
     lead = (
         f"{_made_with(options)} Rows named paper are copied from it; its data and "
@@ -108,24 +110,19 @@ def _csv(rows: Sequence[Sequence[Any]]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def _rows_csv(rows: Sequence[Row]) -> bytes:
-    """Rows of named values, with a head of all names."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return _csv([names, *([row.get(name) for name in names] for row in rows)])
+def _write(path: Path, content: bytes) -> None:
+    write_atomically(path, lambda file: file.write(content))
 
 
-def _put(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)
+def _rendered(outcome: Outcome, kind: str) -> dict[str, bytes]:
+    """The figures that have panels as PNG or SVG."""
+    from semisure.bench.figures import rendered
 
-
-def _rendered(outcome: Outcome, figure: str, kind: str) -> bytes | None:
-    """A figure as PNG or SVG; None without panels."""
-    from semisure.bench.figures import draw, rendered
-
-    panels = outcome.figures[figure]
-    if not panels:
-        return None
-    return rendered(draw(panels, outcome.columns.get(figure)), kind)
+    return {
+        name: rendered(panels, outcome.columns.get(name), kind)
+        for name, panels in outcome.figures.items()
+        if panels
+    }
 
 
 def _made_with(options: Options, name: str | None = None) -> str:
@@ -150,16 +147,17 @@ def _size_of(name: str | None, options: Options, root: Path) -> Size | None:
 
 def _sections(name: str, outcome: Outcome) -> Iterator[Section]:
     """The first table with the remarks, others below it, the pictures at the end."""
-    entry, tables = BENCHES[name], list(outcome.tables)
+    entry = BENCHES[name]
     pictures = [
-        Picture(png, f"{title}: {entry.what}", wide=len(panels) > 1)
-        for title, panels in outcome.figures.items()
-        if (png := _rendered(outcome, title, "png")) is not None
+        Picture(png, f"{title}: {entry.what}", wide=len(outcome.figures[title]) > 1)
+        for title, png in _rendered(outcome, "png").items()
     ]
-    for k, table in enumerate(tables):
+    last = outcome.tables[-1]
+    for table in outcome.tables:
+        first = table is outcome.tables[0]
         yield Section(
-            heading=f"{name} ({entry.paper})" if k == 0 else table.name,
-            text=" ".join([f"{table.title}.", *(outcome.notes if k == 0 else ())]),
+            heading=f"{name} ({entry.paper})" if first else table.name,
+            text=" ".join([f"{table.title}.", *(outcome.notes if first else ())]),
             table=table.cells(),
-            pictures=pictures if k == len(tables) - 1 else (),
+            pictures=pictures if table is last else (),
         )

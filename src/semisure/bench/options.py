@@ -60,21 +60,10 @@ class Options:
             as_choice("protocol", self.protocol, PROTOCOLS)
         for name in self.matchers:
             check_name(name)
-        if not self.matchers:
-            raise InputError("A bench needs at least one matcher.")
-        if not self.data:
-            raise InputError("A bench needs at least one folder of data.")
-        if self.views < 0:
-            raise InputError(f"views must not be negative, but is {self.views}.")
         if self.faithful is not None and self.calibration is None:
             raise InputError(
                 "faithful goes with calibration, whose place it takes in the paper's "
                 "arms; give both."
-            )
-        if self.calibration_pairs < 1:
-            raise InputError(
-                f"calibration_pairs must be at least 1, but is "
-                f"{self.calibration_pairs}."
             )
         as_choice("optimiser", self.optimiser, OPTIMISERS)
         if self.cross_validate and (self.calibration or self.calibrate_on):
@@ -100,9 +89,8 @@ class Options:
     def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
         """The usual settings with the user's seed and, if given, threshold."""
         settings = replace(usual or RansacSettings(), seed=self.seed)
-        if self.threshold_px is None:
-            return settings
-        return replace(settings, threshold_px=self.threshold_px)
+        given = self.threshold_px
+        return settings if given is None else replace(settings, threshold_px=given)
 
     def size_of(self, root: Path) -> tuple[int, int]:
         """The size that images of the folder are brought to."""

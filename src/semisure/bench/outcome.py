@@ -12,6 +12,7 @@ from semisure.io.cache import Row
 from semisure.types import Vector
 
 Cell = str | int | float | None
+Lines = list[list[Cell]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from semisure.bench import data
 from semisure.bench.calibrations import (
+    CROSS_VALIDATED,
     Calibrations,
     Fit,
+    both_laws,
     fitted,
-    fold_of,
-    labelled,
+    folds,
+    given,
+    is_cross_validated,
     outside,
-    source_of,
-    unfitted,
     validated,
 )
-from semisure.bench.exported import AnyPair, Exported, Size, export, jobs_of, lost
+from semisure.bench.exported import (
+    AnyPair,
+    Exported,
+    Size,
+    export,
+    group_of,
+    jobs_of,
+)
 from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
+from semisure.bench.outcome import where
+from semisure.datasets.layouts import is_posed
 from semisure.engine import Engine, in_order
 from semisure.engine.pool import Answer, Item
 from semisure.errors import FileError
+from semisure.estimators.settings import RansacSettings
 from semisure.io.cache import Row, kept_row, key_of
-from semisure.io.sources import digest, sources_of
-from semisure.types import Calibration, Tick, silent
-
-Stages: TypeAlias = Callable[[str], Tick]  # the tick of each stage, by its name
-_PACKAGES = (
-    "numpy",
-    "scipy",
-    "opencv-python-headless",
-    "poselib",
-    "pycolmap",
-)
+from semisure.io.sources import Installed, digest, libraries, sources_of
+from semisure.types import Calibration
+from semisure.types.display import Begin, quietly
 
 
-def _silence(stage: str) -> Tick:
-    return silent
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Task:
+    """A pair to be evaluated: its matches, their laws, and from what start."""
+
+    exported: Exported
+    calibrations: Calibrations
+    matcher: str
+    estimator: str
+    settings: RansacSettings
+    data: str = ""  # the folder that it is from, where a bench tells them apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,12 +60,12 @@ class Study:
 
     options: Options
     engine: Engine
-    tick: Stages = _silence
+    tick: Begin = quietly
     log: list[str] = field(default_factory=list)  # remarks for whoever reads numbers
 
     def note(self, *remarks: str) -> None:
         """Add remarks, each once."""
-        self.log.extend(r for r in dict.fromkeys(remarks) if r and r not in self.log)
+        self.log.extend(r for r in dict.fromkeys(remarks) if r not in self.log)
 
     def changed(self, **options: Any) -> Study:
         """The same study with other options."""
@@ -65,33 +75,47 @@ class Study:
         """The same study of some of the folders."""
         return self.changed(data=roots)
 
-    def by_protocol(self) -> dict[str, Study]:
-        """A study of the folders of each protocol, HPatches' first."""
-        parts = data.by_protocol(self.options)
-        return {name: self.on(roots) for name, roots in parts.items()}
+    @property
+    def protocol(self) -> Protocol:
+        """Of the first folder; benches that compare AUC get one protocol at a time."""
+        return self.options.protocol_of(self.options.data[0])
 
     def by_truth(self) -> dict[str, Study]:
         """A study of the folders of each protocol, and of those with cameras: depth."""
-        parts = data.by_truth(self.options)
-        return {name: self.on(roots) for name, roots in parts.items()}
+        options = self.options
+        posed = [root for root in options.data if is_posed(root)]
+        parts: dict[str, list[Path]] = {}
+        for root in options.data:
+            if root not in posed:
+                parts.setdefault(options.protocol_of(root), []).append(root)
+        kinds = {name: self.on(parts[name]) for name in sorted(parts)}
+        return {**kinds, "depth": self.on(posed)} if posed else kinds
 
     def kinds(self) -> dict[str, Study]:
         """A study of each kind of data whose matches' true errors are known.
 
         Where laws are neither given nor fitted to other data, only those that can be
-        split for cross-validation.
+        split for cross-validation; all if none can, since the split says what is wrong.
         """
-        options = self.options
-        if options.calibration is not None or options.calibrate_on is not None:
-            return self.by_truth()
-        parts, remarks = data.divisible(options)
-        self.note(*remarks)
-        return {name: self.on(roots) for name, roots in parts.items()}
+        kinds = self.by_truth()
+        if (
+            self.options.calibration is not None
+            or self.options.calibrate_on is not None
+        ):
+            return kinds
+        good = {name: part for name, part in kinds.items() if part._groups() > 1}
+        if good:
+            single = [name for name in kinds if name not in good]
+            self.note(
+                *(f"Left out: {n}, of a single sequence or scene." for n in single)
+            )
+        return good or kinds
 
-    @property
-    def protocol(self) -> Protocol:
-        """Of the first folder; benches that compare AUC get one protocol at a time."""
-        return self.options.protocol_of(self.options.data[0])
+    def _groups(self) -> int:
+        """How many sequences or scenes there are."""
+        roots = self.options.data
+        pairs = [pair for root in roots for pair in data.pairs_of(self.options, root)]
+        return len({group_of(pair) for pair in pairs})
 
     def map(
         self, function: Callable[[Item], Answer], items: Sequence[Item], stage: str
@@ -105,6 +129,18 @@ class Study:
         """The same for rows, which are kept: an interrupted run goes on."""
         calls = [_Call(function, item, self.options.cache / "rows") for item in items]
         return self.map(_kept, calls, stage)
+
+    def by_matcher(
+        self, rows: Sequence[Row] = ()
+    ) -> Iterator[tuple[str, str, list[Row]]]:
+        """Each matcher, its name in a table, and its rows.
+
+        The name says if its law was fitted to the data themselves.
+        """
+        for matcher in self.options.matchers:
+            fitted_here = is_cross_validated(self.options, matcher)
+            label = f"{matcher}{CROSS_VALIDATED}" if fitted_here else matcher
+            yield matcher, label, where(rows, matcher=matcher)
 
     def exported(
         self, matcher: str, size: Size | None = None, *, held_out: bool = False
@@ -126,10 +162,9 @@ class Study:
         What the bench is judged on, its size, protocol, limit and views with it, does
         not change them; `size` and `count` are a bench's own protocol.
         """
-        options, root = self.options, self.options.calibrate_on
-        assert root is not None
+        options = self.options
         other = self.changed(
-            data=[root],
+            data=[options.calibrate_on],
             limit=count or options.calibration_pairs,
             size=options.calibration_size or size or CALIBRATION_SIZE,
             protocol=None,
@@ -147,13 +182,19 @@ class Study:
     ) -> list[Exported]:
         """Pairs and the size for each, None as they are, with their matches.
 
-        For queries the matcher is turned so that it refines image 0, and images keep
-        their orientation: the size is turned for those taller than wide. Pairs that
-        cannot be matched are an error unless the user wants to keep going.
+        Pairs that cannot be matched are an error unless the user wants to keep going.
         """
         jobs = jobs_of(self.options, matcher, pairs, for_queries=for_queries)
-        tick = self.tick(f"Matching, {matcher}")
-        answers = in_order(self.engine, export, jobs, tick, lost=lost)
+        answers = in_order(
+            self.engine,
+            export,
+            jobs,
+            self.tick(f"Matching, {matcher}"),
+            lost=lambda job, why: FileError(
+                f"The pair {job.pair.name} ended every process that had it: "
+                f"{why.reason}."
+            ),
+        )
         exported = [one for one in answers if isinstance(one, Exported)]
         errors = dict.fromkeys(str(e) for e in answers if isinstance(e, FileError))
         if not errors:
@@ -168,26 +209,47 @@ class Study:
         self.note(f"{count} are left out: {' '.join(errors)}")
         return exported
 
-    def label(self, matcher: str) -> str:
-        """The matcher's name for a row; it says if its law was fitted to these data."""
-        return labelled(matcher, source_of(self.options, matcher))
+    def tasks(
+        self, matcher: str, exported: Sequence[Exported], data: str = ""
+    ) -> list[Task]:
+        """A task for each pair."""
+        laws = self.calibrations(matcher, exported)
+        return [
+            Task(
+                exported=pair,
+                calibrations=both,
+                matcher=matcher,
+                estimator=self.options.estimator,
+                settings=self.options.ransac(),
+                data=data,
+            )
+            for pair, both in zip(exported, laws, strict=True)
+        ]
 
     def calibrations(
         self, matcher: str, exported: Sequence[Exported]
-    ) -> tuple[list[Calibrations], str]:
-        """The calibrations for each pair, and a sentence on where they are from."""
-        source = source_of(self.options, matcher)
-        if source == "held out":
+    ) -> list[Calibrations]:
+        """The calibrations for each pair; a remark says where they are from."""
+        options = self.options
+        if is_cross_validated(options, matcher):
+            remark = f"fitted on the other sequences ({validated(exported)})"
+            self.note(f"{matcher}: {remark}.")
+            fold = folds([one.group for one in exported])
+            count = int(fold.max()) + 1
+            laws = self._both_laws([outside(exported, fold, k) for k in range(count)])
+            return [laws[k] for k in fold]
+        if options.calibration is not None:
+            both, remark = given(options)
+        elif options.calibrate_on is not None:
             pairs = self.held_out(matcher)
-            (both,) = self._both_laws([pairs])
-            return [both] * len(exported), f"{matcher}: {self.calibrated_on(pairs)}."
-        if source == "cross-validated":
-            remark = (
-                f"{matcher}: fitted on the other sequences ({validated(exported)})."
-            )
-            return self._cross_validated(exported), remark
-        both, remark = unfitted(self.options, matcher)
-        return [both] * len(exported), remark
+            (both,), remark = self._both_laws([pairs]), self.calibrated_on(pairs)
+        else:
+            both = both_laws(matcher)
+            remark = "the shipped calibration, from random views of photos"
+            if both.ours.pairs is not None:
+                remark += ", and for how pairs differ from scenes in depth"
+        self.note(f"{matcher}: {remark}.")
+        return [both] * len(exported)
 
     def calibrated_on(self, pairs: Sequence[Exported]) -> str:
         """What held-out pairs a law was fitted to, for a remark."""
@@ -212,14 +274,6 @@ class Study:
         fits = self.laws(tasks)
         return [Calibrations(*two) for two in zip(fits[::2], fits[1::2], strict=True)]
 
-    def _cross_validated(self, exported: Sequence[Exported]) -> list[Calibrations]:
-        """Both laws for each pair, fitted to the sequences that do not hold it."""
-        fold = fold_of(exported)
-        places = sorted(set(fold.tolist()))
-        parts = self._both_laws([outside(exported, fold, k) for k in places])
-        by_fold = dict(zip(places, parts, strict=True))
-        return [by_fold[k] for k in fold.tolist()]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Call:
@@ -238,13 +292,6 @@ def _kept(call: _Call) -> Row:
 
 
 @lru_cache(maxsize=64)
-def _code(module: str) -> list[str]:
+def _code(module: str) -> tuple[str, Installed]:
     """The source that a module runs, and the versions of the libraries that compute."""
-    return [digest(sources_of(module)), *map(_version, _PACKAGES)]
-
-
-def _version(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        return package
+    return digest(sources_of(module)), libraries()

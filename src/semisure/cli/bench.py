@@ -49,7 +49,8 @@ def bench(
         Any, options.size("Resize images to this instead of the paper's size.")
     ] = None,
     views: Annotated[
-        int | None, option("Random views of it that replace each second image.")
+        int | None,
+        option("Random views of it that replace each second image.", min=0),
     ] = None,
     limit: Annotated[
         int | None,
@@ -76,13 +77,13 @@ def bench(
     and the engine in its table [engine].
     """
     given = {**locals(), "matchers": tuple(matcher) if matcher else None}
-    from semisure.bench import check_name
-
     if name is None:
         _print_list()
         return
-    if name != ALL:
-        check_name(name)
+    from semisure.bench import BENCHES
+    from semisure.types import as_choice
+
+    as_choice("The bench", name, (*BENCHES, ALL))
     if not data:
         raise typer.BadParameter("say where the data are: --data FOLDER")
     from semisure.bench.options import Options
@@ -97,8 +98,7 @@ def bench(
         cache=cache or output / "matches",
     )
     engine = engine_of(settings, workers, otherwise=1)
-    run = _run_all if name == ALL else _run_one
-    run(name, chosen, engine, output, as_json, quiet or as_json)
+    _run(name, chosen, engine, output, as_json, quiet or as_json)
 
 
 def _print_list() -> None:
@@ -112,45 +112,36 @@ def _print_list() -> None:
     typer.echo(f"{ALL:<{width}}  all of these that the data allow, on one page")
 
 
-def _run_one(
+def _run(
     name: str, chosen: Any, engine: Any, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    from semisure.bench.files import document, text_of, write_outcome
-    from semisure.bench.run import run_bench
+    """Run and write one bench, or all of them with a page; print what was asked for."""
+    from semisure.bench.files import document, text_of, write_all, write_outcome
+    from semisure.bench.run import run_all, run_bench
 
+    skipped: dict[str, str] = {}
     with stages(quiet) as begin:
-        outcome = run_bench(name, chosen, engine=engine, tick=begin)
-    write_outcome(name, chosen, outcome, output)
+        if name == ALL:
+            outcomes, skipped = run_all(chosen, engine=engine, tick=begin)
+        else:
+            outcomes = {name: run_bench(name, chosen, engine=engine, tick=begin)}
+    documents = {n: document(n, chosen, one) for n, one in outcomes.items()}
+    if name == ALL:
+        page = write_all(chosen, outcomes, skipped, output)
+        printed = {"page": str(page), "benches": documents, "skipped": skipped}
+        last = f"Open {page.resolve()} in a browser for the figures."
+    else:
+        write_outcome(name, chosen, outcomes[name], output)
+        printed = documents[name]
+        last = f"Wrote {output / name}.txt, CSV, JSON and, where it has some, figures."
     if as_json:
-        _print_json(document(name, chosen, outcome))
-    if not quiet:
-        typer.echo(text_of(outcome))
-        typer.echo(f"Wrote {output / name}.txt, CSV, JSON and figures.")
+        from semisure.io.atomic import as_json as json_bytes
 
-
-def _run_all(
-    name: str, chosen: Any, engine: Any, output: Path, as_json: bool, quiet: bool
-) -> None:
-    from semisure.bench.files import document, text_of, write_all
-    from semisure.bench.run import run_all
-
-    with stages(quiet) as begin:
-        everything = run_all(chosen, engine=engine, tick=begin)
-    outcomes, skipped = everything.outcomes, everything.skipped
-    page = write_all(chosen, everything, output)
-    if as_json:
-        documents = {n: document(n, chosen, one) for n, one in outcomes.items()}
-        _print_json({"page": str(page), "benches": documents, "skipped": skipped})
+        typer.echo(json_bytes(printed).decode(), nl=False)
     if quiet:
         return
     for outcome in outcomes.values():
         typer.echo(text_of(outcome))
-    for bench_name, reason in skipped.items():
-        typer.echo(f"Skipped {bench_name}: {reason}")
-    typer.echo(f"Open {page.resolve()} in a browser for the figures.")
-
-
-def _print_json(content: Any) -> None:
-    from semisure.io.atomic import as_json
-
-    typer.echo(as_json(content).decode(), nl=False)
+    for skipped_name, reason in skipped.items():
+        typer.echo(f"Skipped {skipped_name}: {reason}")
+    typer.echo(last)

@@ -13,7 +13,6 @@ relative to the folder, ``#`` begins a comment.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy as np
 from semisure.errors import FileError
 from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import Matrix3, Pair
-from semisure.types.checks import require_file
+from semisure.types.checks import read_lines
 
 LIST_NAME = "pairs.txt"
 # Too large for the networks of 2018; evaluations have left them out since.
@@ -44,17 +43,16 @@ def read_homographies(root: str | Path) -> list[Pair]:
     root = Path(root)
     if not root.is_dir():
         raise FileError(f"There is no folder {root}.")
-    if (root / LIST_NAME).is_file():
-        return read_list(root)
-    return read_sequences(root)
+    return _read_list(root) if (root / LIST_NAME).is_file() else read_sequences(root)
 
 
-def read_sequences(
-    root: str | Path, *, exclude: Collection[str] = HPATCHES_EXCLUDED
-) -> list[Pair]:
+def read_sequences(root: str | Path) -> list[Pair]:
     """All pairs (1, k) of the sequences below `root`, in a fixed order."""
-    root = Path(root)
-    files = [path for path in root.glob("*/H_1_*") if path.parent.name not in exclude]
+    files = [
+        path
+        for path in Path(root).glob("*/H_1_*")
+        if path.parent.name not in HPATCHES_EXCLUDED
+    ]
     files.sort(key=lambda path: (path.parent.name, path.name))
     if not files:
         raise FileError(
@@ -83,27 +81,28 @@ def _image(folder: Path, stem: str) -> Path:
 
 def read_homography(path: Path) -> Matrix3:
     """The 3 × 3 numbers of a text file."""
-    require_file(path)
+    return _homography([w for words in _words(path) for w in words], str(path))
+
+
+def _words(path: Path) -> list[list[str]]:
+    """The words of each line, without comments."""
+    return [line.partition("#")[0].split() for line in read_lines(path)]
+
+
+def _homography(words: list[str], where: str) -> Matrix3:
     try:
-        H = np.loadtxt(path)
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} is not a 3 × 3 text file: {error}") from None
-    if H.shape != (3, 3) or not np.isfinite(H).all():
-        raise FileError(f"{path} must hold 3 × 3 finite numbers, but has {H.shape}.")
+        H = np.array([float(word) for word in words]).reshape(3, 3)
+    except ValueError as error:
+        raise FileError(f"{where} must hold 3 × 3 numbers: {error}.") from None
+    if not np.isfinite(H).all():
+        raise FileError(f"{where} must hold finite numbers.")
     return H
 
 
-def read_list(root: str | Path) -> list[Pair]:
+def _read_list(root: Path) -> list[Pair]:
     """The pairs that ``pairs.txt`` names, in its order."""
-    root = Path(root)
     path = root / LIST_NAME
-    require_file(path)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from None
-    words = [line.partition("#")[0].split() for line in lines]
-    pairs = [_listed(root, k, w) for k, w in enumerate(words, start=1) if w]
+    pairs = [_listed(root, k, w) for k, w in enumerate(_words(path), start=1) if w]
     if not pairs:
         raise FileError(f"{path} names no pair: expected lines 'image0 image1 H_01'.")
     return pairs
@@ -120,19 +119,8 @@ def _listed(root: Path, line: int, words: list[str]) -> Pair:
     for image in (image0, image1):
         if not image.is_file():
             raise FileError(f"{where} names {image}, which does not exist.")
+    numbers = words[2:]
+    by_file = len(numbers) == 1
+    H = read_homography(root / numbers[0]) if by_file else _homography(numbers, where)
     name = f"{line:04d}_{image0.stem}_{image1.stem}"
-    return Pair(
-        name=name, image0=image0, image1=image1, H_01=_truth(root, words[2:], where)
-    )
-
-
-def _truth(root: Path, words: list[str], where: str) -> Matrix3:
-    if len(words) == 1:
-        return read_homography(root / words[0])
-    try:
-        H = np.array([float(word) for word in words]).reshape(3, 3)
-    except ValueError as error:
-        raise FileError(f"{where} must hold nine numbers: {error}.") from None
-    if not np.isfinite(H).all():
-        raise FileError(f"{where} must hold finite numbers.")
-    return H
+    return Pair(name=name, image0=image0, image1=image1, H_01=H)

@@ -35,21 +35,27 @@ HELD_OUT_OVERLAP = (0.1, 0.7)  # as MegaDepth-1500's; the paper does not say
 _TEST_INDEX = ("scene_info", "index/scene_info_val_1500", "scene_info_val_1500")
 _TRAINING_INDEX = ("index/scene_info_0.1_0.7", "scene_info_0.1_0.7")
 _IMAGE_ROOTS = ("", "test", "train")
-_KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
-_DEPTHS = "depth_paths"
+KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
+DEPTHS = "depth_paths"
 
 
-def read_index(path: str | Path) -> dict[str, Any]:
+def read_index(path: str | Path, needed: Sequence[str] = KEYS) -> dict[str, Any]:
     """The arrays of an index file, pickled ones included, nothing executed."""
     path = require_file(Path(path), "index")
     try:
-        if not zipfile.is_zipfile(path):
-            return _bare(path)
-        return read_npz(path, (*_KEYS, _DEPTHS), unpickle=numpy_pickles.load)
+        if zipfile.is_zipfile(path):
+            names = (*KEYS, DEPTHS)
+            index = read_npz(path, names, unpickle=numpy_pickles.load)
+        else:
+            index = _bare(path)
     except UNREADABLE as error:
         raise FileError(
             f"{path} is not an index that can be read: {in_short(error)}."
         ) from None
+    missing = [key for key in needed if key not in index]
+    if missing:
+        raise FileError(f"{path} lacks {', '.join(missing)}.")
+    return index
 
 
 def _bare(path: Path) -> dict[str, Any]:
@@ -79,7 +85,7 @@ def read_megadepth(root: str | Path, *, limit: int | None = None) -> list[PosedP
     if not files:
         raise _no_index(root)
     files = list(evenly(files, limit))
-    indexes = {path: _read(path) for path in files}
+    indexes = {path: read_index(path) for path in files}
     every = [(path, info) for path in files for info in indexes[path]["pair_infos"]]
     return [_pair(root, path, indexes[path], i) for path, i in evenly(every, limit)]
 
@@ -100,7 +106,7 @@ def read_held_out(root: str | Path, *, limit: int | None = None) -> list[PosedPa
             f"{root} has nothing to calibrate on: its index holds MegaDepth-1500's own "
             f"scenes ({', '.join(TEST_SCENES)}) only; give the training index."
         )
-    indexes = {path: _read(path) for path in evenly(others, limit)}
+    indexes = {path: read_index(path) for path in evenly(others, limit)}
     lists = {path: _overlapping(path, index) for path, index in indexes.items()}
     sizes = [len(infos) for infos in lists.values()]
     counts = shares(sizes, sum(sizes) if limit is None else limit)
@@ -129,14 +135,6 @@ def _no_index(root: Path) -> FileError:
 
 def _scene(path: Path) -> str:
     return path.stem.partition("_")[0]
-
-
-def _read(path: Path) -> dict[str, Any]:
-    index = read_index(path)
-    missing = [key for key in _KEYS if key not in index]
-    if missing:
-        raise FileError(f"{path} lacks {', '.join(missing)}.")
-    return index
 
 
 def _overlapping(path: Path, index: dict[str, Any]) -> list[Any]:
@@ -171,7 +169,7 @@ def camera_of(root: Path, index: dict[str, Any], k: int) -> PosedCamera:
     pose = np.asarray(index["poses"][k], dtype=np.float64)
     if pose.shape != (4, 4):
         raise ValueError(f"the pose of image {k} has shape {pose.shape}, not (4, 4)")
-    depths = index.get(_DEPTHS)
+    depths = index.get(DEPTHS)
     depth = None if depths is None or depths[k] is None else root / str(depths[k])
     # COLMAP's frame: the first pixel's centre is at (0.5, 0.5).
     return PosedCamera(

@@ -24,19 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from semisure.datasets.megadepth import camera_of, read_index
-from semisure.datasets.posed import PosedCamera, PosedPair, depth_at
+from semisure.datasets.megadepth import DEPTHS, KEYS, camera_of, read_index
+from semisure.datasets.posed import PosedCamera, PosedPair, depth_at, seen_from
 from semisure.errors import FileError
 from semisure.geometry.homography import project, weighted_dlt
 from semisure.io.images import read_image
-from semisure.types import FloatArray, Matrix3, PerMatch, Points
+from semisure.types import Matrix3, Points
 
 GRID = (64, 48)  # points of the visible image, across and down
 MIN_POINTS = 60  # of these, seen by the thermal image: 2 %
 ROUNDS = 30  # of reweighting, to the least sum of distances
 _SHORT_PX = 0.1  # distances below it count alike
 _INDEXES = ("*/*_test.npz", "train_file/*/*_test.npz")
-_KEYS = ("image_paths", "depth_paths", "intrinsics", "poses", "pair_infos")
 
 
 def is_mtv(root: Path) -> bool:
@@ -61,10 +60,7 @@ def read_mtv(root: str | Path) -> list[PosedPair]:
 
 
 def _read_scene(root: Path, path: Path) -> list[PosedPair]:
-    index = read_index(path)
-    missing = [key for key in _KEYS if key not in index]
-    if missing:
-        raise FileError(f"{path} lacks {', '.join(missing)}.")
+    index = read_index(path, (*KEYS, DEPTHS))
     try:
         return [_pair(root, path, index, info) for info in index["pair_infos"]]
     except (TypeError, ValueError, IndexError, KeyError) as error:
@@ -127,27 +123,17 @@ def _moved(pair: PosedPair) -> tuple[Points, Points]:
     if a.depth is None or not a.depth.is_file():
         raise FileError(f"There is no depth of {a.image}: expected {a.depth}.")
     sizes = [read_image(camera.image).shape[1::-1] for camera in (a, b)]
-    source = _grid(sizes[0])
+    x, y = (
+        (np.arange(n) + 0.5) * side / n - 0.5
+        for n, side in zip(GRID, sizes[0], strict=True)
+    )
+    source = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     z = depth_at(a, source, (sizes[0][0], sizes[0][1]))
     assert z is not None
-    target = _seen(pair, source, z)
+    target, _ = seen_from(source, z, a, b, pair.P_01)
     inside = (target > -0.5) & (target < np.array(sizes[1]) - 0.5)
     known = np.asarray((np.isfinite(target) & inside).all(axis=1))
     return source[known], target[known]
-
-
-def _grid(size: tuple[int, ...]) -> Points:
-    x, y = ((np.arange(n) + 0.5) * s / n - 0.5 for n, s in zip(GRID, size, strict=True))
-    return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-
-
-def _seen(pair: PosedPair, points: Points, z: PerMatch) -> FloatArray:
-    """Points of image 0 at depth `z` in image 1; NaN where unknown or behind."""
-    rays = np.column_stack([points, np.ones(len(points))])
-    X = (rays @ np.linalg.inv(pair.camera0.K).T) * z[:, None]
-    X = X @ pair.P_01[:, :3].T + pair.P_01[:, 3]
-    image = np.where(X[:, 2:] > 0, X, np.nan) @ pair.camera1.K.T
-    return image[:, :2] / image[:, 2:]
 
 
 def _least_distances(source: Points, target: Points) -> Matrix3 | None:

@@ -13,6 +13,7 @@ import math
 import pickle
 import pickletools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -154,60 +155,50 @@ def _rebuilt(value: Any, memo: dict[int, Any], depth: int) -> Any:
     raise ValueError("it holds a name that is no array")
 
 
-class _Reconstruct(_Blank):
-    """For NumPy's function of that name: an array that is filled later."""
+class _Named(_Blank):
+    """What a pickle may name: a function of ours in NumPy's place, or no function."""
 
-    def __call__(self, kind: object, shape: object, typecode: object) -> _Array:
-        if not isinstance(kind, _NdArray):
-            raise ValueError("it has an array that is none of NumPy's")
-        return _Array()
+    __slots__ = ("function",)
 
+    def __init__(self, function: Callable[..., Any] | None) -> None:
+        self.function = function
 
-class _Scalar(_Blank):
-    """For NumPy's function of that name: one number."""
-
-    def __call__(self, dtype: object, content: object) -> Any:
-        if not isinstance(dtype, _DType) or dtype.real().hasobject:
-            raise ValueError("it has a number of no type")
-        return _from_bytes(content, dtype.real(), 1)[0].item()
+    def __call__(self, *arguments: object) -> Any:
+        if self.function is None:
+            raise ValueError("it calls what it only may name")
+        return self.function(*arguments)
 
 
-class _MakeDType(_Blank):
-    """For `numpy.dtype`."""
-
-    def __call__(self, code: object, *_: object) -> _DType:
-        return _DType(code)
-
-
-class _Encode(_Blank):
-    """For `_codecs.encode`: bytes, as older protocols write them."""
-
-    def __call__(self, text: object, encoding: object) -> bytes:
-        if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-            raise ValueError("it has text that is no bytes")
-        return text.encode("latin1")
+def _reconstruct(kind: object, shape: object, typecode: object) -> _Array:
+    """An array that is filled later."""
+    if kind is not _ND_ARRAY:
+        raise ValueError("it has an array that is none of NumPy's")
+    return _Array()
 
 
-class _NoBytes(_Blank):
-    """For `bytes`, by which an old protocol writes none."""
-
-    def __call__(self) -> bytes:
-        return b""
-
-
-class _NdArray(_Blank):
-    """For `numpy.ndarray`, which is named but never called."""
+def _scalar(dtype: object, content: object) -> Any:
+    if not isinstance(dtype, _DType) or dtype.real().hasobject:
+        raise ValueError("it has a number of no type")
+    return _from_bytes(content, dtype.real(), 1)[0].item()
 
 
+def _encode(text: object, encoding: object) -> bytes:
+    """Bytes, as older protocols write them."""
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise ValueError("it has text that is no bytes")
+    return text.encode("latin1")
+
+
+_ND_ARRAY = _Named(None)
 _NAMES: dict[tuple[str, str], _Blank] = {
-    ("numpy", "ndarray"): _NdArray(),
-    ("numpy", "dtype"): _MakeDType(),
-    ("_codecs", "encode"): _Encode(),
-    ("__builtin__", "bytes"): _NoBytes(),
+    ("numpy", "ndarray"): _ND_ARRAY,
+    ("numpy", "dtype"): _Named(lambda code, *_: _DType(code)),
+    ("_codecs", "encode"): _Named(_encode),
+    ("__builtin__", "bytes"): _Named(lambda: b""),  # none, of an old protocol
 }
 for _package in ("numpy.core.multiarray", "numpy._core.multiarray"):
-    _NAMES[_package, "_reconstruct"] = _Reconstruct()
-    _NAMES[_package, "scalar"] = _Scalar()
+    _NAMES[_package, "_reconstruct"] = _Named(_reconstruct)
+    _NAMES[_package, "scalar"] = _Named(_scalar)
 
 
 class _OnlyStandIns(pickle.Unpickler):

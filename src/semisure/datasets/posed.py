@@ -13,6 +13,7 @@ millimetres) or ``depth_768/a.b.npz`` (``depth``, of the image at half its size)
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from semisure.types import (
     Pose,
     Vector3,
 )
+from semisure.types.checks import read_lines, require_file
 
 Size = tuple[int, int]  # width, height
 SAME_SURFACE = 0.02  # pixels of one surface differ by no more in inverse depth
@@ -92,7 +94,7 @@ def _read_list(root: Path, min_overlap: float, min_angle: float) -> list[PosedPa
     cameras = _read_cameras(root)
     pairs = []
     path = root / "pairs.csv"
-    for row in csv.DictReader(_text(path, "the list of pairs").splitlines()):
+    for row in csv.DictReader(read_lines(path)):
         try:
             overlap, angle = float(row["overlap"]), float(row["tri_angle_deg"])
             a, b = cameras[row["name0"]], cameras[row["name1"]]
@@ -106,15 +108,6 @@ def _read_list(root: Path, min_overlap: float, min_angle: float) -> list[PosedPa
     return pairs
 
 
-def _text(path: Path, what: str) -> str:
-    if not path.is_file():
-        raise FileError(f"There is no {path}, {what}.")
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from None
-
-
 def _pair(root: Path, a: PosedCamera, b: PosedCamera) -> PosedPair:
     name = f"{root.name}_{_stem(a.image)}_{_stem(b.image)}"
     return PosedPair(name=name, camera0=a, camera1=b, scene=root.name)
@@ -126,7 +119,7 @@ def _stem(image: Path) -> str:
 
 def _read_cameras(root: Path) -> dict[str, PosedCamera]:
     cameras = {}
-    for line in _text(root / "cameras.txt", "the cameras").splitlines():
+    for line in read_lines(root / "cameras.txt"):
         name, *rest = line.split() or ["#"]
         if name.startswith("#"):
             continue
@@ -154,9 +147,7 @@ def _depth(root: Path, image: Path) -> Path | None:
 
 
 def _read_phototourism(root: Path) -> list[PosedPair]:
-    path = root / "new-vis-pairs" / "keys-th-0.1.npy"
-    if not path.is_file():
-        raise FileError(f"There is no {path}, the co-visible pairs.")
+    path = require_file(root / "new-vis-pairs" / "keys-th-0.1.npy")
     try:
         keys = np.load(path, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
@@ -167,25 +158,25 @@ def _read_phototourism(root: Path) -> list[PosedPair]:
         name1, _, name0 = str(key).partition("-")
         for name in (name0, name1):
             if name not in cameras:
-                cameras[name] = _phototourism_camera(root, name)
+                file = root / "calibration" / f"calibration_{name}.h5"
+                K, R, t = _read_h5(file, ("K", "R", "T"), "a camera with K, R and T")
+                image, t = root / "images" / f"{name}.jpg", t.reshape(3)
+                cameras[name] = PosedCamera(image=image, K=HALF_PIXEL @ K, R=R, t=t)
         pairs.append(_pair(root, cameras[name0], cameras[name1]))
     return pairs
 
 
-def _phototourism_camera(root: Path, name: str) -> PosedCamera:
+def _read_h5(path: Path, names: Sequence[str], what: str) -> list[FloatArray]:
+    """The arrays of these names in an HDF5 file; `what` they are."""
     try:
         import h5py
     except ImportError:
-        raise MissingExtraError("h5py", "store", "Reading HDF5 cameras") from None
-    path = root / "calibration" / f"calibration_{name}.h5"
+        raise MissingExtraError("h5py", "store", "Reading HDF5 files") from None
     try:
         with h5py.File(path) as file:
-            K, R, t = (np.asarray(file[k], dtype=np.float64) for k in ("K", "R", "T"))
+            return [np.asarray(file[name], dtype=np.float64) for name in names]
     except (OSError, KeyError) as error:
-        raise FileError(f"{path} is not a camera with K, R and T: {error}.") from None
-    return PosedCamera(
-        image=root / "images" / f"{name}.jpg", K=HALF_PIXEL @ K, R=R, t=t.reshape(3)
-    )
+        raise FileError(f"{path} is not {what}: {error}.") from None
 
 
 def depth_residual(pair: PosedPair, matches: Matches) -> PerAxis:
@@ -216,15 +207,21 @@ def carried(
 ) -> Points:
     """Where points of one image lie in the other; NaN where depth is unknown."""
     z = _measured(here, points, size_here)
-    rays = np.column_stack([points, np.ones(len(points))]) @ np.linalg.inv(here.K).T
-    X = (rays * z[:, None]) @ pose[:, :3].T + pose[:, 3]
-    front = X[:, 2] > 0
-    image = np.where(front[:, None], X, np.nan) @ there.K.T
-    other = image[:, :2] / image[:, 2:]
+    other, depth = seen_from(points, z, here, there, pose)
     somewhere = np.clip(np.nan_to_num(other, nan=_FAR_PX), -_FAR_PX, _FAR_PX)
     seen = _measured(there, somewhere, size_there)
-    agrees = np.abs(seen - X[:, 2]) <= MAX_DEPTH_RATIO * X[:, 2]
+    agrees = np.abs(seen - depth) <= MAX_DEPTH_RATIO * depth
     return np.where(agrees[:, None], other, np.nan)
+
+
+def seen_from(
+    points: Points, z: PerMatch, here: PosedCamera, there: PosedCamera, pose: Pose
+) -> tuple[FloatArray, PerMatch]:
+    """Where the other camera sees points of depth `z`, NaN behind it, and how deep."""
+    rays = np.column_stack([points, np.ones(len(points))]) @ np.linalg.inv(here.K).T
+    X = (rays * z[:, None]) @ pose[:, :3].T + pose[:, 3]
+    image = np.where(X[:, 2:] > 0, X, np.nan) @ there.K.T
+    return image[:, :2] / image[:, 2:], X[:, 2]
 
 
 def _measured(camera: PosedCamera, points: Points, size: Size) -> PerMatch:
@@ -237,9 +234,7 @@ def _measured(camera: PosedCamera, points: Points, size: Size) -> PerMatch:
     return z
 
 
-def depth_at(
-    camera: PosedCamera, points: Points, size: tuple[int, int]
-) -> PerMatch | None:
+def depth_at(camera: PosedCamera, points: Points, size: Size) -> PerMatch | None:
     """Depth in the data's unit at `points`; NaN where none was measured.
 
     `size` is the image's width and height: depth maps may be smaller.
@@ -287,8 +282,8 @@ def _neighbours(values: Array, points: Points) -> tuple[FloatArray, FloatArray]:
 
 
 def _read_depth(path: Path) -> Array:
-    if path.suffix == ".h5":
-        return _read_h5(path)
+    if path.suffix == ".h5":  # MegaDepth's, 0 where unknown
+        return _read_h5(path, ("depth",), "a depth map")[0]
     if path.suffix == ".npz":
         try:
             return np.asarray(read_npz(path, ("depth",))["depth"], dtype=np.float64)
@@ -298,16 +293,3 @@ def _read_depth(path: Path) -> Array:
     if raw.ndim != 2:
         raise FileError(f"{path} is not a depth map of one 16-bit channel.")
     return raw.astype(np.float64) / 1000.0
-
-
-def _read_h5(path: Path) -> Array:
-    """MegaDepth's: one map called ``depth``, 0 where unknown."""
-    try:
-        import h5py
-    except ImportError:
-        raise MissingExtraError("h5py", "store", "Reading HDF5 depths") from None
-    try:
-        with h5py.File(path) as file:
-            return np.asarray(file["depth"], dtype=np.float64)
-    except (OSError, KeyError) as error:
-        raise FileError(f"{path} is not a depth map: {error}.") from None

@@ -84,13 +84,20 @@ class Query:
     truth: Pose | None = None  # from world to camera
 
 
-def read_map(root: Path, own: Path | None = None) -> MapModel:
-    """The map in a folder, or a COLMAP model of the same images in another, `own`."""
-    if own is not None:
-        return read_model(own)
-    return (
-        read_located_map(root) if is_located(root) else read_model(root / AACHEN_MODEL)
-    )
+def map_folder(root: Path, own: Path | None = None) -> Path:
+    """Where the map is: `own`, a COLMAP model of the same images, if there is one."""
+    return own or (root if is_located(root) else root / AACHEN_MODEL)
+
+
+def map_files(folder: Path) -> tuple[Path, ...]:
+    """The files whose change makes another map."""
+    named = MAP_NAME if is_located(folder) else "*"
+    return tuple(sorted(folder.glob(named)))
+
+
+def read_map(folder: Path) -> MapModel:
+    """The map in such a folder."""
+    return read_located_map(folder) if is_located(folder) else read_model(folder)
 
 
 def read_all_queries(root: Path) -> list[Query]:
@@ -106,15 +113,6 @@ def image_folder(root: Path) -> Path:
 def retrieval_name(root: Path) -> str:
     """By what the mapped images of a query are proposed."""
     return f"true pose, top {TOP}" if is_located(root) else _aachen_retrieval(root).stem
-
-
-def map_files(root: Path, own: Path | None = None) -> tuple[Path, ...]:
-    """The files whose change makes another map."""
-    if own is not None:
-        return tuple(sorted(own.glob("*")))
-    if is_located(root):
-        return (root / MAP_NAME,)
-    return tuple(sorted((root / AACHEN_MODEL).glob("*")))
 
 
 def is_located(root: Path) -> bool:

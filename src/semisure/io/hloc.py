@@ -6,7 +6,7 @@ from pathlib import Path
 
 from semisure.errors import FileError, InputError
 from semisure.geometry.camera import Camera
-from semisure.types.checks import require_file
+from semisure.types.checks import read_lines
 
 
 def read_queries(path: str | Path) -> dict[str, Camera]:
@@ -44,10 +44,5 @@ def read_retrieval(path: str | Path) -> dict[str, list[str]]:
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    require_file(path)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from None
-    split = [(i, line.split()) for i, line in enumerate(lines, start=1)]
+    split = [(i, line.split()) for i, line in enumerate(read_lines(path), start=1)]
     return [(i, fields) for i, fields in split if fields and fields[0][0] != "#"]

@@ -21,7 +21,7 @@ from semisure.io.sources import digest
 from semisure.matchers.daisy_cells import Projection
 from semisure.matchers.similar import describe_image, most_alike
 from semisure.types import Tick, silent
-from semisure.types.checks import require_file
+from semisure.types.checks import read_lines, require_file
 from semisure.types.pair_records import Names, check_name
 
 NOTE = "frames.json"  # what the frames in a folder are of
@@ -49,12 +49,8 @@ def read_pairs(path: str | Path) -> list[Names]:
     [('a.jpg', 'b.jpg'), ('a.jpg', 'c.jpg')]
     """
     path = Path(path)
-    try:
-        lines = require_file(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from None
     pairs: list[Names] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         words = line.partition("#")[0].replace(",", " ").split()
         if len(words) not in (0, 2):
             raise FileError(

@@ -87,6 +87,14 @@ def require_file(path: Path, what: str = "file") -> Path:
     raise FileError(f"There is no {what} {path}.{_near(path)}")
 
 
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file."""
+    try:
+        return require_file(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read: {error}.") from None
+
+
 def _near(path: Path) -> str:
     """A question about the file beside it whose name differs by little."""
     try:

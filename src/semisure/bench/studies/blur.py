@@ -10,17 +10,16 @@ coarse cell depends on the scene.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import cv2
 import numpy as np
 
 from semisure.bench.data import stored_png
 from semisure.bench.exported import Exported, with_truth
-from semisure.bench.outcome import Cell, Outcome, PhotoPanel, Table, where
-from semisure.bench.study import Study
+from semisure.bench.outcome import Cell, Lines, Outcome, PhotoPanel, Table, where
+from semisure.bench.study import Study, Task
 from semisure.io.cache import Row
 from semisure.io.images import Image, read_image, resized
 from semisure.law import mixture
@@ -28,7 +27,7 @@ from semisure.law.error_laws import error_law
 from semisure.law.mixture import abs_quantile
 from semisure.report.documents import ONE_SIGMA
 from semisure.report.plots import draw_ellipses
-from semisure.types import Calibration, Labels, Pair, PerAxis, PerMatch, Points
+from semisure.types import Pair, PerAxis, PerMatch, Points
 
 SIGMA_PX = 6.0
 AXES: dict[str, tuple[float, float]] = {  # sigma along x and y
@@ -38,18 +37,9 @@ AXES: dict[str, tuple[float, float]] = {  # sigma along x and y
 }
 PAIRS = 8  # one of a sequence
 ELLIPSES = 150
+_HEAD = ("E|r_x|", "E|r_y|", "x / y", "|r_x|", "|r_y|", "x / y")
 _DRAWN = 0.03  # median half-axis as drawn, in image sides
 _LARGEST = 3.0  # times that: the rest is left out, it would hide the others
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """One pair with its refined image blurred."""
-
-    matcher: str
-    blur: str
-    exported: Exported
-    calibration: Calibration
 
 
 def evaluate(task: Task) -> Row:
@@ -57,11 +47,13 @@ def evaluate(task: Task) -> Row:
     matches, residual = with_truth(task.exported)
     right = np.abs(residual).max(axis=1) <= matches.fine_window
     matches, residual = matches.take(right), residual[right]
-    predicted = mixture.expected_abs_residual(error_law(matches, task.calibration))
+    predicted = mixture.expected_abs_residual(
+        error_law(matches, task.calibrations.paper)
+    )
     row: Row = {
         "matcher": task.matcher,
         "pair": task.exported.name,
-        "blur": task.blur,
+        "blur": task.data,
         "matches": len(matches),
     }
     for name, values in (("predicted", predicted), ("observed", np.abs(residual))):
@@ -75,12 +67,9 @@ def blurred(image: Image, sigma: tuple[float, float]) -> Image:
     """A Gaussian of `sigma` px along x and y; 0 leaves an axis as it is."""
     if not any(sigma):
         return image
-    x, y = (cv2.getGaussianKernel(_taps(s), s) if s else np.ones((1, 1)) for s in sigma)
+    taps = [2 * int(np.ceil(3 * s)) + 1 for s in sigma]
+    x, y = (cv2.getGaussianKernel(n, s) for n, s in zip(taps, sigma, strict=True))
     return np.asarray(cv2.sepFilter2D(image, -1, x, y), dtype=np.uint8)
-
-
-def _taps(sigma: float) -> int:
-    return 2 * int(np.ceil(3 * sigma)) + 1
 
 
 def easiest(exported: Sequence[Exported]) -> list[Exported]:
@@ -97,52 +86,39 @@ def easiest(exported: Sequence[Exported]) -> list[Exported]:
 
 def blur(study: Study) -> Outcome:
     """Medians by blur, and the ellipses of the first pair."""
-    tasks, panels, notes = [], [], []
+    tasks, panels = [], []
     for matcher in study.options.matchers:
-        plain = easiest(study.exported(matcher))
-        calibrations, remark = study.calibrations(matcher, plain)
-        notes.append(remark)
-        pairs = [(_pair(study, one, name), None) for one in plain for name in AXES]
+        plain = study.tasks(matcher, easiest(study.exported(matcher)))
+        each = [(one, name) for one in plain for name in AXES]
+        pairs = [(_pair(study, one.exported, name), None) for one, name in each]
         exported = study.matched(matcher, pairs)
         own = [
-            Task(matcher, name, exported[k * len(AXES) + j], calibrations[k].paper)
-            for k in range(len(plain))
-            for j, name in enumerate(AXES)
+            replace(one, exported=pair, data=name)
+            for (one, name), pair in zip(each, exported, strict=True)
         ]
         tasks += own
         panels += _panels(own[: len(AXES)])
     rows = study.rows(evaluate, tasks, "Errors under blur")
+    printed: Lines = []
+    for _, label, mine in study.by_matcher([row for row in rows if row["matches"]]):
+        for name in AXES:
+            some = where(mine, blur=name)
+            numbers: list[Cell] = []
+            for what in ("predicted", "observed"):
+                both = [[row[f"{what} {axis}"] for axis in "xy"] for row in some]
+                x, y = np.median(np.reshape(both, (-1, 2)), axis=0).tolist()
+                numbers += [x, y, x / y]
+            printed.append([label, name, *numbers, len(some)])
     table = Table(
         name="blur",
         title=f"Median error, px, with the refined image blurred by {SIGMA_PX:g} px; "
         "the paper's: supplement C.1, a picture",
         head=["", "blur", *_HEAD, "pairs"],
-        rows=_printed(study, rows),
+        rows=printed,
     )
-    figures = {"blur": panels}
     return Outcome(
-        tables=[table], rows=rows, figures=figures, columns={"blur": 3}, notes=notes
+        tables=[table], rows=rows, figures={"blur": panels}, columns={"blur": 3}
     )
-
-
-_HEAD = ("E|r_x|", "E|r_y|", "x / y", "|r_x|", "|r_y|", "x / y")
-
-
-def _printed(study: Study, rows: Sequence[Row]) -> list[list[Cell]]:
-    printed: list[list[Cell]] = []
-    for matcher in study.options.matchers:
-        for name in AXES:
-            some = where(rows, matcher=matcher, blur=name)
-            mine = [row for row in some if row["matches"]]
-            numbers: list[Cell] = []
-            for what in ("predicted", "observed"):
-                x, y = (
-                    float(np.median([r[f"{what} {axis}"] for r in mine]))
-                    for axis in "xy"
-                )
-                numbers += [x, y, x / y]
-            printed.append([study.label(matcher), name, *numbers, len(mine)])
-    return printed
 
 
 def refined_side(exported: Exported) -> int:
@@ -153,15 +129,12 @@ def refined_side(exported: Exported) -> int:
 
 def _pair(study: Study, one: Exported, name: str) -> Pair:
     """The pair at the size it was matched, its refined image blurred, both saved."""
-    side = refined_side(one)
-    files: list[Path] = list(one.images)
     assert one.size is not None
-    folder = study.options.cache / "blurred"
-    for k in (0, 1):
-        sigma = AXES[name] if k == side else (0.0, 0.0)
-        image = blurred(resized(read_image(files[k]), one.size), sigma)
-        files[k] = stored_png(image, folder)
-    return Pair(name=one.name, image0=files[0], image1=files[1], H_01=one.H_01)
+    images = [resized(read_image(path), one.size) for path in one.images]
+    side = refined_side(one)
+    images[side] = blurred(images[side], AXES[name])
+    image0, image1 = (stored_png(i, study.options.cache / "blurred") for i in images)
+    return Pair(name=one.name, image0=image0, image1=image1, H_01=one.H_01)
 
 
 def _panels(tasks: Sequence[Task]) -> list[PhotoPanel]:
@@ -183,7 +156,7 @@ def _panels(tasks: Sequence[Task]) -> list[PhotoPanel]:
             expected_px=expected[fits],
             magnified=magnified,
         )
-        title = f"{task.matcher}, {task.exported.name}: blur {task.blur}"
+        title = f"{task.matcher}, {task.exported.name}: blur {task.data}"
         title += f", ellipses × {magnified:.0f}"
         panels.append(PhotoPanel(title=title, sizes=[size], draw=draw))
     return panels
@@ -193,24 +166,8 @@ def _drawn(task: Task) -> tuple[Image, Points, PerAxis, PerMatch]:
     """The refined image, points in it, half-axes of their ellipses, expected errors."""
     matches, side = task.exported.matches(), refined_side(task.exported)
     matches = matches.take(matches.side == side)
-    points = matches.target if side else matches.source
-    image = read_image(task.exported.images[side])
-    surest = np.argsort(-matches.confidence, kind="stable")
-    some = _spread_out(points, surest, ELLIPSES)
-    law = error_law(matches.take(some), task.calibration)
-    return (
-        image,
-        points[some],
-        abs_quantile(law, ONE_SIGMA),
-        mixture.expected_abs_error(law),
-    )
-
-
-def _spread_out(points: Points, candidates: Labels, count: int) -> Labels:
-    """About `count` of the candidates, the first in each cell of a grid."""
-    positions = points[candidates]
-    low, high = positions.min(axis=0), positions.max(axis=0)
-    cell = np.sqrt(np.prod(np.maximum(high - low, 1.0)) / count)
-    column, row = ((positions - low) // cell).astype(np.int64).T
-    _, first = np.unique(row * 10_000 + column, return_index=True)
-    return candidates[first]
+    some = np.random.default_rng(0).permutation(len(matches))[:ELLIPSES]
+    matches = matches.take(some)
+    law = error_law(matches, task.calibrations.paper)
+    half, expected = abs_quantile(law, ONE_SIGMA), mixture.expected_abs_error(law)
+    return read_image(task.exported.images[side]), matches.refined, half, expected

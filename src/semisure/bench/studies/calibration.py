@@ -7,68 +7,51 @@ for ``--calibration`` of any command.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from semisure.bench.exported import Exported, with_truth
-from semisure.bench.outcome import Cell, Outcome, Table
+from semisure.bench.calibrations import FAITHFUL, Fit, fit_law
+from semisure.bench.outcome import Lines, Outcome, Table
 from semisure.bench.study import Study
 from semisure.errors import FitError
 from semisure.io.atomic import as_json
 from semisure.io.files import calibration_document
-from semisure.law.fit_law import FitReport, Optimiser, fit
 from semisure.types import Calibration
 
 LEAST = 1000  # matches; fewer hardly tell eight parameters
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """One matcher's law to be fitted, with or without a location."""
-
-    matcher: str
-    exported: Sequence[Exported]
-    location: bool
-    optimiser: Optimiser
-
-
-def evaluate(task: Task) -> tuple[Calibration, FitReport]:
-    """The fit, and how it went; a location is fitted by Newton's method."""
-    names = sorted({e.group for e in task.exported})
-    return fit(
-        [with_truth(e) for e in task.exported],
-        location=task.location,
-        optimiser="newton" if task.location else task.optimiser,
-        matcher=task.matcher,
-        provenance={"pairs": len(task.exported), "sequences": len(names)},
-    )
-
-
 def calibration(study: Study) -> Outcome:
     """Parameters in the paper's symbols, and the files."""
-    tasks = []
-    for matcher in study.options.matchers:
-        exported = _some(study, matcher)
+    options = study.options
+    matchers, tasks = [], []
+    # The paper's 200 pairs, evenly from all folders.
+    limit = options.limit or -(-options.calibration_pairs // len(options.data))
+    for matcher in options.matchers:
+        exported = study.changed(limit=limit).exported(matcher, held_out=True)
         matches = sum(len(e.matches()) for e in exported)
         if matches < LEAST:
             raise FitError(
                 f"A calibration needs at least {LEAST:,} matches, but {matcher} found "
                 f"{matches:,} in {len(exported)} pairs; give more pairs."
             )
-        by = study.options.optimiser
-        tasks += [Task(matcher, exported, located, by) for located in (False, True)]
-    fits = study.map(evaluate, tasks, "Fitting laws")
-    printed: list[list[Cell]] = []
-    files = {}
-    rows = []
-    for task, (fitted, report) in zip(tasks, fits, strict=True):
-        symbols = _symbols(fitted)
+        for located in (False, True):
+            matchers.append(matcher)
+            by = options.optimiser
+            tasks.append(Fit(exported=exported, location=located, optimiser=by))
+    fits = study.map(fit_law, tasks, "Fitting laws")
+    printed: Lines = []
+    rows, files = [], {}
+    for matcher, task, (law, report) in zip(matchers, tasks, fits, strict=True):
+        sequences = {one.group for one in task.exported}
+        origin = {"pairs": len(task.exported), "sequences": len(sequences)}
+        law = replace(law, matcher=matcher, provenance=origin)
+        symbols = _symbols(law)
         printed.append(
-            [task.matcher, *symbols.values(), report.nll, report.pairs, report.matches]
+            [matcher, *symbols.values(), report.nll, report.pairs, report.matches]
         )
-        rows.append({"matcher": task.matcher, **symbols, "nll": report.nll})
-        name = task.matcher if task.location else f"{task.matcher}-faithful"
-        files[f"{name}.json"] = as_json(calibration_document(fitted, report))
+        rows.append({"matcher": matcher, **symbols, "nll": report.nll})
+        name = matcher if task.location else f"{matcher}{FAITHFUL}"
+        files[f"{name}.json"] = as_json(calibration_document(law, report))
     table = Table(
         name="calibration",
         title="Fitted parameters, in the paper's symbols with t_m = 0, and our "
@@ -77,8 +60,8 @@ def calibration(study: Study) -> Outcome:
         rows=printed,
         digits=3,
     )
-    note = f"Files: {', '.join(files)}."
-    return Outcome(tables=[table], rows=rows, files=files, notes=[note])
+    study.note(f"Files: {', '.join(files)}.")
+    return Outcome(tables=[table], rows=rows, files=files)
 
 
 def _symbols(fitted: Calibration) -> dict[str, float | None]:
@@ -87,10 +70,3 @@ def _symbols(fitted: Calibration) -> dict[str, float | None]:
     symbols.pop("t_m")  # 0: data tell only eight of the nine apart
     location = fitted.location or (None, None)
     return symbols | dict(zip(("mu_x", "mu_y"), location, strict=True))
-
-
-def _some(study: Study, matcher: str) -> list[Exported]:
-    """The paper's 200 pairs, evenly from all folders."""
-    options = study.options
-    limit = options.limit or -(-options.calibration_pairs // len(options.data))
-    return study.changed(limit=limit).exported(matcher, held_out=True)

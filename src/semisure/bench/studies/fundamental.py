@@ -16,15 +16,16 @@ import numpy as np
 from semisure.bench.calibrations import SHIFTED
 from semisure.bench.data import matched_at
 from semisure.bench.exported import residual_of
-from semisure.bench.outcome import Cell, Outcome, Table, where
-from semisure.bench.studies.homography import (
-    Lines,
-    auc_lines,
-    auc_panels,
-    gain_lines,
+from semisure.bench.outcome import Cell, Lines, Outcome, Table, where
+from semisure.bench.studies.homography import auc_lines, gain_lines
+from semisure.bench.studies.relative import (
+    PAIRS_TAKEN,
+    about,
+    by_folder,
+    posed,
+    tasks_of,
 )
-from semisure.bench.studies.relative import PAIRS_TAKEN, PosedTask, by_folder, tasks_of
-from semisure.bench.study import Study
+from semisure.bench.study import Study, Task
 from semisure.datasets.posed import PosedPair
 from semisure.estimators import estimate_fundamental
 from semisure.estimators.fundamental import (
@@ -36,54 +37,41 @@ from semisure.io.cache import Row
 from semisure.metrics import pose_error_deg
 from semisure.refit.core import without_bias
 from semisure.refit.fundamental import FundamentalMethod, refit_fundamental
-from semisure.types import Estimate, Matches, Matrix3, Pose
+from semisure.types import Matches, Matrix3, Pose
 
 METHODS: tuple[FundamentalMethod, ...] = ("core", "core+")
 ARMS = ("base", SHIFTED, *METHODS)
 PX = " px"  # after an arm: the median distance of true correspondences from its lines
 THRESHOLDS = (1, 2, 5, 10, 20)  # degrees
 DRAWS = 500
-_PACKAGES = {"poselib": "poselib"}
+_OPTIONAL = ("poselib",)  # estimators that are packages of the same name
 
 
-def evaluate(task: PosedTask) -> Row:
+def evaluate(task: Task) -> Row:
     """A row of pose errors in degrees and distances in px, inf where there is no F."""
     matches, ours = task.exported.matches(), task.calibrations.ours
-    start = _estimate(task, matches)
+    start = estimate_fundamental(matches, task.estimator, task.settings)
     models = {"base": start.model}
     if ours.location is not None:
-        models[SHIFTED] = _estimate(task, without_bias(matches, ours)[0]).model
-    refits = {
-        method: refit_fundamental(
-            matches, task.calibrations.of_arm(method), start, method=method
-        )
-        for method in METHODS
-    }
-    models |= {method: refit.model for method, refit in refits.items()}
-    return {
-        **task.about(matches, start),
-        "kept": refits["core+"].reason,  # why core+ kept the start, if it did
-        **_errors(task, matches, models),
-    }
-
-
-def _estimate(task: PosedTask, matches: Matches) -> Estimate:
-    return estimate_fundamental(matches, task.estimator, task.settings)
-
-
-def _errors(
-    task: PosedTask, matches: Matches, models: dict[str, Matrix3 | None]
-) -> dict[str, float]:
-    """Of each arm the pose error and, with depth, the distance."""
-    pair, limit = task.pair, task.settings.threshold_px
-    errors = {
-        arm: pose_error_deg(_pose(F, pair, matches, limit), pair.P_01)
-        for arm, F in models.items()
-    }
-    true = _true_correspondences(task, matches)
-    if true is not None and len(true):
-        errors |= {arm + PX: median_distance(F, true) for arm, F in models.items()}
-    return errors
+        shifted, _ = without_bias(matches, ours)
+        again = estimate_fundamental(shifted, task.estimator, task.settings)
+        models[SHIFTED] = again.model
+    kept = None
+    for method in METHODS:
+        law = task.calibrations.of_arm(method)
+        refit = refit_fundamental(matches, law, start, method=method)
+        models[method], kept = refit.model, refit.reason
+    pair, limit = posed(task), task.settings.threshold_px
+    row = {**about(task, matches, start), "kept": kept}  # why core+ kept the start
+    for arm, F in models.items():
+        row[arm] = pose_error_deg(_pose(F, pair, matches, limit), pair.P_01)
+    if pair.camera0.depth is not None and pair.camera1.depth is not None:
+        residual = residual_of(task.exported, matches)
+        seen = np.asarray(np.isfinite(residual).all(axis=1))
+        true = matches.take(seen).shifted(-residual[seen])
+        if len(true):
+            row |= {arm + PX: median_distance(F, true) for arm, F in models.items()}
+    return row
 
 
 def _pose(
@@ -98,15 +86,6 @@ def _pose(
     return epipolar.pose_in_front(K1.T @ F @ K0, rays0, rays1, near.astype(np.float64))
 
 
-def _true_correspondences(task: PosedTask, matches: Matches) -> Matches | None:
-    """The matches moved to their truth, those that have one; None without depth."""
-    if task.pair.camera0.depth is None or task.pair.camera1.depth is None:
-        return None
-    residual = residual_of(task.exported, matches)
-    seen = np.asarray(np.isfinite(residual).all(axis=1))
-    return matches.take(seen).shifted(-residual[seen])
-
-
 def median_distance(F: Matrix3 | None, true: Matches) -> float:
     """Median distance in px of the refined points from their lines; inf without F."""
     if F is None:
@@ -117,25 +96,25 @@ def median_distance(F: Matrix3 | None, true: Matches) -> float:
 def fundamental(study: Study) -> Outcome:
     """By matcher, folder and estimator; of several folders, all together too."""
     options = study.options
-    missing = [name for name, package in _PACKAGES.items() if not find_spec(package)]
+    missing = [name for name in _OPTIONAL if not find_spec(name)]
     names = [name for name in FUNDAMENTAL_ESTIMATORS if name not in missing]
     settings = options.ransac(FUNDAMENTAL_SETTINGS)
-    tasks, notes = tasks_of(study, settings, names)
+    tasks = tasks_of(study, settings, names)
     rows = study.rows(evaluate, tasks, "Fundamental matrices")
     printed: Lines = []
     gained: Lines = []
-    for matcher in options.matchers:
-        for data, some in by_folder(where(rows, matcher=matcher)).items():
+    for _, label, mine in study.by_matcher(rows):
+        for data, some in by_folder(mine).items():
             for name in names:
-                mine = where(some, estimator=name)
-                label = f"{study.label(matcher)}, {data}, {name}"
-                printed += arm_lines(label, mine)
-                gained += _gains(label, mine, options.seed)
-    notes.append(
+                here = where(some, estimator=name)
+                printed += arm_lines(f"{label}, {data}, {name}", here)
+                gained += _gains(f"{label}, {data}, {name}", here, options.seed)
+    study.note(
         f"Inliers within {settings.threshold_px:g} px of their line; images "
         f"{matched_at(options.size)}. {PAIRS_TAKEN}"
     )
-    notes += [f"Left out, not installed: {', '.join(missing)}."] if missing else []
+    if missing:
+        study.note(f"Left out, not installed: {', '.join(missing)}.")
     heads = [f"@{t}°" for t in THRESHOLDS]
     tables = [
         Table(
@@ -153,11 +132,7 @@ def fundamental(study: Study) -> Outcome:
             rows=gained,
         ),
     ]
-    # Of several folders, all together: panels for each are too many.
-    together = [line for line in printed if ", all, " in str(line[0])] or printed
-    panels = auc_panels(together, THRESHOLDS, "threshold, degrees", ARMS)
-    figures = {"fundamental": panels}
-    return Outcome(tables=tables, rows=rows, figures=figures, notes=notes)
+    return Outcome(tables=tables, rows=rows)
 
 
 def arm_lines(name: str, rows: Sequence[Row]) -> Lines:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from semisure.bench.calibrations import CORE_ARMS
-from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
-from semisure.bench.studies.homography import PairTask, refitted, rows_of, start_of
-from semisure.bench.study import Study
+from semisure.bench.outcome import Lines, Outcome, Panel, Table
+from semisure.bench.studies.homography import refitted, rows_of, start_of
+from semisure.bench.study import Study, Task
 from semisure.geometry.homography import project
 from semisure.io.cache import Row
 from semisure.metrics import corner_error
@@ -38,7 +38,7 @@ BY_INITIAL: dict[str, tuple[float, ...]] = {
 }
 
 
-def evaluate(task: PairTask) -> Row:
+def evaluate(task: Task) -> Row:
     """A row of corner errors and inliers before and after each refit."""
     matches = task.exported.matches()
     truth, size = task.exported.H_01, matches.source_size
@@ -89,25 +89,24 @@ def _bin(rows: Sequence[Row], method: str) -> list[float]:
 def initial(study: Study) -> Outcome:
     """The table by bins of initial error, and its figure over matchers."""
     options = study.options
-    rows, notes = rows_of(study, [options.estimator], function=evaluate)
-    printed: list[list[Cell]] = [
+    rows = rows_of(study, [options.estimator], function=evaluate)
+    printed: Lines = [
         ["EfficientLoFTR, paper", "core", name, int(row[0]), *row[1:], None]
         for name, row in BY_INITIAL.items()
     ]
+    names = list(BINS_PX)
     reduction, improved, counts = {}, {}, {}
-    for matcher in options.matchers:
-        mine = where(rows, matcher=matcher)
+    for matcher, label, mine in study.by_matcher(rows):
         for method in CORE_ARMS:
             bins = binned(mine, method)
-            label = f"{study.label(matcher)}, {method}"
-            for name, numbers in zip(BINS_PX, bins, strict=True):
-                cells = int(numbers[0]), *numbers[1:]
-                printed.append([study.label(matcher), method, name, *cells])
-            reduction[label] = (list(BINS_PX), np.array([n[4] for n in bins]))
-            improved[label] = (list(BINS_PX), np.array([n[2] for n in bins]))
-            counts[label] = np.array([n[0] for n in bins])
+            for name, (pairs, *numbers) in zip(names, bins, strict=True):
+                printed.append([label, method, name, int(pairs), *numbers])
+            count, _, better, _, relative = np.array(bins).T
+            line = f"{label}, {method}"
+            reduction[line], improved[line] = (names, relative), (names, better)
+            counts[line] = count
         lost = sum(not np.isfinite(row["base"]) for row in mine)
-        notes.append(f"{matcher}: {lost} of {len(mine)} pairs have no initial model.")
+        study.note(f"{matcher}: {lost} of {len(mine)} pairs have no initial model.")
     head = ["", "arm", "e0, px", "pairs", "Δe, px", "improved, %", "Δinliers", "Δe, %"]
     table = Table(
         name="initial",
@@ -127,4 +126,4 @@ def initial(study: Study) -> Outcome:
         )
         for title, lines in shown.items()
     ]
-    return Outcome(tables=[table], rows=rows, figures={"initial": panels}, notes=notes)
+    return Outcome(tables=[table], rows=rows, figures={"initial": panels})

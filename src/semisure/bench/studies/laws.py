@@ -1,30 +1,32 @@
-"""Table 5: how well each error law describes the true errors of held-out matches.
+"""Table 5 and figure 5: how well error laws describe the true errors of other matches.
 
 The paper fits on 200 held-out pairs of MegaDepth and judges on MegaDepth-1500:
 ``--calibrate-on``. Without it every law is fitted on the other sequences and judged on
 those it has not seen, whatever calibration ships with the matcher, and the rows say so.
-A law that is given as a file, and the uncalibrated one, need no fit.
+A law that is given as a file, and the uncalibrated one, need no fit. For figure 5
+(``resolution``) laws are fitted at 960 × 640 and judged at other sizes too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from semisure.bench.calibrations import (
+    CROSS_VALIDATED,
     Fit,
-    fold_of,
+    folds,
     given,
     inside,
-    labelled,
     outside,
     validated,
 )
 from semisure.bench.exported import Exported, Size, with_truth
 from semisure.bench.options import Options
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
+from semisure.bench.outcome import Cell, Lines, Outcome, Panel, Table
 from semisure.bench.study import Study
 from semisure.io.cache import Row
 from semisure.law import mixture
@@ -32,7 +34,15 @@ from semisure.law.error_laws import error_law
 from semisure.law.fit_law import STRATA_PX
 from semisure.law.likelihood import SIZE, unpack
 from semisure.metrics import expected_calibration_error, reliability, spearman
-from semisure.types import LAW_NAMES, Calibration, LawName, PerMatch, as_choice
+from semisure.types import (
+    LAW_NAMES,
+    Calibration,
+    FloatArray,
+    LawName,
+    PerMatch,
+    Vector,
+    as_choice,
+)
 
 # The laws, as the paper calls them.
 LAWS = {
@@ -53,12 +63,18 @@ BY_LAW: dict[str, tuple[float, ...]] = {
     "hard_gate": (1.724, 1.552, 7.300, 13.100, 1.579, 0.347),
     "mixture": (1.546, 1.437, 5.532, 7.694, 1.612, 0.360),
 }
+FITTED_AT = (960, 640)
+SIZES = ((480, 320), (640, 480), (960, 640), (1280, 960))
+_JUDGED = ("fine_only", "mixture")  # and the laws that are given
+REACH_PX = 40.0  # of the densities drawn
+_SAMPLE = 500  # matches of a pair whose densities are averaged
+_GRID = np.linspace(-REACH_PX, REACH_PX, 81)
 WITH_LOCATION = "mixture + location"  # ours
-_DRAWN = ("fine_only", "mixture", WITH_LOCATION)
 _NUMBERS = ("nll", *(f"nll {stratum}" for stratum in STRATA_PX), "ece", "rho")
 _RAW: LawName = "uncalibrated"
 _OWN = "own"  # the only size there is
 Judged = Mapping[str, Sequence[Exported]]  # pairs by the size they were matched at
+Verdict = TypeVar("Verdict")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,77 +124,67 @@ def score(calibration: Calibration, exported: Sequence[Exported]) -> LawScores:
     return joined(parts)
 
 
-def reliability_panel(title: str, by_law: Mapping[str, LawScores]) -> Panel:
-    """Observed over expected errors, a line for each law."""
-    lines = {
-        name: reliability(scores.expected, scores.observed)[:2]
-        for name, scores in by_law.items()
-    }
-    return Panel(
-        title=title,
-        xlabel="expected error, px",
-        ylabel="observed error, px",
-        lines=lines,
-        xscale="log",
-        yscale="log",
-        diagonal=True,
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class LawTask:
+    """A law to be judged by some pairs, which it has not seen."""
 
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Plan:
-    """How the laws of a matcher are come by, under a name for the table's rows.
-
-    Each split is pairs to fit to and pairs to judge by, which never overlap.
-    """
-
-    label: str
-    remark: str
+    name: str
+    calibration: Calibration
     judged: Judged
-    splits: Sequence[tuple[Sequence[Exported], Judged]] = ()
-    unfitted: Mapping[str, Calibration] = field(default_factory=dict)
 
 
-def plan(
-    study: Study, matcher: str, judged: Judged, fitted_at: Size | None = None
-) -> Plan:
-    """The paper's split, the file given, or else cross-validation, which the rows say.
+def judged_laws(
+    study: Study,
+    matcher: str,
+    judged: Judged,
+    names: Sequence[str],
+    evaluate: Callable[[LawTask], Verdict],
+    fitted_at: Size | None = None,
+) -> tuple[str, str, dict[str, list[Verdict]]]:
+    """The label of a matcher's rows, a remark on the split, and verdicts by law.
 
+    The paper's split, the file given, or else cross-validation, which the label says.
+    Of the laws of these `names` those that need no fit are judged on all pairs at once.
     Pairs to fit to are matched at `fitted_at`; without it, at their own size.
     """
-    options, unfitted = study.options, _unfitted_laws(study.options)
+    options, unfitted = study.options, unfitted_laws(study.options)
+    label = matcher
+    splits: list[tuple[list[Exported], Judged]] = []
     if options.calibrate_on is not None:
         held_out = study.held_out(matcher, fitted_at)
-        return Plan(
-            label=matcher,
-            remark=study.calibrated_on(held_out),
-            judged=judged,
-            splits=[(held_out, judged)],
-            unfitted=unfitted,
-        )
-    if options.calibration is not None:
+        remark = study.calibrated_on(held_out)
+        splits = [(held_out, judged)]
+    elif options.calibration is not None:
         remark = (
             f"{given(options)[1]}; the other laws need pairs to be fitted to, "
             "--calibrate-on"
         )
-        return Plan(label=matcher, remark=remark, judged=judged, unfitted=unfitted)
-    own = next(iter(judged.values()))
-    pairs = study.exported(matcher, fitted_at) if fitted_at else own
-    fold = fold_of(pairs)
-    splits = []
-    for k in sorted(set(fold.tolist())):
-        in_fold = {size: inside(some, fold, k) for size, some in judged.items()}
-        splits.append((outside(pairs, fold, k), in_fold))
-    return Plan(
-        label=labelled(matcher, "cross-validated"),
-        remark=f"each law fitted on the other sequences ({validated(pairs)})",
-        judged=judged,
-        splits=splits,
-        unfitted=unfitted,
-    )
+    else:
+        own = next(iter(judged.values()))
+        pairs = study.exported(matcher, fitted_at) if fitted_at else own
+        label += CROSS_VALIDATED
+        remark = f"each law fitted on the other sequences ({validated(pairs)})"
+        fold = folds([one.group for one in pairs])
+        for k in range(int(fold.max()) + 1):
+            in_fold = {size: inside(some, fold, k) for size, some in judged.items()}
+            splits.append((outside(pairs, fold, k), in_fold))
+    tasks = [LawTask(n, unfitted[n], judged) for n in names if n in unfitted]
+    wanted = [(n, split) for n in names if n not in unfitted for split in splits]
+    fits = study.laws([_fit(options, name, pairs) for name, (pairs, _) in wanted])
+    tasks += [
+        LawTask(name, law, in_fold)
+        for (name, (_, in_fold)), law in zip(wanted, fits, strict=True)
+    ]
+    tasks.sort(key=lambda task: names.index(task.name))
+    verdicts: dict[str, list[Verdict]] = {}
+    for task, verdict in zip(
+        tasks, study.map(evaluate, tasks, "Judging laws"), strict=True
+    ):
+        verdicts.setdefault(task.name, []).append(verdict)
+    return label, remark, verdicts
 
 
-def _unfitted_laws(options: Options) -> dict[str, Calibration]:
+def unfitted_laws(options: Options) -> dict[str, Calibration]:
     """The laws that need no fit, by name: those given, and the uncalibrated one."""
     laws: dict[str, Calibration] = {_RAW: replace(unpack(np.zeros(SIZE)), law=_RAW)}
     if options.calibration is not None:
@@ -187,31 +193,6 @@ def _unfitted_laws(options: Options) -> dict[str, Calibration]:
         if both.ours.location is not None:
             laws[WITH_LOCATION] = both.ours
     return laws
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LawTask:
-    """A law to be judged by some pairs."""
-
-    name: str
-    calibration: Calibration
-    judged: Judged
-
-
-def law_tasks(study: Study, names: Sequence[str], how: Plan) -> list[LawTask]:
-    """The laws of these names that the plan has, fitted where needed."""
-    tasks = [
-        LawTask(name, how.unfitted[name], how.judged)
-        for name in names
-        if name in how.unfitted
-    ]
-    wanted = [(n, s) for n in names if n not in how.unfitted for s in how.splits]
-    fits = study.laws([_fit(study.options, n, pairs) for n, (pairs, _) in wanted])
-    tasks += [
-        LawTask(name, law, judged)
-        for (name, (_, judged)), law in zip(wanted, fits, strict=True)
-    ]
-    return sorted(tasks, key=lambda task: names.index(task.name))
 
 
 def _fit(options: Options, name: str, pairs: Sequence[Exported]) -> Fit:
@@ -227,35 +208,26 @@ def evaluate(task: LawTask) -> LawScores:
 
 def laws(study: Study) -> Outcome:
     """By matcher and kind of data, a line for each law."""
-    printed: list[list[Cell]] = [
+    printed: Lines = [
         ["EfficientLoFTR, paper", LAWS[name], *numbers, None]
         for name, numbers in BY_LAW.items()
     ]
     rows: list[Row] = []
-    panels, notes = [], []
+    names = [*LAWS, WITH_LOCATION]
     for matcher in study.options.matchers:
         for data, part in study.kinds().items():
-            exported = part.exported(matcher)
-            how = plan(part, matcher, {_OWN: exported})
-            tasks = law_tasks(part, [*LAWS, WITH_LOCATION], how)
-            answers = part.map(evaluate, tasks, "Judging laws")
-            by_law = {
-                name: joined(
-                    [a for t, a in zip(tasks, answers, strict=True) if t.name == name]
-                )
-                for name in dict.fromkeys(task.name for task in tasks)
-            }
-            for name, scores in by_law.items():
+            pairs = part.exported(matcher)
+            label, remark, verdicts = judged_laws(
+                part, matcher, {_OWN: pairs}, names, evaluate
+            )
+            for name, parts in verdicts.items():
+                scores = joined(parts)
                 numbers = scores.numbers()
-                about = f"{how.label}, {data}", LAWS.get(name, name)
+                about = f"{label}, {data}", LAWS.get(name, name)
                 printed.append([*about, *numbers, len(scores.nll)])
                 row = dict(zip(_NUMBERS, numbers, strict=True))
                 rows.append({"matcher": matcher, "data": data, "law": name, **row})
-            shown = {name: by_law[name] for name in _DRAWN if name in by_law}
-            panels.append(reliability_panel(f"{how.label}, {data}", shown))
-            notes.append(
-                f"{matcher}, {data}: judged on {len(exported)} pairs; {how.remark}."
-            )
+            study.note(f"{matcher}, {data}: judged on {len(pairs)} pairs; {remark}.")
     table = Table(
         name="laws",
         title="Error laws on held-out pairs: NLL per axis, ECE (px), Spearman; "
@@ -264,4 +236,136 @@ def laws(study: Study) -> Outcome:
         rows=printed,
         digits=3,
     )
-    return Outcome(tables=[table], rows=rows, figures={"laws": panels}, notes=notes)
+    return Outcome(tables=[table], rows=rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtSize:
+    """A law at one size: its scores, and densities of r_x, predicted and observed."""
+
+    scores: LawScores
+    densities: FloatArray  # (2, grid), sums over matches
+
+
+def evaluate_sizes(task: LawTask) -> dict[str, AtSize]:
+    """One law on the pairs it has not seen, at each size."""
+    return {
+        size: AtSize(
+            score(task.calibration, exported),
+            np.sum([densities(task.calibration, one) for one in exported], axis=0),
+        )
+        for size, exported in task.judged.items()
+    }
+
+
+def densities(calibration: Calibration, exported: Exported) -> FloatArray:
+    """Σ over matches of the density of r_x at the grid, predicted and counted."""
+    matches, residual = with_truth(exported)
+    some = np.linspace(0, len(matches) - 1, min(_SAMPLE, len(matches)))
+    index = some.astype(np.int64)
+    law, r = error_law(matches.take(index), calibration), residual[index, 0]
+    predicted = [
+        float(np.exp(mixture.log_density(law, np.full((len(index), 2), x))[:, 0]).sum())
+        for x in _GRID
+    ]
+    step = _GRID[1] - _GRID[0]
+    edges = np.append(_GRID, _GRID[-1] + step) - step / 2
+    counted = np.histogram(r, edges)[0] / step
+    return np.array([predicted, counted])
+
+
+def resolution(study: Study) -> Outcome:
+    """NLL, ECE and rank correlation at each size, and reliability."""
+    printed: Lines = []
+    panels = []
+    data, part = _chosen(study)
+    extra = [name for name in unfitted_laws(study.options) if name != "uncalibrated"]
+    names = list(dict.fromkeys([*_JUDGED, *extra]))
+    for matcher in study.options.matchers:
+        by_size = {_named(size): part.exported(matcher, size) for size in SIZES}
+        label, remark, verdicts = judged_laws(
+            part, matcher, by_size, names, evaluate_sizes, FITTED_AT
+        )
+        at_sizes = {
+            size: {law: _together(size, parts) for law, parts in verdicts.items()}
+            for size in by_size
+        }
+        for size, by_law in at_sizes.items():
+            printed += [[label, size, law, *_numbers(at)] for law, at in by_law.items()]
+        panels += [_density(f"{label}, {size}", at) for size, at in at_sizes.items()]
+        panels += [
+            _reliability(f"{label}, {size}", at) for size, at in at_sizes.items()
+        ]
+        count = len(next(iter(by_size.values())))
+        study.note(f"{matcher}, {data}: judged on {count} pairs; {remark}.")
+    table = Table(
+        name="resolution",
+        title="Resolution transfer of a law fitted at "
+        f"{_named(study.options.calibration_size or FITTED_AT)}; the paper's: Fig. 5, "
+        "without numbers",
+        head=["", "size", "law", "NLL", "ECE", "rho", "mean E[e]", "mean e", "matches"],
+        rows=printed,
+        digits=3,
+    )
+    return Outcome(tables=[table], figures={"resolution": panels})
+
+
+def _chosen(study: Study) -> tuple[str, Study]:
+    """One kind of data: with depth, as the paper's, if there is any."""
+    parts = study.kinds()
+    data = "depth" if "depth" in parts else next(iter(parts))
+    for other in (name for name in parts if name != data):
+        study.note(f"Left out: {other}; give its folder alone to see it.")
+    return data, parts[data]
+
+
+def _named(size: Size) -> str:
+    return f"{size[0]}x{size[1]}"
+
+
+def _together(size: str, folds: Sequence[dict[str, AtSize]]) -> AtSize:
+    return AtSize(
+        joined([fold[size].scores for fold in folds]),
+        np.sum([fold[size].densities for fold in folds], axis=0),
+    )
+
+
+def _numbers(at: AtSize) -> list[Cell]:
+    """NLL, ECE, Spearman, mean expected and observed error, matches."""
+    nll, *_, ece, rho = at.scores.numbers()
+    means = float(at.scores.expected.mean()), float(at.scores.observed.mean())
+    return [nll, ece, rho, *means, len(at.scores.nll)]
+
+
+def _density(title: str, by_law: Mapping[str, AtSize]) -> Panel:
+    """The density of r_x that each law predicts, and the observed one."""
+    lines = {law: (_GRID, _unit(at.densities[0])) for law, at in by_law.items()}
+    lines["observed"] = (_GRID, _unit(next(iter(by_law.values())).densities[1]))
+    return Panel(
+        title=f"{title}: residual",
+        xlabel="r_x, px",
+        ylabel="density",
+        lines=lines,
+        yscale="log",
+    )
+
+
+def _unit(density: Vector) -> Vector:
+    """Scaled to one over the grid; zeros, which a logarithm cannot show, left out."""
+    area = density.sum() * (_GRID[1] - _GRID[0])
+    scaled = density / area if area > 0 else density
+    return np.where(scaled > 0, scaled, np.nan)
+
+
+def _reliability(title: str, by_law: Mapping[str, AtSize]) -> Panel:
+    """Observed over expected errors, a line for each law."""
+    scores = {law: at.scores for law, at in by_law.items()}
+    return Panel(
+        title=f"{title}: reliability",
+        xlabel="expected error, px",
+        ylabel="observed error, px",
+        lines={k: reliability(s.expected, s.observed)[:2] for k, s in scores.items()},
+        xscale="log",
+        yscale="log",
+        diagonal=True,
+    )

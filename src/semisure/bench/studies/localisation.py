@@ -1,10 +1,9 @@
 """Table 2: camera poses of queries in a map, before and after each refit.
 
-Two kinds of data: a map with the true poses of its queries
-(:mod:`semisure.datasets.queries`), judged here, and Aachen v1.1
-(:mod:`semisure.datasets.queries`), which only the server of visuallocalization.net can
-judge: for it a file to submit is written for each arm. A query that finds no pose is
-submitted with that of the first mapped image retrieved, as hloc does, and counted.
+Two kinds of data (:mod:`semisure.datasets.queries`): a map with the true poses of its
+queries, judged here, and Aachen v1.1, which only the server of visuallocalization.net
+can judge: for it a file to submit is written for each arm. A query that finds no pose
+is submitted with that of the first mapped image retrieved, as hloc does, and counted.
 
 All arms of a query have the same matches to the same mapped images and the same start.
 ``base`` and ``core`` form 2D–3D matches as hloc does: a match takes the 3D point of the
@@ -14,23 +13,23 @@ lifted. ``base − shift`` is the estimator on matches less the location.
 
 Images of Aachen are matched at the paper's 1180 × 896, turned for those taller than
 wide, those of other maps as they are; the query's camera and the map's observations are
-scaled. ``maps`` names a COLMAP model triangulated from the matcher's
-own matches, which hloc makes, to take the place of the SIFT model.
+scaled. ``maps`` names a COLMAP model triangulated from the matcher's own matches, which
+hloc makes, to take the place of the SIFT model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from semisure.bench.calibrations import SHIFTED, Calibrations, source_of
+from semisure.bench.calibrations import SHIFTED, Calibrations, is_cross_validated
 from semisure.bench.data import labels, matched_at
-from semisure.bench.exported import Exported, Size, resizing
-from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
+from semisure.bench.exported import Exported, Size, moved
+from semisure.bench.outcome import Cell, Lines, Outcome, Table, where
 from semisure.bench.studies.homography import MATCHERS
 from semisure.bench.study import Study
 from semisure.datasets import evenly
@@ -39,6 +38,7 @@ from semisure.datasets.queries import (
     image_folder,
     is_located,
     map_files,
+    map_folder,
     read_all_queries,
     read_map,
     retrieval_name,
@@ -53,6 +53,7 @@ from semisure.io.colmap import MapModel
 from semisure.refit.core import without_bias
 from semisure.refit.poses import refit_pose
 from semisure.types import (
+    Estimate,
     Pair,
     PerMatch,
     Points,
@@ -63,11 +64,10 @@ from semisure.types import (
 )
 
 ARMS = ("base", SHIFTED, "core", "core+")
-Poses = dict[str, Pose | None]  # by arm
+INF = float("inf")  # the errors of no pose
 THRESHOLDS = ((0.01, 0.2), (0.02, 0.5), (0.05, 1.0))  # m, degrees; of maps with truth
 AACHEN_THRESHOLDS = ((0.25, 2.0), (0.5, 5.0), (5.0, 10.0))
 AACHEN_SETTINGS = RansacSettings(threshold_px=12.0)  # hloc's
-_UNITS = ("m", "deg")
 JUDGE = (
     "The true poses of Aachen's queries are not public: visuallocalization.net judges "
     "the files Aachen-v1.1_*.txt, so that our cells are empty."
@@ -78,31 +78,19 @@ JUDGE = (
 AACHEN_QUERIES = {"day": 824, "night": 191}
 AACHEN_SIZE = (1180, 896)  # of both images
 AACHEN_RETRIEVED = 50  # images for each query, by NetVLAD
-AACHEN: dict[str, dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
-    "loftr": {
-        "day": ((85.3, 91.3, 94.5), (86.9, 92.0, 95.1)),
-        "night": ((65.4, 83.2, 91.6), (69.1, 86.9, 92.1)),
-    },
-    "gim-loftr": {
-        "day": ((86.9, 92.8, 97.0), (87.9, 93.4, 97.1)),
-        "night": ((68.6, 80.1, 89.0), (67.0, 81.2, 90.1)),
-    },
-    "eloftr": {
-        "day": ((85.4, 91.3, 94.9), (86.7, 92.6, 95.0)),
-        "night": ((73.3, 84.3, 92.7), (72.8, 85.3, 92.7)),
-    },
-    "comatch": {
-        "day": ((85.2, 91.4, 95.1), (85.1, 91.1, 95.5)),
-        "night": ((66.5, 85.9, 94.2), (70.2, 87.4, 94.2)),
-    },
-    "edm": {
-        "day": ((87.3, 93.1, 96.8), (88.0, 93.2, 97.0)),
-        "night": ((70.2, 89.5, 97.9), (73.3, 90.6, 97.9)),
-    },
-    "xfeat-star-raw": {
-        "day": ((63.2, 70.3, 77.8), (67.1, 74.0, 79.6)),
-        "night": ((23.6, 34.0, 45.5), (28.8, 38.2, 49.7)),
-    },
+AACHEN: dict[tuple[str, str], tuple[tuple[float, ...], tuple[float, ...]]] = {
+    ("loftr", "day"): ((85.3, 91.3, 94.5), (86.9, 92.0, 95.1)),
+    ("loftr", "night"): ((65.4, 83.2, 91.6), (69.1, 86.9, 92.1)),
+    ("gim-loftr", "day"): ((86.9, 92.8, 97.0), (87.9, 93.4, 97.1)),
+    ("gim-loftr", "night"): ((68.6, 80.1, 89.0), (67.0, 81.2, 90.1)),
+    ("eloftr", "day"): ((85.4, 91.3, 94.9), (86.7, 92.6, 95.0)),
+    ("eloftr", "night"): ((73.3, 84.3, 92.7), (72.8, 85.3, 92.7)),
+    ("comatch", "day"): ((85.2, 91.4, 95.1), (85.1, 91.1, 95.5)),
+    ("comatch", "night"): ((66.5, 85.9, 94.2), (70.2, 87.4, 94.2)),
+    ("edm", "day"): ((87.3, 93.1, 96.8), (88.0, 93.2, 97.0)),
+    ("edm", "night"): ((70.2, 89.5, 97.9), (73.3, 90.6, 97.9)),
+    ("xfeat-star-raw", "day"): ((63.2, 70.3, 77.8), (67.1, 74.0, 79.6)),
+    ("xfeat-star-raw", "night"): ((23.6, 34.0, 45.5), (28.8, 38.2, 49.7)),
 }
 
 
@@ -110,8 +98,7 @@ AACHEN: dict[str, dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
 class QueryTask:
     """One query with its matches to each mapped image."""
 
-    root: Path  # of the map, which every worker reads once
-    own_map: Path | None  # a COLMAP model to take instead of the map that is there
+    map: Path  # its folder, which every worker reads once
     files: tuple[Path, ...]  # that the map is made of
     retrieval: str  # by what the mapped images were proposed
     data: str
@@ -123,89 +110,79 @@ class QueryTask:
     settings: RansacSettings
 
 
-def size_for(study: Study, root: Path) -> Size | None:
-    """The size of images: the paper's for Aachen, as they are in other maps."""
-    return study.options.size or (None if is_located(root) else AACHEN_SIZE)
+def tasks_of(study: Study, matcher: str, name: str, root: Path) -> list[QueryTask]:
+    """The queries of a folder that is called `name`, matched to the images retrieved.
 
-
-def settings_for(study: Study, root: Path) -> RansacSettings:
-    """The robust estimator's settings: hloc's for Aachen, ours for other maps."""
-    return study.options.ransac(None if is_located(root) else AACHEN_SETTINGS)
-
-
-def tasks_of(
-    study: Study, matcher: str, name: str, root: Path
-) -> tuple[list[QueryTask], str]:
-    """The queries of a folder, and where the calibrations are from."""
-    own = study.options.maps.get(matcher)
-    queries = _queries(root, own, study.options.limit)
-    exported = _exported(study, matcher, root, queries)
-    calibrations, remark = study.calibrations(matcher, list(exported.values()))
-    tasks = []
-    for query in queries:
-        mapped = tuple(n for n in query.mapped if (query.name, n) in exported)
-        tasks.append(
-            QueryTask(
-                root=root,
-                own_map=own,
-                data=name,
-                files=map_files(root, own),
-                retrieval=retrieval_name(root),
-                query=replace(query, mapped=mapped),
-                exported=[exported[query.name, n] for n in mapped],
-                calibrations=calibrations[0],
-                matcher=matcher,
-                estimator=study.options.estimator,
-                settings=settings_for(study, root),
-            )
+    Images have the paper's size and the estimator hloc's settings on Aachen; in other
+    maps images are as they are, and the settings ours.
+    """
+    options = study.options
+    if is_cross_validated(options, matcher):
+        raise InputError(
+            f"A map has no true errors to fit {matcher}'s law to; give a file by "
+            "--calibration, or other data by --calibrate-on, or leave out "
+            "cross_validate where a calibration is shipped."
         )
-    return tasks, remark
-
-
-def _queries(root: Path, own: Path | None, limit: int | None) -> list[Query]:
-    """As many of each condition as the limit allows, with mapped images only."""
-    listed = read_all_queries(root)
-    in_map = read_map(root, own).images
-    return [
-        replace(query, mapped=_those(query.mapped, in_map))
-        for condition in dict.fromkeys(query.condition for query in listed)
-        for query in evenly([q for q in listed if q.condition == condition], limit)
+    size, settings = options.size, options.ransac()
+    if not is_located(root):
+        size, settings = size or AACHEN_SIZE, options.ransac(AACHEN_SETTINGS)
+    own = options.maps.get(matcher)
+    model, folder = map_folder(root, own), image_folder(root)
+    there = read_map(model).images
+    listed = [
+        replace(query, mapped=tuple(name for name in query.mapped if name in there))
+        for query in read_all_queries(root)
     ]
-
-
-def _those(names: Sequence[str], there: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in there)
-
-
-def _exported(
-    study: Study, matcher: str, root: Path, queries: Sequence[Query]
-) -> dict[tuple[str, str], Exported]:
-    """Matches of the pairs that can be read, by query and mapped image."""
-    folder = image_folder(root)
-    pairs = {
-        (query.name, other): Pair(
-            name=f"{query.name} {other}", image0=query.image, image1=folder / other
+    queries = [  # as many of each condition as the limit allows
+        query
+        for condition in dict.fromkeys(query.condition for query in listed)
+        for query in evenly(
+            [q for q in listed if q.condition == condition], options.limit
         )
+    ]
+    pairs = [
+        (Pair(name=f"{query.name} {n}", image0=query.image, image1=folder / n), size)
         for query in queries
-        for other in query.mapped
-    }
+        for n in query.mapped
+    ]
     if not pairs:
         raise InputError(
             f"The map of {root} has none of the images retrieved for its queries."
         )
-    size = size_for(study, root)
-    matched = study.matched(
-        matcher, [(pair, size) for pair in pairs.values()], for_queries=True
+    exported = study.matched(matcher, pairs, for_queries=True)
+    matched = {one.name: one for one in exported}
+    calibrations = study.calibrations(matcher, exported)[0]
+    retrieval = retrieval_name(root)
+    by = "the map that comes with the images" if own is None else f"the map {own.name}"
+    study.note(
+        f"{matcher}, {name}: {len(exported)} image pairs of {len(queries)} queries by "
+        f"{retrieval}, images {matched_at(size)}, {by}; inliers within "
+        f"{settings.threshold_px:g} px."
     )
-    by_name = {one.name: one for one in matched}
-    return {
-        key: by_name[pair.name] for key, pair in pairs.items() if pair.name in by_name
-    }
+    tasks = []
+    for query in queries:
+        mapped = [n for n in query.mapped if f"{query.name} {n}" in matched]
+        task = QueryTask(
+            map=model,
+            data=name,
+            files=map_files(model),
+            retrieval=retrieval,
+            query=replace(query, mapped=tuple(mapped)),
+            exported=[matched[f"{query.name} {n}"] for n in mapped],
+            calibrations=calibrations,
+            matcher=matcher,
+            estimator=options.estimator,
+            settings=settings,
+        )
+        tasks.append(task)
+    return tasks
 
 
 def evaluate(task: QueryTask) -> Row:
     """A row with each arm's pose and, where the truth is known, its errors."""
-    query, poses = task.query, Poses()
+    query, located = task.query, task.calibrations.ours.location is not None
+    arms = [arm for arm in ARMS if arm != SHIFTED or located]
+    poses: dict[str, Pose | None] = dict.fromkeys(arms)
     row: Row = {
         "query": query.name,
         "data": task.data,
@@ -218,59 +195,57 @@ def evaluate(task: QueryTask) -> Row:
         "reason": "no image of the map was retrieved",
     }
     if query.mapped:
-        closest = _map_of(task.root, task.own_map).images[query.mapped[0]]
-        row["closest"] = _seven_numbers(closest.pose)
-        poses, details = poses_of(task)
-        row |= details
-    for arm in ARMS:
-        if arm != SHIFTED or task.calibrations.ours.location is not None:
-            row |= _of_arm(arm, poses.get(arm), poses.get("base"), query.truth)
+        model = _map_of(task.map)
+        row["closest"] = _seven_numbers(model.images[query.mapped[0]].pose)
+        world = lifted(task, model)
+        start = _estimate(task, world)
+        row["lifted"], row["inliers"] = len(world), int(start.inliers.sum())
+        row["reason"] = start.reason
+        if start.model is not None:
+            poses |= _refits(task, model, world, start)
+    for arm, pose in poses.items():
+        row[f"{arm} pose"] = None if pose is None else _seven_numbers(pose)
+        if query.truth is not None:
+            errors = (INF, INF) if pose is None else se3.errors(pose, query.truth)
+            row[f"{arm} m"], row[f"{arm} deg"] = errors
     return row
 
 
 @lru_cache(maxsize=1)  # the queries that a worker is given are of one map in a row
-def _map_of(root: Path, own: Path | None) -> MapModel:
-    return read_map(root, own)
+def _map_of(folder: Path) -> MapModel:
+    return read_map(folder)
 
 
-def poses_of(task: QueryTask) -> tuple[Poses, Row]:
-    """The pose by each arm, and details of the start that all share."""
-    ours, model = task.calibrations.ours, _map_of(task.root, task.own_map)
-    world = lifted(model, task.query, task.exported)
+def _estimate(task: QueryTask, world: WorldMatches) -> Estimate:
     camera = task.query.camera.resized(world.size)
-    start = estimate_pose(world, camera, task.estimator, task.settings)
-    details = {
-        "lifted": len(world),
-        "inliers": int(start.inliers.sum()),
-        "reason": start.reason,
-    }
-    if start.model is None:
-        return {}, details
-    core = refit_pose(world, camera, task.calibrations.paper, start, method="core")
-    poses: Poses = {"base": start.model, "core": core.model}
-    if ours.location is not None:
-        unbiased, _ = without_bias(world, ours)
-        shifted = estimate_pose(unbiased, camera, task.estimator, task.settings)
-        poses[SHIFTED] = shifted.model
-    moved = lifted(model, task.query, task.exported, compensate=True)
-    poses["core+"] = refit_pose(moved, camera, ours, start.model).model
-    return poses, details
+    return estimate_pose(world, camera, task.estimator, task.settings)
+
+
+def _refits(
+    task: QueryTask, model: MapModel, world: WorldMatches, start: Estimate
+) -> dict[str, Pose | None]:
+    """The pose by each arm from the start that all share."""
+    assert start.model is not None
+    laws, camera = task.calibrations, task.query.camera.resized(world.size)
+    core = refit_pose(world, camera, laws.paper, start, method="core")
+    followed = lifted(task, model, compensate=True)
+    plus = refit_pose(followed, camera, laws.ours, start.model)
+    poses = {"base": start.model, "core": core.model, "core+": plus.model}
+    if laws.ours.location is not None:
+        poses[SHIFTED] = _estimate(task, without_bias(world, laws.ours)[0]).model
+    return poses
 
 
 def lifted(
-    model: MapModel,
-    query: Query,
-    exported: Sequence[Exported],
-    *,
-    compensate: bool = False,
+    task: QueryTask, model: MapModel, *, compensate: bool = False
 ) -> WorldMatches:
     """The matches of a query to each mapped image, in the order of `query.mapped`.
 
     As hloc forms them, the query's point stays where the matcher put it; with
     `compensate` it moves as far as the keypoint is from the match.
     """
-    parts = []
-    for name, pair in zip(query.mapped, exported, strict=True):
+    query, parts = task.query, []
+    for name, pair in zip(query.mapped, task.exported, strict=True):
         if pair.sizes[0] != query.camera.size:
             (w, h), (cw, ch) = pair.sizes[0], query.camera.size
             raise InputError(
@@ -291,22 +266,8 @@ def observed(
     The keypoints, their points in the world, and the reprojection error of each, px.
     """
     points, world, error_px = model.observations(name)
-    if before == after:
-        return points, world, error_px
-    H = resizing(before, after)
-    scale = np.array([H[0, 0], H[1, 1]])
-    return points * scale + H[:2, 2], world, error_px * np.sqrt(scale.prod())
-
-
-def _of_arm(arm: str, pose: Pose | None, base: Pose | None, truth: Pose | None) -> Row:
-    row: Row = {f"{arm} pose": None if pose is None else _seven_numbers(pose)}
-    if truth is not None:
-        lost = float("inf"), float("inf")
-        apart, angle = lost if pose is None else se3.errors(pose, truth)
-        row |= {f"{arm} m": apart, f"{arm} deg": angle}
-    elif pose is not None and base is not None:
-        row[f"{arm} moved m"] = se3.errors(pose, base)[0]
-    return row
+    scale = np.sqrt(np.divide(after, before).prod())
+    return moved(points, before, after), world, error_px * scale
 
 
 def _seven_numbers(pose: Pose) -> str:
@@ -319,60 +280,34 @@ def localisation(study: Study) -> Outcome:
     options = study.options
     estimator, names = options.estimator, labels(options.data)
     as_choice("The estimator of a camera pose", estimator, POSE_ESTIMATOR_NAMES)
-    for matcher in options.matchers:
-        if source_of(options, matcher) == "cross-validated":
-            raise InputError(
-                f"A map has no true errors to fit {matcher}'s law to; give a file by "
-                "--calibration, or other data by --calibrate-on, or leave out "
-                "cross_validate where a calibration is shipped."
-            )
     rows: list[Row] = []
-    notes: list[str] = []
     for matcher in options.matchers:
         for name, root in zip(names, options.data, strict=True):
-            tasks, remark = tasks_of(study, matcher, name, root)
+            tasks = tasks_of(study, matcher, name, root)
             rows += study.rows(evaluate, tasks, f"Localising, {matcher}")
-            notes += [remark, _formed(study, matcher, name, root, tasks)]
     located = [row for row in rows if "base m" in row]
     sent = [row for row in rows if "base m" not in row]
-    tables = [located_table(located, estimator)] if located else []
-    figures = {"localisation": _curves(located, "m")} if located else {}
-    beside = aachen_table(options.matchers, sent, estimator)
-    if beside.rows:
-        tables.append(beside)
+    tables = [
+        located_table(located, estimator),
+        aachen_table(options.matchers, sent, estimator),
+    ]
     if sent:
-        figures["localisation_aachen"] = _curves(sent, "moved m")
-        notes += [JUDGE, *lost(sent)]
+        study.note(JUDGE, *lost(sent))
     return Outcome(
-        tables=tables,
+        tables=[table for table in tables if table.rows],
         rows=rows,
-        figures=figures,
-        notes=list(dict.fromkeys(notes)),
         files=submissions(sent),
-    )
-
-
-def _formed(
-    study: Study, matcher: str, name: str, root: Path, tasks: Sequence[QueryTask]
-) -> str:
-    """What 2D–3D matches and poses rest on, in a sentence."""
-    pairs = sum(len(task.exported) for task in tasks)
-    own = study.options.maps.get(matcher)
-    by = "the map that comes with the images" if own is None else f"the map {own.name}"
-    return (
-        f"{matcher}, {name}: {pairs} image pairs of {len(tasks)} queries by "
-        f"{retrieval_name(root)}, images {matched_at(size_for(study, root))}, {by}; "
-        f"inliers within {settings_for(study, root).threshold_px:g} px."
     )
 
 
 def located_table(rows: Sequence[Row], estimator: str) -> Table:
     """Medians, and recall in percent; a query without a pose errs infinitely."""
-    printed: list[list[Cell]] = []
+    printed: Lines = []
     for name, condition, mine in _groups(rows):
         for arm in ARMS:
             if f"{arm} m" in mine[0]:
-                m, deg = (np.array([row[f"{arm} {u}"] for row in mine]) for u in _UNITS)
+                errors = [[row[f"{arm} m"], row[f"{arm} deg"]] for row in mine]
+                m, deg = np.array(errors).T
                 middle = float(100.0 * np.median(m)), float(np.median(deg))
                 within = [
                     100.0 * float(((m <= a) & (deg <= b)).mean()) for a, b in THRESHOLDS
@@ -392,13 +327,14 @@ def located_table(rows: Sequence[Row], estimator: str) -> Table:
 
 def aachen_table(matchers: Sequence[str], rows: Sequence[Row], estimator: str) -> Table:
     """The paper's numbers, and how many queries have a pose of ours."""
-    printed: list[list[Cell]] = []
+    printed: Lines = []
     for matcher in matchers:
-        for when, numbers in AACHEN.get(matcher, {}).items():
-            name, count = MATCHERS[matcher], AACHEN_QUERIES[when]
+        for when, count in AACHEN_QUERIES.items():
             about = [count, count * AACHEN_RETRIEVED, None, "NetVLAD, top 50"]
-            for arm, recall in zip(("base", "core"), numbers, strict=True):
-                printed.append([f"{name}, paper", when, arm, *recall, None, *about])
+            published = AACHEN.get((matcher, when), ())
+            for arm, recall in zip(("base", "core"), published, strict=False):
+                name = f"{MATCHERS[matcher]}, paper"
+                printed.append([name, when, arm, *recall, None, *about])
         for name, when, mine in _groups(where(rows, matcher=matcher)):
             for arm in ARMS:
                 if f"{arm} pose" in mine[0]:
@@ -425,15 +361,13 @@ def _about(rows: Sequence[Row]) -> list[Cell]:
     return [pairs, first["threshold_px"], first["retrieval"]]
 
 
-def _groups(
-    rows: Sequence[Row],
-) -> list[tuple[str, str, list[Row]]]:
+def _groups(rows: Sequence[Row]) -> Iterator[tuple[str, str, list[Row]]]:
     """Rows of one matcher, folder and condition, with a name, in their order."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         key = f"{row['matcher']}, {row['data']}", row["condition"]
         groups.setdefault(key, []).append(row)
-    return [(name, condition, mine) for (name, condition), mine in groups.items()]
+    return ((*key, mine) for key, mine in groups.items())
 
 
 def submissions(rows: Sequence[Row]) -> dict[str, bytes]:
@@ -443,9 +377,8 @@ def submissions(rows: Sequence[Row]) -> dict[str, bytes]:
         for arm in ARMS:
             pose = row.get(f"{arm} pose") or row.get("closest")
             if f"{arm} pose" in row and pose is not None:
-                data = row["data"].replace("/", "-")
-                plain = arm.replace(" − ", "-")
-                file = f"Aachen-v1.1_{data}_{row['matcher']}_{plain}.txt"
+                of = f"{row['data'].replace('/', '-')}_{row['matcher']}"
+                file = f"Aachen-v1.1_{of}_{arm.replace(' − ', '-')}.txt"
                 name = row["query"].rpartition("/")[2]
                 lines.setdefault(file, []).append(f"{name} {pose}\n")
     return {file: "".join(poses).encode() for file, poses in lines.items()}
@@ -465,27 +398,3 @@ def lost(rows: Sequence[Row]) -> list[str]:
                 f"and no line for the {len(missing)} without any."
             )
     return notes
-
-
-def _curves(rows: Sequence[Row], unit: str) -> list[Panel]:
-    """Share of queries within a distance of the truth, or of the base if unknown."""
-    panels = []
-    for name, condition, mine in _groups(rows):
-        lines = {}
-        for arm in ARMS:
-            apart = np.sort([row.get(f"{arm} {unit}", np.inf) for row in mine])
-            finite = apart[np.isfinite(apart) & (apart > 0)]
-            zero = int((apart == 0).sum())
-            share = 100.0 * (zero + np.arange(1, len(finite) + 1)) / len(mine)
-            lines[arm] = (100.0 * finite, share)  # may be empty: colours agree
-        what = "truth" if unit == "m" else "base"
-        if any(len(x) for x, _ in lines.values()):
-            panel = Panel(
-                title=f"{name}, {condition}",
-                xlabel=f"distance from the {what}, cm",
-                ylabel="queries within it, %",
-                lines=lines,
-                xscale="log",
-            )
-            panels.append(panel)
-    return panels

@@ -16,15 +16,14 @@ more than 8,500 matches of a pair, 8,500 are drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.bench.calibrations import Calibrations
 from semisure.bench.exported import (
     Exported,
     Size,
@@ -33,8 +32,8 @@ from semisure.bench.exported import (
     residual_of,
     with_truth,
 )
-from semisure.bench.outcome import Cell, Outcome, Panel, Table
-from semisure.bench.study import Study
+from semisure.bench.outcome import Lines, Outcome, Table
+from semisure.bench.study import Study, Task
 from semisure.datasets import evenly
 from semisure.datasets.layouts import read_pairs
 from semisure.errors import FileError, InputError
@@ -45,8 +44,8 @@ from semisure.io.images import Image, read_image, resized
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.metrics import auroc
-from semisure.types import Array, Matches, PerMatch
-from semisure.types.checks import as_size
+from semisure.types import Matches, PerMatch
+from semisure.types.checks import as_floats, as_size
 
 # Supplement, tab:native_uncertainty: HPatches; AUROC (%) of large errors and their
 # share (%), at 8, 32, 64, 128 px.
@@ -62,23 +61,6 @@ _ARRAYS = ("source", "target", "uncertainty", "source_size", "target_size")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnTask:
-    """One pair of a matcher of ours."""
-
-    exported: Exported
-    calibrations: Calibrations
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NativeTask:
-    """One pair of another matcher, whose file is given."""
-
-    exported: Exported
-    file: Path
-    seed: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Judged:
     """True errors of matches, px, and what each uncertainty says of them."""
 
@@ -86,10 +68,10 @@ class Judged:
     scores: dict[str, PerMatch]
 
 
-def evaluate(task: OwnTask) -> Judged:
-    """The expected error under both laws, and what the matcher says itself."""
-    matches, residual = with_truth(task.exported)
+def evaluate(task: Task) -> Judged:
+    """The expected error under both laws, and what a matcher of ours says itself."""
     both = task.calibrations
+    matches, residual = with_truth(task.exported)
     scores = {
         "expected error": mixture.expected_abs_error(error_law(matches, both.paper)),
         "confidence": matches.doubt,
@@ -102,55 +84,47 @@ def evaluate(task: OwnTask) -> Judged:
     return Judged(np.linalg.norm(residual, axis=1), scores)
 
 
-def evaluate_native(task: NativeTask) -> Judged:
-    """The uncertainty that a file states."""
-    own = task.exported.matches()
-    sizes = own.source_size, own.target_size
-    matches, uncertainty = read_native(task.file, sizes)
+def evaluate_native(task: tuple[Exported, Path, int]) -> Judged:
+    """The uncertainty that another matcher's file states."""
+    exported, file, seed = task
+    own = exported.matches()
+    matches, uncertainty = read_native(file, (own.source_size, own.target_size))
     if len(matches) > SAMPLE:
-        rng = np.random.default_rng(task.seed)
+        rng = np.random.default_rng(seed)
         some = rng.choice(len(matches), SAMPLE, replace=False)
         matches, uncertainty = matches.take(some), uncertainty[some]
-    residual = residual_of(task.exported, matches)
+    residual = residual_of(exported, matches)
     finite = np.isfinite(residual).all(axis=1)
     errors = np.linalg.norm(residual[finite], axis=1)
     return Judged(errors, {"its own": uncertainty[finite]})
 
 
 def native(study: Study) -> Outcome:
-    """The table by matcher and uncertainty, and AUROC over the thresholds."""
+    """The table by matcher and uncertainty."""
     options = study.options
     size = options.size or SIZE
-    judged: dict[str, list[Judged]] = {}
-    notes: list[str] = []
-    exported: Sequence[Exported] = ()
-    rows: list[Row] = []
-    for matcher in options.matchers:
-        exported = study.exported(matcher, size)
-        calibrations, remark = study.calibrations(matcher, exported)
-        own = [OwnTask(*pair) for pair in zip(exported, calibrations, strict=True)]
-        label = study.label(matcher)
-        judged[label] = study.map(evaluate, own, f"Errors, {matcher}")
-        rows += _rows(label, exported, judged[label])
-        notes.append(remark)
-    for name, folder in options.native.items():
-        tasks = [
-            NativeTask(pair, folder / f"{pair.name}.npz", options.seed + k)
-            for k, pair in enumerate(exported)
-        ]
-        judged[name] = study.map(evaluate_native, tasks, f"Errors, {name}")
-        rows += _rows(name, exported, judged[name])
-    if not options.native:
-        notes.append("No other matcher's uncertainties were given: native in --config.")
-    printed: list[list[Cell]] = []
+    printed: Lines = []
     for name, (areas, shares) in PAPER.items():
         printed.append([f"{name}, paper", "AUROC", *areas, None])
         printed.append([f"{name}, paper", "errors", *shares, None])
-    panels = []
-    for name, pairs in judged.items():
-        lines = _lines(name, pairs)
-        printed += lines
-        panels.append(_panel(name, lines[:-1]))
+    exported: Sequence[Exported] = ()
+    rows: list[Row] = []
+    for matcher, label, _ in study.by_matcher():
+        exported = study.exported(matcher, size)
+        tasks = study.tasks(matcher, exported)
+        judged = study.map(evaluate, tasks, f"Errors, {matcher}")
+        printed += _lines(label, judged)
+        rows += [_row(label, *one) for one in zip(exported, judged, strict=True)]
+    for name, folder in options.native.items():
+        files = [
+            (pair, folder / f"{pair.name}.npz", options.seed + k)
+            for k, pair in enumerate(exported)
+        ]
+        judged = study.map(evaluate_native, files, f"Errors, {name}")
+        printed += _lines(name, judged)
+        rows += [_row(name, *one) for one in zip(exported, judged, strict=True)]
+    if not options.native:
+        study.note("No other matcher's uncertainties were given: native in --config.")
     table = Table(
         name="native",
         title=f"Large errors at {size[0]} × {size[1]}: AUROC (%) of an uncertainty, "
@@ -158,13 +132,13 @@ def native(study: Study) -> Outcome:
         head=["", "", *(f">{t}px" for t in LARGE_PX), "matches"],
         rows=printed,
     )
-    return Outcome(tables=[table], rows=rows, figures={"native": panels}, notes=notes)
+    return Outcome(tables=[table], rows=rows)
 
 
-def _lines(name: str, pairs: Sequence[Judged]) -> list[list[Cell]]:
+def _lines(name: str, pairs: Sequence[Judged]) -> Lines:
     """AUROC of each uncertainty of a matcher, then the shares of large errors."""
     errors = np.concatenate([pair.errors for pair in pairs])
-    lines: list[list[Cell]] = []
+    lines: Lines = []
     for score in pairs[0].scores:
         values = np.concatenate([pair.scores[score] for pair in pairs])
         areas = [100.0 * auroc(values, errors > t) for t in LARGE_PX]
@@ -173,30 +147,14 @@ def _lines(name: str, pairs: Sequence[Judged]) -> list[list[Cell]]:
     return [*lines, [name, "errors", *shares, len(errors)]]
 
 
-def _rows(
-    name: str, exported: Sequence[Exported], judged: Sequence[Judged]
-) -> list[Row]:
-    """The shares of large errors of each pair."""
-    rows = []
-    for pair, one in zip(exported, judged, strict=True):
-        n = len(one.errors)
-        shares = {
-            f"share >{t}px": float(np.mean(one.errors > t)) if n else None
-            for t in LARGE_PX
-        }
-        rows.append({"matcher": name, "pair": pair.name, "matches": n, **shares})
-    return rows
-
-
-def _panel(name: str, lines: Sequence[list[Cell]]) -> Panel:
-    x = np.array(LARGE_PX, dtype=np.float64)
-    return Panel(
-        title=name,
-        xlabel="true error above, px",
-        ylabel="AUROC, %",
-        xscale="log",
-        lines={str(line[1]): (x, np.array(line[2:-1], dtype=float)) for line in lines},
-    )
+def _row(name: str, pair: Exported, judged: Judged) -> Row:
+    """The shares of large errors of a pair."""
+    errors = judged.errors
+    shares = {
+        f"share >{t}px": float(np.mean(errors > t)) if len(errors) else None
+        for t in LARGE_PX
+    }
+    return {"matcher": name, "pair": pair.name, "matches": len(errors), **shares}
 
 
 def read_native(file: Path, sizes: tuple[Size, Size]) -> tuple[Matches, PerMatch]:
@@ -210,38 +168,27 @@ def read_native(file: Path, sizes: tuple[Size, Size]) -> tuple[Matches, PerMatch
     missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
         raise FileError(f"{file} lacks {', '.join(missing)}.")
-    stored = _stored_matches(arrays, file)
-    values = arrays["uncertainty"]
-    if values.shape != (len(stored),) or not np.isfinite(values).all():
+    n, uncertainty = len(arrays["source"]), arrays["uncertainty"]
+    if uncertainty.shape != (n,) or not np.isfinite(uncertainty).all():
         raise FileError(
-            f"{file} must hold {len(stored)} finite uncertainties, but they have shape "
-            f"{values.shape} or are not finite."
+            f"{file} must hold {n} finite uncertainties, but they have shape "
+            f"{uncertainty.shape} or are not finite."
         )
-    matches = replace(
-        stored,
-        source=moved(stored.source, stored.source_size, sizes[0]),
-        target=moved(stored.target, stored.target_size, sizes[1]),
-        source_size=sizes[0],
-        target_size=sizes[1],
-    )
-    return matches, np.asarray(values, dtype=np.float64)
-
-
-def _stored_matches(arrays: dict[str, Array], file: Path) -> Matches:
-    """The matches as the file has them; cues that it lacks are one."""
-    n = len(arrays["source"])
     try:
-        return Matches(
-            source=arrays["source"],
-            target=arrays["target"],
+        source, target = (as_floats(k, arrays[k], (n, 2)) for k in _ARRAYS[:2])
+        before = [as_size(k, arrays[k]) for k in _ARRAYS[3:]]
+        matches = Matches(
+            source=moved(source, before[0], sizes[0]),
+            target=moved(target, before[1], sizes[1]),
             confidence=np.ones(n),
-            fine_std=np.ones((n, 2)),
+            fine_std=np.ones((n, 2)),  # the file has no cues
             coarse_std=np.ones((n, 2)),
-            source_size=as_size("source_size", arrays["source_size"]),
-            target_size=as_size("target_size", arrays["target_size"]),
+            source_size=sizes[0],
+            target_size=sizes[1],
         )
     except InputError as error:
         raise FileError(f"{file} cannot be used: {error}") from None
+    return matches, np.asarray(uncertainty, dtype=np.float64)
 
 
 # Points of both images (n × 2 px, centres at integers), and an uncertainty for each.
@@ -273,12 +220,6 @@ def export_native(
         rng = np.random.default_rng([seed, k])
         some = np.sort(rng.permutation(len(parts[0]))[:sample])
         arrays = [part[some] for part in parts] + [np.array(size)] * 2
-        named = dict(zip(_ARRAYS, arrays, strict=True))
-        write_atomically(file, partial(_put, named))
+        named: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
+        write_atomically(file, partial(np.savez_compressed, **named))
     return len(pairs)
-
-
-def _put(arrays: dict[str, Array], file: IO[bytes]) -> None:
-    # NumPy's stubs take the second argument for `allow_pickle`.
-    save: Callable[..., None] = np.savez_compressed
-    save(file, **arrays)

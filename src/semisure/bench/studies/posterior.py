@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
-from semisure.bench.studies.homography import PairTask, rows_of, start_of
-from semisure.bench.study import Study
+from semisure.bench.outcome import Cell, Lines, Outcome, Panel, Table
+from semisure.bench.studies.homography import rows_of, start_of
+from semisure.bench.study import Study, Task
 from semisure.geometry.homography import residual, true_residual
 from semisure.law.error_laws import error_law
-from semisure.metrics import auprc, auroc, reliability
+from semisure.metrics import auprc, auroc, expected_calibration_error, reliability
 from semisure.refit import weights
 from semisure.types import Mask, Matches, PerAxis, PerMatch, Vector
 
@@ -36,7 +36,7 @@ PAPER_AUROC, PAPER_AUPRC = 0.760, 0.951
 MAX_POINTS = 400  # of a curve
 
 
-def evaluate(task: PairTask) -> dict[str, Any]:
+def evaluate(task: Task) -> dict[str, Any]:
     """ω of each match, and success by each definition; nothing without a model."""
     matches = task.exported.matches()
     start = start_of(task, matches)
@@ -74,26 +74,23 @@ def curves(score: PerMatch, positive: Mask) -> tuple[Vector, Vector, Vector]:
 
 def posterior(study: Study) -> Outcome:
     """Reliability, ROC and precision–recall of ω."""
-    options = study.options
-    by_pair, notes = rows_of(study, [options.estimator], function=evaluate, kept=False)
-    printed: list[list[Cell]] = [
+    by_pair = rows_of(study, [study.options.estimator], function=evaluate, kept=False)
+    printed: Lines = [
         ["EfficientLoFTR, paper", "cell", PAPER_AUROC, PAPER_AUPRC, *[None] * 4]
     ]
     panels, rows = [], []
-    for matcher in options.matchers:
-        mine = where(by_pair, matcher=matcher)
+    for matcher, label, mine in study.by_matcher(by_pair):
         omega = np.concatenate([row["omega"] for row in mine])
         if not len(omega):
-            notes.append(f"{matcher}: no pair has an initial model.")
+            study.note(f"{matcher}: no pair has an initial model.")
             continue
         known = [name for name in SUCCESSES if all(name in row for row in mine)]
         for name in known:
             success = np.concatenate([row[name] for row in mine])
-            label = study.label(matcher)
             printed.append([label, name, *_numbers(omega, success)])
             panels += _panels(f"{label}, by {name}", omega, success)
         if "cell" not in known:
-            notes.append(f"{matcher} does not say which cells it chose.")
+            study.note(f"{matcher} does not say which cells it chose.")
         rows += [_short(row, known) for row in mine]
     table = Table(
         name="posterior",
@@ -103,17 +100,14 @@ def posterior(study: Study) -> Outcome:
         rows=printed,
         digits=3,
     )
-    return Outcome(
-        tables=[table], rows=rows, figures={"posterior": panels}, notes=notes
-    )
+    return Outcome(tables=[table], rows=rows, figures={"posterior": panels})
 
 
 def _numbers(omega: PerMatch, success: Mask) -> list[Cell]:
     """AUROC, AUPRC, rate of successes, mean posterior, ECE and matches."""
-    x, y, count = reliability(omega, success.astype(np.float64))
-    gap = float((count * np.abs(x - y)).sum() / count.sum())
+    ece = expected_calibration_error(omega, success.astype(np.float64))
     areas = auroc(omega, success), auprc(omega, success)
-    return [*areas, float(success.mean()), float(omega.mean()), gap, len(omega)]
+    return [*areas, float(success.mean()), float(omega.mean()), ece, len(omega)]
 
 
 def _short(row: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:

@@ -14,18 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.bench.calibrations import CORE_ARMS
-from semisure.bench.exported import Exported, Size
-from semisure.bench.outcome import Cell, Outcome, PhotoPanel, Table, where
-from semisure.bench.studies.homography import rows_of
-from semisure.bench.study import Study
-from semisure.estimators import estimate_homography
+from semisure.bench.exported import Size
+from semisure.bench.outcome import Lines, Outcome, PhotoPanel, Table
+from semisure.bench.studies.homography import ARMS, rows_of, start_of
+from semisure.bench.study import Study, Task
 from semisure.io.cache import Row
 from semisure.io.images import Image, read_image, reduced, resized
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.report.plots import draw_matches
-from semisure.types import Calibration
 
 SHARES = (0.25, 0.5, 1.0)  # of the pairs that have a model, from easy to hard
 SHOWN_SIDE = 640  # px
@@ -44,75 +41,49 @@ def chosen(errors: Sequence[float]) -> list[int]:
 
 
 def qualitative(study: Study) -> Outcome:
-    """A figure for each data set."""
-    printed: list[list[Cell]] = []
+    """A figure for each data set, a column for each matcher."""
+    printed: Lines = []
     rows: list[Row] = []
     figures: dict[str, list[PhotoPanel]] = {}
-    notes: list[str] = []
     for root in study.options.data:
         part = study.on([root])
-        part_rows, remarks = rows_of(part, [study.options.estimator])
-        notes += [remark for remark in remarks if remark not in notes]
+        part_rows = rows_of(part, [study.options.estimator])
         rows += [{"data": root.name, **row} for row in part_rows]
         figures[f"qualitative_{root.name}"] = panels = []
-        by_matcher = _by_matcher(part, part_rows)
-        first = next(iter(by_matcher.values()))
-        for k in chosen([row["base"] for _, _, row in first]):
-            for matcher, entries in by_matcher.items():
-                exported, calibration, row = entries[k]
-                panels.append(_panel(part, matcher, exported, calibration, row))
-                errors = [row[arm] for arm in ("base", *CORE_ARMS)]
-                about = root.name, row["pair"], study.label(matcher)
-                printed.append([*about, *errors, row["matches"]])
+        by_matcher = [
+            (label, part.tasks(matcher, part.exported(matcher)), mine)
+            for matcher, label, mine in part.by_matcher(part_rows)
+        ]
+        for k in chosen([row["base"] for row in by_matcher[0][2]]):
+            for label, tasks, mine in by_matcher:
+                row = mine[k]
+                panels.append(_panel(tasks[k], row))
+                errors = [row[arm] for arm in ARMS]
+                printed.append([root.name, row["pair"], label, *errors, row["matches"]])
     table = Table(
         name="qualitative",
         title="Corner error, px, of the pairs shown; the paper's: Fig. 3, pictures",
-        head=["data", "pair", "matcher", "base", *CORE_ARMS, "matches"],
+        head=["data", "pair", "matcher", *ARMS, "matches"],
         rows=printed,
     )
-    columns = dict.fromkeys(figures, len(study.options.matchers))
-    return Outcome(
-        tables=[table], rows=rows, figures=figures, columns=columns, notes=notes
-    )
+    wide = dict.fromkeys(figures, len(study.options.matchers))
+    return Outcome(tables=[table], rows=rows, figures=figures, columns=wide)
 
 
-Shown = tuple[Exported, Calibration, Row]
-
-
-def _by_matcher(study: Study, rows: Sequence[Row]) -> dict[str, list[Shown]]:
-    """The pairs of each matcher, with the paper's law and their rows."""
-    pairs: dict[str, list[Shown]] = {}
-    for matcher in study.options.matchers:
-        exported = study.exported(matcher)
-        calibrations, _ = study.calibrations(matcher, exported)
-        mine = where(rows, matcher=matcher)
-        pairs[matcher] = [
-            (pair, both.paper, row)
-            for pair, both, row in zip(exported, calibrations, mine, strict=True)
-        ]
-    return pairs
-
-
-def _panel(
-    study: Study,
-    matcher: str,
-    exported: Exported,
-    calibration: Calibration,
-    row: Row,
-) -> PhotoPanel:
-    matches, options = exported.matches(), study.options
-    start = estimate_homography(matches, options.estimator, options.ransac())
+def _panel(task: Task, row: Row) -> PhotoPanel:
+    exported, matches = task.exported, task.exported.matches()
+    start, law = start_of(task, matches), error_law(matches, task.calibrations.paper)
     image0, image1 = (_shown(path, exported.size) for path in exported.images)
     draw = partial(
         draw_matches,
         image0=image0,
         image1=image1,
         matches=matches,
-        expected_px=mixture.expected_abs_error(error_law(matches, calibration)),
+        expected_px=mixture.expected_abs_error(law),
         grey=np.asarray(~start.inliers),
     )
-    errors = " → ".join(f"{arm} {_px(row[arm])}" for arm in ("base", *CORE_ARMS))
-    title = f"{exported.name}, {matcher}: {len(matches)} matches\n{errors} px"
+    errors = " → ".join(f"{arm} {_px(row[arm])}" for arm in ARMS)
+    title = f"{exported.name}, {task.matcher}: {len(matches)} matches\n{errors} px"
     sizes = matches.source_size, matches.target_size
     return PhotoPanel(title=title, sizes=sizes, draw=draw)
 

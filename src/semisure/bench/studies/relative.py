@@ -12,16 +12,15 @@ they are unless a size is given.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from semisure.bench.calibrations import SHIFTED, Calibrations
+from semisure.bench.calibrations import SHIFTED
 from semisure.bench.data import labels, matched_at, pairs_of
-from semisure.bench.exported import AnyPair, Exported, images_of
-from semisure.bench.outcome import Outcome, Table, where
-from semisure.bench.studies.homography import Lines, auc_panels
-from semisure.bench.study import Study
+from semisure.bench.exported import images_of
+from semisure.bench.outcome import Lines, Outcome, Table, where
+from semisure.bench.study import Study, Task
 from semisure.datasets.layouts import MIN_OVERLAP
 from semisure.datasets.posed import PosedPair, depth_at
 from semisure.errors import InputError
@@ -65,67 +64,13 @@ PAPER: dict[str, tuple[float, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class PosedTask:
-    """One pair with cameras and one estimator."""
-
-    exported: Exported
-    calibrations: Calibrations
-    matcher: str
-    data: str
-    estimator: str
-    settings: RansacSettings
-
-    @property
-    def pair(self) -> PosedPair:
-        """The cameras of the images as they were matched."""
-        assert isinstance(self.exported.truth, PosedPair)
-        return self.exported.truth
-
-    def about(self, matches: Matches, start: Estimate) -> Row:
-        """The columns that say what a row is about."""
-        return {
-            "pair": self.exported.name,
-            "data": self.data,
-            "matcher": self.matcher,
-            "estimator": self.estimator,
-            "threshold_px": self.settings.threshold_px,
-            "matches": len(matches),
-            "inliers": int(start.inliers.sum()),
-        }
-
-
 def tasks_of(
     study: Study, settings: RansacSettings, estimators: Iterable[str]
-) -> tuple[list[PosedTask], list[str]]:
-    """The pairs of all folders by matcher and estimator, and remarks.
+) -> list[Task]:
+    """The pairs of all folders by matcher and estimator.
 
-    Remarks say which folders have no pair to offer, and where calibrations are from.
+    Remarks say which folders have no pair to offer.
     """
-    pairs, remarks = pairs_by_folder(study)
-    data = {images_of(pair): name for name, some in pairs.items() for pair in some}
-    every = [(pair, study.options.size) for some in pairs.values() for pair in some]
-    tasks: list[PosedTask] = []
-    for matcher in study.options.matchers:
-        exported = study.matched(matcher, every)
-        calibrations, remark = study.calibrations(matcher, exported)
-        remarks.append(remark)
-        tasks += [
-            PosedTask(
-                exported=pair,
-                calibrations=both,
-                matcher=matcher,
-                data=data[pair.images],
-                estimator="",
-                settings=settings,
-            )
-            for pair, both in zip(exported, calibrations, strict=True)
-        ]
-    return [replace(t, estimator=name) for name in estimators for t in tasks], remarks
-
-
-def pairs_by_folder(study: Study) -> tuple[dict[str, Sequence[AnyPair]], list[str]]:
-    """The pairs of each folder that has some, and a remark on those without."""
     options = study.options
     pairs = {
         name: pairs_of(options, root, min_angle_deg=MIN_ANGLE_DEG)
@@ -135,8 +80,40 @@ def pairs_by_folder(study: Study) -> tuple[dict[str, Sequence[AnyPair]], list[st
     lacking = f"no pair of enough overlap and angle: {', '.join(none)}."
     if len(none) == len(pairs):
         raise InputError(f"There is {lacking}")
-    kept = {name: some for name, some in pairs.items() if some}
-    return kept, [f"Left out, {lacking}"] if none else []
+    if none:
+        study.note(f"Left out, {lacking}")
+    every = [(pair, options.size) for some in pairs.values() for pair in some]
+    folder = {images_of(pair): name for name, some in pairs.items() for pair in some}
+    tasks: list[Task] = []
+    for matcher in options.matchers:
+        mine = study.tasks(matcher, study.matched(matcher, every))
+        tasks += [
+            replace(t, data=folder[t.exported.images], settings=settings) for t in mine
+        ]
+    return [
+        replace(task, estimator=name, settings=settings)
+        for name in estimators
+        for task in tasks
+    ]
+
+
+def posed(task: Task) -> PosedPair:
+    """The cameras of the images as they were matched."""
+    assert isinstance(task.exported.truth, PosedPair)
+    return task.exported.truth
+
+
+def about(task: Task, matches: Matches, start: Estimate) -> Row:
+    """The columns that say what a row is about."""
+    return {
+        "pair": task.exported.name,
+        "data": task.data,
+        "matcher": task.matcher,
+        "estimator": task.estimator,
+        "threshold_px": task.settings.threshold_px,
+        "matches": len(matches),
+        "inliers": int(start.inliers.sum()),
+    }
 
 
 def by_folder(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
@@ -150,47 +127,31 @@ def by_folder(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     return {**folders, "all": rows} if len(names) > 1 else folders
 
 
-def evaluate(task: PosedTask) -> Row:
+def evaluate(task: Task) -> Row:
     """A row of pose errors in degrees, inf where there is no pose."""
-    matches, ours = task.exported.matches(), task.calibrations.ours
-    start = _estimate(task, matches)
-    row = {**task.about(matches, start), "base": _error(task, start)}
-    if ours.location is not None:
-        shifted, _ = without_bias(matches, ours)
-        row[SHIFTED] = _error(task, _estimate(task, shifted))
-    return row | _refits(task, matches, start)
-
-
-def _estimate(task: PosedTask, matches: Matches) -> Estimate:
-    K = task.pair.camera0.K, task.pair.camera1.K
-    return estimate_relative(matches, *K, task.estimator, task.settings)
-
-
-def _error(task: PosedTask, estimate: Estimate) -> float:
-    return pose_error_deg(estimate.model, task.pair.P_01)
-
-
-def _refits(task: PosedTask, matches: Matches, start: Estimate) -> dict[str, float]:
-    """The error after each refit."""
-    pair = task.pair
+    matches, ours, pair = task.exported.matches(), task.calibrations.ours, posed(task)
+    K = pair.camera0.K, pair.camera1.K
     depth = anchor_depth(pair, matches)
     baseline = float(np.linalg.norm(pair.P_01[:, 3]))
-    errors: dict[str, float] = {}
+    start = estimate_relative(matches, *K, task.estimator, task.settings)
+    models = {"base": start.model}
+    if ours.location is not None:
+        shifted, _ = without_bias(matches, ours)
+        again = estimate_relative(shifted, *K, task.estimator, task.settings)
+        models[SHIFTED] = again.model
     for method in METHODS:
-        if depth is None and method.startswith("depth"):
-            continue
-        refit = refit_relative(
-            matches,
-            task.calibrations.of_arm(method),
-            start,
-            pair.camera0.K,
-            pair.camera1.K,
-            method=method,
-            depth=depth,
-            baseline=baseline,
-        )
-        errors[method] = pose_error_deg(refit.model, pair.P_01)
-    return errors
+        if depth is not None or not method.startswith("depth"):
+            models[method] = refit_relative(
+                matches,
+                task.calibrations.of_arm(method),
+                start,
+                *K,
+                method=method,
+                depth=depth,
+                baseline=baseline,
+            ).model
+    errors = {arm: pose_error_deg(P, pair.P_01) for arm, P in models.items()}
+    return {**about(task, matches, start), **errors}
 
 
 def anchor_depth(pair: PosedPair, matches: Matches) -> PerMatch | None:
@@ -207,16 +168,16 @@ def relative(study: Study) -> Outcome:
     as_choice(
         "The estimator of a relative pose", options.estimator, RELATIVE_ESTIMATORS
     )
-    tasks, notes = tasks_of(study, settings, [options.estimator])
+    tasks = tasks_of(study, settings, [options.estimator])
     rows = study.rows(evaluate, tasks, "Relative poses")
     name = "EfficientLoFTR, MegaDepth-1500, paper"
     printed: Lines = [  # the paper has no 20° and no median
         [name, arm, *numbers, None, None, PAPER_PAIRS] for arm, numbers in PAPER.items()
     ]
-    for matcher in options.matchers:
-        for name, mine in by_folder(where(rows, matcher=matcher)).items():
-            printed += block(f"{study.label(matcher)}, {name}", mine, options.seed)
-    notes.append(
+    for _, label, mine in study.by_matcher(rows):
+        for name, some in by_folder(mine).items():
+            printed += block(f"{label}, {name}", some, options.seed)
+    study.note(
         f"Inliers within {settings.threshold_px:g} px of their line, at most "
         f"{settings.max_iterations} samples; images {matched_at(options.size)}. "
         f"{PAIRS_TAKEN} Standard errors: {DRAWS} draws of the pairs, both arms alike."
@@ -228,8 +189,7 @@ def relative(study: Study) -> Outcome:
         head=["", "arm", *(f"@{t}°" for t in THRESHOLDS), "median °", "pairs"],
         rows=printed,
     )
-    panels = auc_panels(printed, THRESHOLDS, "threshold, degrees", ARMS)
-    return Outcome(tables=[table], rows=rows, figures={"relative": panels}, notes=notes)
+    return Outcome(tables=[table], rows=rows)
 
 
 def block(name: str, rows: Sequence[Row], seed: int) -> Lines:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from semisure.bench.outcome import Cell, Outcome, Panel, Table, where
-from semisure.bench.studies.homography import PairTask, rows_of, start_of
-from semisure.bench.study import Study
+from semisure.bench.outcome import Lines, Outcome, Panel, Table
+from semisure.bench.studies.homography import rows_of, start_of
+from semisure.bench.study import Study, Task
 from semisure.io.cache import Row
 from semisure.law.error_laws import error_law
 from semisure.refit.planes import refit_homography
@@ -45,7 +45,7 @@ def _milliseconds(function: Callable[[], object]) -> float:
     return 1e3 * best
 
 
-def evaluate(task: PairTask) -> Row:
+def evaluate(task: Task) -> Row:
     """Milliseconds of each stage for one pair."""
     matches, both = task.exported.matches(), task.calibrations
     start = start_of(task, matches)
@@ -72,16 +72,14 @@ def runtime(study: Study) -> Outcome:
     """Means over pairs."""
     each = -(-PAIRS // len(study.options.data))
     study = study.changed(limit=study.options.limit or each)
-    rows, _ = rows_of(study, [study.options.estimator], function=evaluate, kept=False)
-    printed: list[list[Cell]] = []
+    rows = rows_of(study, [study.options.estimator], function=evaluate, kept=False)
+    printed: Lines = []
     lines = {}
-    for matcher in study.options.matchers:
-        mine = where(rows, matcher=matcher)
+    for _, label, mine in study.by_matcher(rows):
         mean = {s: float(np.mean([row[s] for row in mine])) for s in STAGES}
         matches = int(np.mean([row["matches"] for row in mine]))
         added = sum(mean[stage] for stage in _ADDED)
         share = 100.0 * added / mean["matching"]
-        label = study.label(matcher)
         printed.append([label, matches, *mean.values(), added, share, len(mine)])
         lines[label] = (list(STAGES), np.array(list(mean.values())))
     low, high = OVERHEAD_MS
@@ -95,5 +93,5 @@ def runtime(study: Study) -> Outcome:
     panel = Panel(
         title="Runtime", xlabel="stage", ylabel="ms", lines=lines, yscale="log"
     )
-    notes = ["Run with --workers 1 and nothing beside it, or the times mean little."]
-    return Outcome(tables=[table], rows=rows, figures={"runtime": [panel]}, notes=notes)
+    study.note("Run with --workers 1 and nothing beside it, or the times mean little.")
+    return Outcome(tables=[table], rows=rows, figures={"runtime": [panel]})
