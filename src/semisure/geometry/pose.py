@@ -119,11 +119,13 @@ def look(pose: Pose, camera: Camera, world: Points3) -> tuple[Points, Jacobian]:
     Behind the camera NaN and 0.
     """
     points = to_camera(pose, world)
-    pixels, J = lens.look(camera, points)
-    J = np.where(points[:, 2] > 0, J, 0.0)
+    pixels, by_point = lens.look(camera, points)
+    J = np.empty((2, 6, len(world)))
+    J[:, 3:] = np.where(points[:, 2] > 0, by_point, 0.0)
+    (x, y, z), (a, b, c) = points.T, J[:, 3:].transpose(1, 0, 2)
     # (a, b, c) · (ω × X) = ω · (X × (a, b, c))
-    turns = np.cross(points, J, axisb=1).transpose(0, 2, 1)
-    return pixels, np.concatenate([turns, J], axis=1)
+    J[:, 0], J[:, 1], J[:, 2] = y * c - z * b, z * a - x * c, x * b - y * a
+    return pixels, J
 
 
 def normal_equations(

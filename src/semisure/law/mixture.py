@@ -21,7 +21,6 @@ import numpy as np
 from semisure.errors import InputError
 from semisure.law.families import LAPLACE, Family
 from semisure.types import (
-    BoolArray,
     Calibration,
     Cues,
     FloatArray,
@@ -63,7 +62,8 @@ class ErrorLaw:
         """The laws of the matches that `index` picks."""
         arrays = self.fine_scale, self.coarse_scale, self.tail_logit, self.location
         # One axis after the other in memory, as the arrays themselves are.
-        return ErrorLaw(*(array.T[:, index].T for array in arrays), self.family)
+        fine, coarse, logit, location = (array.T[:, index].T for array in arrays)
+        return ErrorLaw(fine, coarse, logit, location, self.family)
 
 
 def require_law(law: object) -> None:
@@ -269,6 +269,6 @@ def rising_root(
 
 def sample(law: ErrorLaw, rng: np.random.Generator) -> PerAxis:
     """One residual per match and axis drawn from the law, (n, 2) px."""
-    failed: BoolArray = rng.random(law.fine_scale.shape) < tail_prob(law)
+    failed = rng.random(law.fine_scale.shape) < tail_prob(law)
     scale = np.where(failed, law.coarse_scale, law.fine_scale)
     return law.location + law.family.sample(rng, scale)

@@ -76,8 +76,8 @@ def minimise(
         promised = -0.5 * float(gradient @ step)
         if promised <= WORTH:
             x = np.clip(x + step, lower, upper)
-            left = value - promised
-            return Minimum(x, left, iteration, evaluations, True, "converged")
+            value -= promised
+            return Minimum(x, value, iteration, evaluations, True, "converged")
         for length in 0.5 ** np.arange(40):
             trial = np.clip(x + length * step, lower, upper)
             answer = objective(trial)
