@@ -11,7 +11,7 @@ import semisure
 from semisure.errors import InputError
 from semisure.geometry import homography as plane
 from semisure.geometry.homography import project
-from semisure.refit.planes import corner_covariance
+from semisure.refit.corners import corner_covariance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Estimate, Matches
 

@@ -18,7 +18,8 @@ from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.law.observations import observe
 from semisure.pairs.estimation import refit_matches
-from semisure.refit.planes import expected_corner_error, refit_homography
+from semisure.refit.corners import expected_corner_error
+from semisure.refit.planes import refit_homography
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Matches, Refit
 from settings_file import config

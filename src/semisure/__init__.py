@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from semisure.pairs.estimation import match_pair
     from semisure.pairs.result import PairResult
     from semisure.refit.core import without_bias
+    from semisure.refit.corners import expected_corner_error
     from semisure.refit.fundamental import refit_fundamental
-    from semisure.refit.planes import (
-        expected_corner_error,
-        refit_homography,
-        refit_points,
-    )
+    from semisure.refit.planes import refit_homography, refit_points
     from semisure.refit.poses import refit_pose
     from semisure.refit.relative import refit_relative
     from semisure.types import (
@@ -77,7 +74,8 @@ _ROOMS = {
     "pairs.result": "PairResult",
     "refit.core": "without_bias",
     "refit.fundamental": "refit_fundamental",
-    "refit.planes": "expected_corner_error refit_homography refit_points",
+    "refit.corners": "expected_corner_error",
+    "refit.planes": "refit_homography refit_points",
     "refit.poses": "refit_pose",
     "refit.relative": "refit_relative",
     "types": "Calibration Estimate Matches Pair Refit WorldMatches",

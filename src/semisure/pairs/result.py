@@ -37,9 +37,9 @@ from semisure.pairs.models import (
 )
 from semisure.pairs.verdict import Verdict, judged
 from semisure.refit.core import without_bias
+from semisure.refit.corners import corner_variance, expected_corner_error
 from semisure.refit.lines import AcrossLines
 from semisure.refit.model_choice import Evidence
-from semisure.refit.planes import corner_variance, expected_corner_error
 from semisure.types import (
     Calibration,
     Estimate,

@@ -13,7 +13,7 @@ from semisure.io.files import save_matches
 from semisure.law.mixture import abs_quantile
 from semisure.pairs.models import MOTION_NAMES
 from semisure.pairs.result import PairResult
-from semisure.refit.planes import expected_corner_error
+from semisure.refit.corners import expected_corner_error
 from semisure.report.html import Fact
 from semisure.types import FloatArray, PerAxis
 from semisure.types.display import counted
