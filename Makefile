@@ -38,14 +38,11 @@ quick: $(VENV)/installed-dev
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
-# The page in real browsers: chromium with its driver and, where apt has it, firefox,
-# which needs none; tests of what is missing skip.
+# The page in a real browser: chromium with its driver.
 test-web: $(VENV)/installed-dev
 	@SUDO=$$(command -v sudo || true); \
 	command -v chromedriver >/dev/null && command -v chromium >/dev/null || { \
-	  $$SUDO apt-get update -q && $$SUDO apt-get install -y -q chromium chromium-driver; }; \
-	command -v firefox-esr >/dev/null || command -v firefox >/dev/null || \
-	  $$SUDO apt-get install -y -q firefox-esr || echo "firefox: not to be had here"
+	  $$SUDO apt-get update -q && $$SUDO apt-get install -y -q chromium chromium-driver; }
 	$(PIP) selenium
 	$(BIN)/python -m pytest tests/test_web*.py
 

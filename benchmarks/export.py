@@ -26,7 +26,6 @@ from semisure.types.pair_records import ImageRecord, Names, PairRecord
 
 PARTNERS, MATCHES, A_SHARD, SIZE = 100, 100, 64, (640, 480)
 VIEWS = 32  # that images are taken from, so that the store is made quickly
-ARMS = (("hloc", "tracks"), ("hloc", "mean"), ("colmap", "mean"))
 
 
 def view(k: int) -> Matrix3:
@@ -89,9 +88,9 @@ def made(folder: Path, pairs: int) -> Store:
     return store
 
 
-def exported(store: Store, to: str, placement: str, folder: Path) -> None:
+def exported(store: Store, to: str, folder: Path) -> None:
     command = [sys.executable, "-m", "semisure", "export", store.name, "--to", to]
-    command += ["--placement", placement, "--quiet", "-o", str(folder)]
+    command += ["--quiet", "-o", str(folder)]
     start = time.perf_counter()
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run(command, check=True)  # noqa: S603
@@ -99,7 +98,7 @@ def exported(store: Store, to: str, placement: str, folder: Path) -> None:
     files = [file for file in folder.rglob("*") if file.is_file()]
     size = sum(file.stat().st_size for file in files)
     print(
-        f"  {to:<7}{placement:<8}{time.perf_counter() - start:>9.1f} s"
+        f"  {to:<7}{time.perf_counter() - start:>9.1f} s"
         f"{used.ru_utime - before:>9.1f} s of CPU{size / 1e6:>9.1f} MB in {len(files)} "
         f"files, largest process so far {used.ru_maxrss / 1024:.0f} MB",
         flush=True,
@@ -121,8 +120,8 @@ def main() -> None:
             f"{time.perf_counter() - start:.0f} s",
             flush=True,
         )
-        for to, placement in ARMS:
-            exported(store, to, placement, asked.work / f"{to}-{placement}-{pairs}")
+        for to in ("hloc", "colmap"):
+            exported(store, to, asked.work / f"{to}-{pairs}")
 
 
 if __name__ == "__main__":

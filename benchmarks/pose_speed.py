@@ -1,6 +1,6 @@
 """Pose refits beside COLMAP's and PoseLib's, of 20,000 and 8,500 matches.
 
-    python benchmarks/pose_speed.py
+    python benchmarks/speed.py --only poses
 
 Camera poses: all start from the same pose, have the same matches and camera, and one
 thread; COLMAP's unweighted refinement gets its inlier mask, we get every match.
@@ -29,10 +29,6 @@ from semisure.types import FloatArray, Refit
 
 INLIER_PX = 12.0
 K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
-
-
-def main() -> None:
-    compare()
 
 
 def compare() -> None:
@@ -108,7 +104,3 @@ def compare_relative(count: int, repeats: int) -> None:
         f"  core+    {1e3 * seconds['core+']:8.1f} ms   {ratio:.2f} × PoseLib, "
         f"{refitted().iterations} steps"
     )
-
-
-if __name__ == "__main__":
-    main()

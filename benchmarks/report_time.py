@@ -4,7 +4,6 @@
 
 Seconds of CPU of the whole command, the smallest of three runs, so that other programs
 on the machine matter little. The photos are the stereo pair of scikit-image, resized.
-The page's jobs are timed by the clock, on a server that has run one before.
 """
 
 import os
@@ -12,7 +11,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from semisure.datasets.samples import STEREO, sample_folder
@@ -47,45 +45,16 @@ def cpu_seconds(*arguments: str | Path) -> float:
     return min(spent)
 
 
-def page_seconds(pair: list[Path]) -> tuple[float, float, float]:
-    """A job of the page: matched, estimated again, and with a report."""
-    from fastapi.testclient import TestClient
-
-    from semisure.web.app import make_app
-
-    files = {f"image{k}": ("x", path.read_bytes()) for k, path in enumerate(pair)}
-
-    def seconds(client: TestClient, **order: object) -> tuple[float, str]:
-        start = time.perf_counter()
-        job = client.post("/api/jobs", **order).json()["id"]  # type: ignore[arg-type]
-        while client.get(f"/api/jobs/{job}").json()["state"] != "done":
-            time.sleep(0.02)
-        return time.perf_counter() - start, job
-
-    with TestClient(make_app(), base_url="http://127.0.0.1:8321") as client:
-        seconds(client, files=files)  # warms up
-        first, job = min(seconds(client, files=files) for _ in range(RUNS))
-        again = min(seconds(client, data={"again": job})[0] for _ in range(RUNS))
-        order = {"again": job, "report": "yes"}
-        report = min(seconds(client, data=order)[0] for _ in range(RUNS))
-    return first, again, report
-
-
 def main() -> None:
-    """Print both tables."""
+    """Print the table."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        pairs = {size: photos(folder, wh) for size, wh in SIZES.items()}
+    with tempfile.TemporaryDirectory() as folder:
         print("semisure match, CPU s   without   with a report   ratio")
-        for size, pair in pairs.items():
+        for name, size in SIZES.items():
+            pair = photos(Path(folder), size)
             plain = cpu_seconds("match", *pair)
-            told = cpu_seconds("match", *pair, "--report", folder / "page.html")
-            print(f"{size:>22}   {plain:7.2f}   {told:13.2f}   {told / plain:5.2f}")
-        print("the page, s             matched   estimated again   with a report")
-        for size, pair in pairs.items():
-            first, again, report = page_seconds(pair)
-            print(f"{size:>22}   {first:7.2f}   {again:15.2f}   {report:13.2f}")
+            told = cpu_seconds("match", *pair, "--report", Path(folder, "page.html"))
+            print(f"{name:>22}   {plain:7.2f}   {told:13.2f}   {told / plain:5.2f}")
 
 
 if __name__ == "__main__":

@@ -85,10 +85,10 @@ def relative(first: str, second: str) -> np.ndarray:
     return np.column_stack([R, t / np.linalg.norm(t)])
 
 
-def records(noise_px: float = 0.1, names: tuple[str, ...] = ()) -> list[PairRecord]:
+def records(noise_px: float = 0.1) -> list[PairRecord]:
     """All pairs that see enough of the ball together, with their true geometry."""
     rng, made = np.random.default_rng(0), []
-    order = names or tuple(CAMERAS)
+    order = tuple(CAMERAS)
     for i, first in enumerate(order):
         for second in order[i + 1 : i + 3]:
             matches = matched(first, second, noise_px, rng)
@@ -124,7 +124,5 @@ def made_store(folder: Path, pairs: list[PairRecord]) -> Store:
 
 
 def image_record(name: str) -> ImageRecord:
-    known = {"name": name, "width": SIZE[0], "height": SIZE[1]}
-    fields = ImageRecord.__dataclass_fields__
-    usual = {"sha256": "0" * 64, "bytes": 0, "modified_ns": 0}
-    return ImageRecord(**known, **{k: v for k, v in usual.items() if k in fields})
+    size = {"width": SIZE[0], "height": SIZE[1]}
+    return ImageRecord(name=name, **size, sha256="0" * 64, bytes=0, modified_ns=0)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from map_files import write_map
 from semisure.calibrate.map_truth import MapView, covisible, residual_beside, visible
-from semisure.calibrate.maps import calibrate_maps, open_map
-from semisure.calibrate.photos import SelfCalSettings
+from semisure.calibrate.maps import open_map
 from semisure.cli import app
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
-from semisure.io.colmap import read_model
+from semisure.io.colmap import MapImage, MapModel, RawCamera, read_model
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, write_png
 from semisure.matchers import load_matcher
@@ -23,7 +23,7 @@ from semisure.synthetic import SyntheticMatcher
 from semisure.types import FloatArray
 from settings_file import config
 from test_bench_relative import PAIRS, write_list
-from two_planes import BOARD, BOARD_M, CAMERA, SIZE, WALL_M, K, posed, render
+from two_planes import BOARD, BOARD_M, CAMERA, SIZE, WALL_M, posed, render
 
 # A camera that moves along an arc before a board and a wall.
 ARC = [
@@ -52,35 +52,21 @@ def points_of_the_room() -> FloatArray:
 
 
 def write_model(folder: Path, poses: Sequence[FloatArray]) -> None:
-    """The room as COLMAP's text files; each image observes what is not hidden in it."""
+    """The room as COLMAP's files; each image observes what is not hidden in it."""
     pytest.importorskip("pycolmap", reason="needs the extra pose")
-    folder.mkdir()
-    width, height = SIZE
-    fx, fy, cx, cy = K[0, 0], K[1, 1], K[0, 2] + 0.5, K[1, 2] + 0.5
-    (folder / "cameras.txt").write_text(
-        f"1 PINHOLE {width} {height} {fx} {fy} {cx} {cy}\n"
-    )
-    world, lines = points_of_the_room(), []
-    tracks: dict[int, list[str]] = {}
+    world, images = points_of_the_room(), {}
     for k, pose in enumerate(poses):
         pixels = se3.project(pose, CAMERA, world)
         near = np.rint(pixels).astype(int)
         inside = ((near >= 0) & (near < SIZE)).all(axis=1)
         depth = render(pose)[1][near[:, 1].clip(0, 239), near[:, 0].clip(0, 319)]
         seen = inside & (np.abs(depth - se3.to_camera(pose, world)[:, 2]) < 0.5)
-        numbers = " ".join(str(v) for v in se3.seven_numbers(pose))
-        lines.append(f"{k + 1} {numbers} 1 {k}.png")
-        places = []
-        for place, i in enumerate(np.flatnonzero(seen)):
-            places.append(f"{pixels[i, 0] + 0.5} {pixels[i, 1] + 0.5} {i}")
-            tracks.setdefault(int(i), []).append(f"{k + 1} {place}")
-        lines.append(" ".join(places))
-    (folder / "images.txt").write_text("\n".join(lines) + "\n")
-    rows = [
-        f"{i} {world[i, 0]} {world[i, 1]} {world[i, 2]} 0 0 0 0.1 {' '.join(track)}"
-        for i, track in tracks.items()
-    ]
-    (folder / "points3D.txt").write_text("\n".join(rows) + "\n")
+        name, ids = f"{k}.png", np.flatnonzero(seen)
+        images[name] = MapImage(name, 1, pose, pixels[ids], ids)
+    camera = RawCamera(CAMERA.model, *SIZE, CAMERA.params)
+    count = len(world)
+    errors = np.full(count, 0.1)
+    write_map(MapModel({1: camera}, images, np.arange(count), world, errors), folder)
 
 
 def test_residuals_beside_points_are_the_planted_ones() -> None:
@@ -127,13 +113,8 @@ def test_maps_of_both_kinds_and_photos_make_one_law(room: Path, tmp_path: Path) 
     boards = write_list(tmp_path / "boards", PAIRS)
     output = tmp_path / "theta.json"
     flags = ["--map", boards, "--map", boards, "--map", tmp_path / "sparse"]
-    flags += [
-        "--images",
-        room,
-        "--photos",
-        room,
-        *config(tmp_path, "pairs = 10\nmax_side = 240"),
-    ]
+    flags += ["--images", room, "--photos", room]
+    flags += config(tmp_path, "pairs = 10\nmax_side = 240")
     done = CliRunner().invoke(app, ["calibrate", *map(str, flags), "-o", str(output)])
     assert done.exit_code == 0, done.output
     assert "held-out matches" in done.stdout
@@ -147,34 +128,6 @@ def test_maps_of_both_kinds_and_photos_make_one_law(room: Path, tmp_path: Path) 
     assert law.resolution == (240, 180)
     assert law.pairs is not None
     assert not (tmp_path / "theta.json.parts").exists()
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_matches_nothing_twice(tmp_path: Path) -> None:
-    calls: list[int] = []
-    daisy = load_matcher("daisy")
-
-    def failing(image0, image1):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return daisy(image0, image1)
-
-    failing.fingerprint = "daisy"
-    boards = write_list(tmp_path / "boards", PAIRS)
-    count = len(open_map(boards, None, 40).files)
-
-    def run(max_side: int) -> None:
-        settings = SelfCalSettings(max_side=max_side)
-        cache = tmp_path / "cache"
-        calibrate_maps(failing, [boards], settings=settings, cache=cache)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(320)
-    run(320)
-    assert len(calls) == count + 1
-    run(240)
-    assert len(calls) == 2 * count + 1
 
 
 def test_maps_that_tell_nothing_are_told(room: Path, tmp_path: Path) -> None:

@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 
 from semisure.io.files import save_calibration, save_matches
+from semisure.io.images import write_png
 from semisure.metrics import corner_error
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 from settings_file import config
 
+COMMAND = [sys.executable, "-m", "semisure"]
+
 
 def semisure(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from semisure.cli import main; main()"]
     return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False
     )
 
 
@@ -65,6 +67,7 @@ def test_what_was_estimated_is_not_taken_for_truth(
     assert done.returncode == 0, done.stderr
     done = semisure("fit", saved, "-o", tmp_path / "own.json")
     assert done.returncode == 1
+    assert "holds no truth" in done.stderr
     assert "Its H_01 is an estimate from these matches." in done.stderr
     assert not (tmp_path / "own.json").exists()
 
@@ -82,11 +85,6 @@ def test_refit_from_a_text_file_into_csv(
     assert done.returncode == 0, done.stderr
     header = (tmp_path / "w.csv").read_text().splitlines()[0].split(",")
     assert {"x0", "weight", "expected_abs_error", "coarse_failure"} <= set(header)
-
-
-def test_fit_as_json(pair_files: list[Path], tmp_path: Path) -> None:
-    done = semisure("fit", *pair_files, "-o", tmp_path / "t.json", "--json")
-    assert json.loads(done.stdout)["format"] == "semisure-calibration"
 
 
 def test_too_few_matches_exit_with_three(
@@ -108,7 +106,6 @@ def test_too_few_matches_exit_with_three(
     ("arguments", "code", "words"),
     [
         (["fit", "none.npz", "-o", "t.json"], 1, "There is no file none.npz"),
-        (["fit", "none.txt", "-o", "t.json"], 1, "read from .npz or .csv"),
         (["refit", "{pair}", "-c", "none.json"], 1, "There is no calibration file"),
         (
             ["refit", "{pair}", "-c", "{theta}", "-e", "magsac"],
@@ -120,12 +117,8 @@ def test_too_few_matches_exit_with_three(
         (["refit", "{pair}", "-c", "{pair}"], 1, "not a readable calibration"),
         (["fit", "{pair}", "-o", "t.json", "--law", "cauchy"], 2, "'cauchy' is not"),
         (["fit", "{pair}", "-o", "t.json", "--size", "big"], 2, "WIDTHxHEIGHT"),
-        (["match", "none.jpg", "none.jpg"], 1, "There is no image none.jpg"),
-        (["match", "{theta}", "{theta}"], 1, "is no image"),
         (["match", "{pair}", "{pair}", "--matcher", "x"], 2, "'x' is not daisy, xfeat"),
         (["match", "{pair}", "{pair}"], 1, "is no image"),
-        (["calibrate", "--photos", "none", "-o", "t.json"], 1, "There is no folder"),
-        (["fit"], 2, "Missing argument"),
         (["figt"], 2, "No such command"),
     ],
 )
@@ -139,14 +132,6 @@ def test_mistakes_get_a_sentence_and_no_traceback(
     assert done.returncode == code
     assert words in " ".join(done.stderr.split()).replace("│ ", "").replace(" │", "")
     assert "Traceback" not in done.stderr
-
-
-def test_matches_without_truth_cannot_be_fitted(tmp_path: Path) -> None:
-    matches, _ = SyntheticMatcher().match(np.eye(3), count=50)
-    save_matches(matches, tmp_path / "pair.npz")
-    done = semisure("fit", tmp_path / "pair.npz", "-o", tmp_path / "t.json")
-    assert done.returncode == 1
-    assert "holds no truth" in done.stderr
 
 
 @pytest.mark.slow
@@ -191,7 +176,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
-    """No fit, no cameras, no bar where nobody watches, no other command, no SciPy."""
+    """No fit, no cameras, no bar where nobody watches, no SciPy."""
     code = (
         "import sys\nfrom semisure.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
@@ -204,11 +189,11 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
         check=True,
     )
     loaded = set(done.stdout.rpartition("loaded:")[2].split())
-    assert {"cv2", "semisure.cli.pair", "semisure.refit.planes"} <= loaded
+    assert {"cv2", "semisure.refit.planes"} <= loaded
     spared = {
         *("scipy", "rich.console", "matplotlib", "torch"),
         *("semisure.law.fit_law", "semisure.calibrate.photos", "semisure.engine"),
-        *("semisure.cli.bench", "semisure.cli.serve", "semisure.bench"),
+        "semisure.bench",
         *("semisure.refit.poses", "semisure.refit.relative"),
         "semisure.geometry.camera",
         *("semisure.estimators.pose", "semisure.estimators.relative"),
@@ -236,18 +221,15 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
     import signal
     import time
 
-    from semisure.io.images import write_png
-
     blobs = np.random.default_rng(0).integers(0, 256, (60, 80), np.uint8)
     (tmp_path / "photos").mkdir()
     for k in range(6):
         photo = np.roll(blobs, 9 * k).repeat(5, 0).repeat(5, 1)
         write_png(tmp_path / "photos" / f"{k}.png", photo)
     output = tmp_path / "theta.json"
-    command = [sys.executable, "-c", "from semisure.cli import main; main()"]
     arguments = ["calibrate", "--photos", tmp_path / "photos", "-o", output]
     with subprocess.Popen(
-        [*command, *map(str, arguments)],
+        [*COMMAND, *map(str, arguments)],
         stderr=subprocess.PIPE,
         text=True,
         # A shell's background job ignores Ctrl-C, and so would its children.
@@ -273,8 +255,6 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> list[Path]:
-    from semisure.io.images import write_png
-
     blobs = np.random.default_rng(0).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
     pixels = np.uint8(128 + 40 * np.clip(blobs, -3, 3))
     paths = [tmp_path / "a <b>.png", tmp_path / "b.png"]
@@ -299,27 +279,17 @@ def test_the_report_of_a_pair_is_one_file(photos: list[Path], tmp_path: Path) ->
     assert "://" not in text
 
 
-def test_the_report_of_nothing_says_so(photos: list[Path], tmp_path: Path) -> None:
-    from semisure.io.images import write_png
-
-    write_png(photos[1], np.zeros((100, 100), np.uint8))
-    page = tmp_path / "page.html"
-    done = semisure("match", *photos, "--report", page)
-    assert done.returncode == 3, done.stderr
-    assert "No homography" in page.read_text()
-
-
+@pytest.mark.parametrize("contrast", [0, 40])  # 0: not one match
 def test_the_report_of_unrelated_images_shows_no_overlay(
-    photos: list[Path], tmp_path: Path
+    contrast: int, photos: list[Path], tmp_path: Path
 ) -> None:
-    from semisure.io.images import write_png
-
     blobs = np.random.default_rng(5).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
-    write_png(photos[1], np.uint8(128 + 40 * np.clip(blobs, -3, 3)))
+    write_png(photos[1], np.uint8(128 + contrast * np.clip(blobs, -3, 3)))
     page = tmp_path / "page.html"
     done = semisure("match", *photos, "--report", page)
     assert done.returncode == 3, done.stdout
     text = page.read_text()
+    assert "No homography" in text or "unrelated" in text
     assert 'class="compare"' not in text
     assert "Uncertainty of the corners" not in text
 
@@ -357,23 +327,13 @@ def test_matchers_without_torch_names_the_pip_line(monkeypatch) -> None:
     assert ready == ["daisy"]
 
 
-def test_the_command_runs_as_a_module() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "semisure", "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.startswith("semisure ")
-
-
 def test_what_the_system_refuses_is_told_not_traced(monkeypatch, capsys) -> None:
     from semisure import cli
 
     def full() -> None:
         raise OSError(28, "No space left on device", "/somewhere/parts")
 
-    monkeypatch.setattr(cli, "_app_with", lambda commands: full)
+    monkeypatch.setattr(cli, "app", full)
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert left.value.code == 1

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
+import first_mistakes as script
 import pytest
 from typer.testing import CliRunner
 
 from semisure.cli import app
 from semisure.errors import SemisureError
-
-PATH = Path(__file__).parents[1] / "scripts" / "first_mistakes.py"
-SPEC = importlib.util.spec_from_file_location("first_mistakes", PATH)
-assert SPEC is not None
-assert SPEC.loader is not None
-script = importlib.util.module_from_spec(SPEC)
-sys.modules[SPEC.name] = script  # where dataclasses look for the names of annotations
-SPEC.loader.exec_module(script)
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +17,6 @@ def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("first")
     script.prepare(made)
     return made
-
-
-def test_there_are_fifteen() -> None:
-    assert len(script.MISTAKES) == 15
 
 
 @pytest.mark.parametrize("mistake", script.MISTAKES, ids=lambda m: m.words[:30])
@@ -53,15 +40,9 @@ def test_a_first_mistake_is_told(mistake, folder: Path, monkeypatch) -> None:
     ("typed", "words"),
     [
         ("semisure.residual(matches, np.eye(3))", "matches cannot be of type ndarray"),
-        ("semisure.error_law(matches.source, EXAMPLE_CALIBRATION)", "matches cannot"),
         ("semisure.estimate_homography('pair.npz')", "semisure.load_matches(path)"),
-        (
-            "semisure.estimate_fundamental(matches.source, 'ransac')",
-            "matches cannot be",
-        ),
         ("semisure.fit((matches, matches.source))", "fit([(matches, residual)])"),
         ("semisure.save_matches('pair.npz', matches)", "matches cannot be of type str"),
-        ("semisure.save_calibration({}, 'a.json')", "calibration cannot be of type"),
         ("semisure.load_calibration(None)", "a path cannot be None"),
         ("semisure.read_image(np.zeros((3, 3)))", "Arrays are images already"),
         ("semisure.expected_corner_error(None)", "refit.covariance, which is None"),

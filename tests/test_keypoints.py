@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial import cKDTree
 
-from semisure.mapping.keypoints import Nearest, cell_means, one_to_one
+from semisure.geometry.lifting import nearest
+from semisure.mapping.keypoints import cell_means, one_to_one
 from semisure.mapping.placement import Links, place
 
 
@@ -19,16 +21,10 @@ def test_cells_begin_at_the_corner_of_the_first_pixel():
     assert len(means([[7.4, 0.0], [7.6, 0.0]])[0]) == 2
 
 
-def test_each_axis_is_averaged_by_its_own_precision():
-    # x: variances 0.1 and 0.3 weigh 3 : 1; y: 0.3 and 0.1 weigh 1 : 3.
-    points, votes = means([[2.0, 2.0], [2.4, 2.4]], [[0.1, 0.3], [0.3, 0.1]])
-    np.testing.assert_allclose(points, [[2.1, 2.3]])
-    assert votes.tolist() == [2.0]
-
-
 def test_no_points_are_no_keypoints():
-    assert len(means(np.zeros((0, 2)))[0]) == 0
-    assert Nearest(np.zeros((0, 2)), 2.0)(np.zeros((3, 2))).tolist() == [-1, -1, -1]
+    nothing = np.zeros((0, 2))
+    assert len(means(nothing)[0]) == 0
+    assert nearest(cKDTree(nothing), np.ones((3, 2)), 2.0).tolist() == [-1, -1, -1]
 
 
 def test_matches_are_one_to_one_and_the_best_of_both_images():
@@ -70,16 +66,3 @@ def test_a_match_that_the_others_contradict_loses_its_weight():
     _, weight = place(both, np.full(6, 10.0))
     assert weight[3] < 0.05
     assert np.delete(weight, 3).min() > 0.8
-
-
-def test_a_keypoint_that_must_stay_stays():
-    links = Links(
-        first=np.array([0]),
-        second=np.array([1]),
-        map=np.eye(2)[None],
-        gap=np.array([[1.0, 0.0]]),
-        precision=np.array([100.0]),
-        pixel=np.ones(1),
-    )
-    move, _ = place(links, np.array([1e-6, 10.0]))
-    np.testing.assert_allclose(move, [[0, 0], [-1, 0]], atol=1e-3)

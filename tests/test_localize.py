@@ -1,4 +1,4 @@
-"""Localisation: lifting, the refined side, a small map end to end, a real one."""
+"""Localisation: lifting, the refined side, a small map end to end."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from map_files import write_map
 from semisure.cli import app
 from semisure.errors import FileError, InputError, SemisureError
 from semisure.geometry import pose as se3
 from semisure.geometry.lifting import lift, towards_source
-from semisure.io.colmap import MapImage, MapModel, RawCamera, read_model
-from semisure.io.files import load_calibration, save_calibration
+from semisure.io.colmap import MapImage, MapModel, RawCamera
+from semisure.io.files import save_calibration
 from semisure.io.store import Manifest, Store
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import sample
 from semisure.mapping.localize import LocalizeSettings, localize, localize_query
-from semisure.mapping.sources import FromImages, FromStore, QueryFirst, stored
+from semisure.mapping.sources import FromStore, QueryFirst, stored
 from semisure.matchers import load_matcher
 from semisure.synthetic import EXAMPLE_CALIBRATION, EXAMPLE_CAMERA
 from semisure.types import FloatArray, Matches
@@ -232,29 +233,6 @@ def test_queries_without_a_pose_are_named_with_the_reason(tmp_path: Path) -> Non
     assert (tmp_path / "poses.txt").read_text() == ""
 
 
-def write_text_model(model: MapModel, folder: Path) -> None:
-    camera = model.cameras[1]
-    params = " ".join(map(str, camera.params))
-    (folder / "cameras.txt").write_text(
-        f"1 {camera.model} {camera.width} {camera.height} {params}\n"
-    )
-    lines = []
-    for i, image in enumerate(model.images.values(), start=1):
-        pose = se3.seven_numbers(image.pose)
-        lines.append(f"{i} {' '.join(map(repr, map(float, pose)))} 1 {image.name}")
-        rows = zip(image.points + 0.5, image.point_ids, strict=True)
-        lines.append(" ".join(f"{x!r} {y!r} {k}" for (x, y), k in
-                              ((map(float, p), k) for p, k in rows)))  # fmt: skip
-    (folder / "images.txt").write_text("\n".join(lines) + "\n")
-    points = zip(model.point_ids, model.world, model.error_px, strict=True)
-    (folder / "points3D.txt").write_text(
-        "".join(
-            f"{k} {' '.join(map(repr, map(float, p)))} 0 0 0 {e}\n"
-            for k, p, e in points
-        )
-    )
-
-
 def make_store(folder: Path, world: World) -> None:
     """The matches of the query in a store, one of them the other way around."""
     records = []
@@ -272,7 +250,7 @@ def stored_map(folder: Path) -> list[str]:
     pytest.importorskip("pyarrow", reason="needs the extra store")
     pytest.importorskip("pycolmap", reason="needs the extra pose")
     world = World(noise=1.0)
-    write_text_model(world.model(), folder)
+    write_map(world.model(), folder)
     save_calibration(EXAMPLE_CALIBRATION, folder / "theta.json")
     params = " ".join(map(str, CAMERA.params))
     lines = [f"{name} SIMPLE_RADIAL 640 480 {params}\n" for name in (QUERY, "lost.jpg")]
@@ -286,7 +264,7 @@ def stored_map(folder: Path) -> list[str]:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    """From a text model and a store to a submission, by any number of processes."""
+    """From a model and a store to a submission, by any number of processes."""
     words, poses = stored_map(tmp_path), []
     for workers in ("0", "1"):
         out = tmp_path / workers
@@ -323,14 +301,10 @@ def test_a_store_gets_the_matches_it_lacks(tmp_path: Path) -> None:
     assert {record.image1 for record in kept.records()} == set(NAMES)
     with pytest.raises(FileError, match=r"has no matches of other and db/0\.jpg"):
         FromStore(tmp_path / "store")("other", NAMES[0])
-
-
-def test_a_store_of_another_matcher_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs the extra store")
     recipe = {"matcher": {"weights": "others", "code": "others"}}
-    Store.made(tmp_path, Manifest(recipe=recipe))
+    Store.made(tmp_path / "others", Manifest(recipe=recipe))
     with pytest.raises(InputError, match="holds matches by other weights"):
-        stored(World(1.0).match, tmp_path, matcher=load_matcher("daisy"))
+        stored(world.match, tmp_path / "others", matcher=load_matcher("daisy"))
 
 
 def test_too_many_queries_without_a_pose_end_the_run(tmp_path: Path) -> None:
@@ -340,33 +314,3 @@ def test_too_many_queries_without_a_pose_end_the_run(tmp_path: Path) -> None:
             {"a": CAMERA, "b": CAMERA, "c": CAMERA}, {}, world.model(), world.match,
             EXAMPLE_CALIBRATION, tmp_path, max_failures=1)  # fmt: skip
     assert len(list((tmp_path / "queries").iterdir())) == 2
-
-
-# -- a real map
-
-KITCHEN = Path(__file__).parents[2] / "shared/data/posed/redkitchen"
-
-
-@pytest.mark.skipif(
-    not KITCHEN.is_dir(), reason="the real map is not beside the project"
-)
-@pytest.mark.slow
-def test_real_queries_are_localised(tmp_path: Path) -> None:
-    """Three frames against a COLMAP model from which they are left out."""
-    scale = float((KITCHEN / "scale.txt").read_text().split()[-1])
-    full = read_model(KITCHEN / "sparse_unscaled")
-    names = sorted(full.images)
-    queries = names[2:60:20]
-    others = {name: image for name, image in full.images.items() if name not in queries}
-    model = replace(full, images=others)
-    cameras = {n: full.cameras[full.images[n].camera_id].camera() for n in queries}
-    pairs = {n: [names[names.index(n) + k] for k in (-2, -1, 1)] for n in queries}
-    source = FromImages(KITCHEN / "images", KITCHEN / "images", load_matcher("daisy"))
-    results = localize(
-        cameras, pairs, model, source, load_calibration("daisy"), tmp_path
-    )
-    for result in results:
-        assert result.pose is not None
-        apart, angle = se3.errors(result.pose, full.images[result.query].pose)
-        assert scale * apart < 0.01  # m
-        assert angle < 0.2

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from map_files import write_map
 from semisure.datasets.queries import (
     AACHEN_MODEL,
     MAP_NAME,
@@ -23,6 +23,7 @@ from semisure.datasets.queries import (
 from semisure.errors import FileError
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX
+from semisure.io.colmap import MapImage, MapModel, RawCamera
 from semisure.io.images import write_png
 from semisure.types import Array, FloatArray
 from two_planes import CAMERA, SIZE, K, posed, render
@@ -88,24 +89,17 @@ def write_located(root: Path, **changed: Array | None) -> Path:
     return root
 
 
-def write_bin_model(folder: Path) -> None:
-    """The landmarks as COLMAP's bytes; images are below ``db/``."""
-    folder.mkdir(parents=True)
+def aachen_map() -> MapModel:
+    """The landmarks as COLMAP has them; images are below ``db/``."""
     f, cx, cy = K[0, 0], K[0, 2] + CORNER_TO_CENTRE_PX, K[1, 2] + CORNER_TO_CENTRE_PX
-    cameras = struct.pack("<QiiQQ4d", 1, 1, 2, *SIZE, f, cx, cy, 0.0)
-    images = struct.pack("<Q", len(MAPPED))
-    for k, (name, pose) in enumerate(MAPPED.items(), start=1):
-        numbers = se3.seven_numbers(pose)
-        images += struct.pack("<i7di", k, *numbers, 1) + f"db/{name}\0".encode()
-        xy, ids = LANDMARKS.seen[name]
-        images += struct.pack("<Q", len(ids))
-        for (x, y), point in zip(xy + CORNER_TO_CENTRE_PX, ids, strict=True):
-            images += struct.pack("<ddq", x, y, point)
-    points = struct.pack("<Q", len(LANDMARKS.world))
-    for k, xyz in enumerate(LANDMARKS.world):
-        points += struct.pack("<Q3d3BdQ", k, *xyz, 9, 9, 9, 0.3, 0)
-    for name, data in (("cameras", cameras), ("images", images), ("points3D", points)):
-        (folder / f"{name}.bin").write_bytes(data)
+    images = {
+        f"db/{name}": MapImage(f"db/{name}", 1, pose, *LANDMARKS.seen[name])
+        for name, pose in MAPPED.items()
+    }
+    camera = RawCamera("SIMPLE_RADIAL", *SIZE, (f, cx, cy, 0.0))
+    count = len(LANDMARKS.world)
+    errors = np.full(count, 0.3)
+    return MapModel({1: camera}, images, np.arange(count), LANDMARKS.world, errors)
 
 
 def write_aachen(root: Path, images: str = "images_upright") -> Path:
@@ -131,7 +125,7 @@ def write_aachen(root: Path, images: str = "images_upright") -> Path:
         "query/day/q.png db/c.png\nquery/day/blank.png db/b.png\n"
         "query/night/m.png db/gone.png\n"
     )
-    write_bin_model(root / AACHEN_MODEL)
+    write_map(aachen_map(), root / AACHEN_MODEL)
     return root
 
 
@@ -220,15 +214,14 @@ def test_aachen_is_read(tmp_path: Path, images: str) -> None:
 
 def test_the_retrieval_is_found(tmp_path: Path) -> None:
     root = write_aachen(tmp_path / "aachen")
-    text = (root / "pairs" / NETVLAD).read_text()
     (root / "pairs" / "pairs-query-netvlad20.txt").write_text("q db\n")
     assert len(read_aachen(root)[0].mapped) == 3  # the paper's before another
-    (root / "pairs" / NETVLAD).unlink()
-    assert read_aachen(root)[0].mapped == ()
-    (root / "pairs" / "aachen_v1.1").mkdir()
-    (root / "pairs" / "aachen_v1.1" / NETVLAD).write_text(text)  # hloc's own place
+    hlocs = root / "pairs" / "aachen_v1.1"
+    hlocs.mkdir()
+    (root / "pairs" / NETVLAD).rename(hlocs / NETVLAD)
     assert len(read_aachen(root)[0].mapped) == 3
-    (root / "pairs" / "aachen_v1.1" / NETVLAD).unlink()
+    (hlocs / NETVLAD).unlink()
+    assert read_aachen(root)[0].mapped == ()
     (root / "pairs" / "pairs-query-other.txt").write_text("q db\n")
     with pytest.raises(FileError, match="must have one retrieval file, but has pairs"):
         read_aachen(root)
@@ -252,11 +245,3 @@ def test_missing_files_of_aachen_are_named(
         read = partial(read_aachen, root)
     with pytest.raises(FileError, match=message):
         read()
-
-
-def test_a_truncated_model_of_aachen_is_named(tmp_path: Path) -> None:
-    root = write_aachen(tmp_path / "aachen")
-    path = root / AACHEN_MODEL / "images.bin"
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(FileError, match=r"images\.bin is damaged or truncated"):
-        read_map(root / AACHEN_MODEL)

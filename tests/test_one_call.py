@@ -279,12 +279,9 @@ def test_matches_are_picked_by_masks_positions_and_slices(result) -> None:
         assert matches[index].target.tolist() == [matches.target[3].tolist()]
     assert len(matches[[]]) == 0
     assert len(list(matches[:4])) == 4
-    with pytest.raises(InputError, match=r"write matches\.source for the array"):
-        matches["source"]
-    with pytest.raises(InputError, match="does not fit"):
-        matches[[True, False]]
-    with pytest.raises(InputError, match="does not fit"):
-        matches[len(matches)]
+    for wrong in ("source", [True, False], len(matches)):
+        with pytest.raises(IndexError):
+            matches[wrong]
 
 
 def test_tables_have_one_row_a_match(result) -> None:

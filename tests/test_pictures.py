@@ -22,8 +22,6 @@ from semisure.report.plots import (
 from semisure.report.uncertainty import (
     COLOR_STOPS,
     LineBands,
-    color_range,
-    color_ticks,
     corner_ellipses,
     line_bands,
     shown_sample,
@@ -76,11 +74,6 @@ def test_a_homography_of_photos_becomes_one_of_their_reduced_pictures() -> None:
     # to 41.5: in the second picture, of two photo pixels each, (41.5 + 0.5)/2 − 0.5.
     assert (H @ [0, 0, 1])[:2] == pytest.approx([20.5, 10.5])
     assert (H @ [10, 0, 1])[0] - (H @ [0, 0, 1])[0] == pytest.approx(20)
-
-
-def test_colours_go_with_the_size_of_the_image() -> None:
-    assert color_range((1000, 800), (100, 100)) == pytest.approx((0.3, 30))
-    assert color_ticks(*color_range((4000, 3000))) == ["1.2", "3.8", "12", "38", "120"]
 
 
 def colored(image: np.ndarray) -> np.ndarray:

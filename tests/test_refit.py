@@ -23,7 +23,10 @@ FAILING = replace(EXAMPLE_CALIBRATION, intercept=(-3.2, -3.0))  # some 30 % fail
 
 
 def test_story_of_planted_coarse_failures() -> None:
-    """Medians over 50 pairs: RANSAC > hard inliers > CoRe > core+, and all small."""
+    """Medians over 50 pairs: core+ is best, RANSAC worst, and all are small.
+
+    CoRe and hard inliers are alike here (0.26 and 0.24 px), so neither must win.
+    """
     errors: dict[str, list[float]] = {}
     failed = []
     for seed in range(50):
@@ -45,7 +48,7 @@ def test_story_of_planted_coarse_failures() -> None:
     assert medians["core+"] < medians["binary"] < medians["ransac"]
     # Absolute bounds, lest all arms be wrong together.
     assert medians["ransac"] < 1.5
-    assert medians["core"] < 0.5
+    assert max(medians["core"], medians["binary"]) < 0.5
     assert medians["core+"] < 0.2
 
 

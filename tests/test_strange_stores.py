@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ pytest.importorskip("pyarrow", reason="needs the extra store")
 
 from semisure.errors import FileError, FitError, InputError
 from semisure.io.store import Manifest, Store
-from semisure.mapping.export import FORMATS, ExportSettings, Format, export
+from semisure.mapping.export import ExportSettings, Format, export
 from semisure.mapping.reconstruct import ReconstructionSettings
 from semisure.pairs.lists import _note, image_names, unique_pairs
 from semisure.pairs.settings import PairSettings
@@ -49,7 +50,7 @@ def a_pair(first: str, second: str) -> PairRecord:
     )
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", get_args(Format))
 @pytest.mark.parametrize("name", ["../../evil", "{}/evil", "~/evil", "..", "C:\\evil"])
 def test_no_name_leads_out_of_the_output_folder(
     tmp_path: Path, name: str, to: Format

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import json
+import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -17,8 +16,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from web_client import ADDRESS, SMALL, finish, page_of, picture, png_of_size, post
 
@@ -28,10 +25,8 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from semisure.cli import app as commands
-from semisure.cli import serve
-from semisure.errors import FileError, MissingExtraError, SemisureError
+from semisure.errors import MissingExtraError, SemisureError
 from semisure.io.images import IMAGE_SUFFIXES
-from semisure.matchers import describe_matchers
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.web import app as web
 from semisure.web import results
@@ -41,9 +36,7 @@ from semisure.web.orders import (
     FIRST_USE,
     SAMPLES,
     STAGES,
-    Limits,
     Order,
-    check_upload,
     load_sample,
 )
 
@@ -140,19 +133,6 @@ def test_samples_need_no_upload_and_a_scene_in_depth_has_lines() -> None:
         assert [image.ndim for image in load_sample(name)] == [3, 3]
 
 
-@pytest.mark.slow
-def test_a_network_runs_through_the_page() -> None:
-    pytest.importorskip("skimage", reason="scikit-image carries the photos")
-    status = {row.name: row.status for row in describe_matchers()}["xfeat-star"]
-    if not status.startswith("ready"):
-        pytest.skip(f"XFeat*: {status}")
-    with TestClient(make_app(limits=Limits(workers=1)), base_url=ADDRESS) as client:
-        chosen = {"matcher": "xfeat-star", "calibration": "xfeat-star"}
-        page = page_of(client, finish(client, post(client, sample="coffee", **chosen)))
-        assert page["related"]
-        assert page["chosen"]["matcher"] == "xfeat-star"
-
-
 @pytest.mark.parametrize("suffix", sorted(IMAGE_SUFFIXES))
 def test_every_format_of_the_command_line_can_be_uploaded(
     client: TestClient, suffix: str
@@ -190,7 +170,7 @@ def test_a_matcher_without_a_law_gets_one_by_its_first_job(monkeypatch) -> None:
     assert len(asked) == 1
     assert "Calibrating daisy, once: Matching views, 2 of 60" in stages
     assert json.loads(made_files["page.json"])["chosen"]["calibration"] == FIRST_USE
-    job = Job(order, Worker({}, SMALL), "daisy")
+    job = Job(order, Worker({}, SMALL))
     for stage in stages:
         job.begin_stage(stage)
     assert job.step == STAGES.index("Drawing")
@@ -209,6 +189,16 @@ def test_images_without_a_match_are_an_outcome(client: TestClient) -> None:
     blank = cv2.imencode(".png", np.zeros((100, 100), np.uint8))[1].tobytes()
     job = finish(client, post(client, blank, picture()))
     assert not page_of(client, job)["related"]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg"])
+def test_what_fails_to_decode_fails_its_job_alone(
+    client: TestClient, suffix: str
+) -> None:
+    job = finish(client, post(client, picture(suffix=suffix)[:-600], picture()))
+    assert job["state"] == "failed"
+    assert "truncated" in job["message"]
+    assert client.get(f"/api/jobs/{job['id']}/page.json").status_code == 409
 
 
 # ---- refusals ------------------------------------------------------------------------
@@ -240,7 +230,6 @@ def test_the_page_asks_nobody_else_and_may_not(client: TestClient) -> None:
         ("127.0.0.1:8321", 200),
         ("[::1]:8321", 200),
         ("evil.example", 403),
-        ("127.0.0.1.evil.example", 403),
         ("evil.example@127.0.0.1.x", 403),
         ("[::1", 403),
         ("", 403),
@@ -252,17 +241,11 @@ def test_only_known_host_names_are_answered(
     assert client.get("/api/menu", headers={"host": host}).status_code == status
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"origin": "http://evil.example"},
-        {"origin": "null"},
-        {"sec-fetch-site": "cross-site"},
-    ],
-)
-def test_other_sites_cannot_post(client: TestClient, headers: dict[str, str]) -> None:
-    answer = client.post("/api/jobs", data={"sample": "coffee"}, headers=headers)
-    assert answer.status_code == 403
+def test_other_sites_cannot_post(client: TestClient) -> None:
+    foreign = {"origin": "http://evil.example"}
+    for headers in foreign, {"origin": "null"}, {"sec-fetch-site": "cross-site"}:
+        answer = client.post("/api/jobs", data={"sample": "coffee"}, headers=headers)
+        assert answer.status_code == 403
 
 
 PAIR = [picture(), picture()]
@@ -273,25 +256,16 @@ PAIR = [picture(), picture()]
     [
         ([], {}, 422, "sample must be one of"),
         ([picture()], {}, 422, "Image 2 is missing"),
-        ([picture(), b""], {}, 422, "Image 2 is empty"),
         ([b"hello", picture()], {}, 422, "Image 1 is no image that semisure reads"),
-        (
-            [picture(), b"GIF89a" + bytes(50)],
-            {},
-            422,
-            "Image 2 is no image that semisure reads",
-        ),
-        (PAIR, {"threshold": "0"}, 422, "threshold must be a number"),
-        (PAIR, {"threshold": "nan"}, 422, "from 0.01 to 1000"),
-        (PAIR, {"seed": "1.5"}, 422, "seed must be a whole number"),
-        (PAIR, {"fov": "180"}, 422, "fov must be a number from 1"),
+        (PAIR, {"threshold": "0"}, 422, "threshold_px must be positive"),
+        (PAIR, {"threshold": "nan"}, 422, "threshold must be one finite number"),
+        (PAIR, {"seed": "x"}, 422, "seed must be numbers"),
+        (PAIR, {"fov": "180"}, 422, "fov must lie between 0 and 180"),
         ([png_of_size(60_000, 60_000), picture()], {}, 422, "60000 × 60000 pixels"),
         ([png_of_size(600, 600, 16), picture()], {}, 422, "600 × 600 pixels"),
         ([picture(), bytes(300_001)], {}, 422, "Image 2 has more than the 0.3 MB"),
         ([picture(), bytes(700_001)], {}, 413, "The upload is larger"),
         (PAIR, {"matcher": "x"}, 422, "matcher must be one of"),
-        (PAIR, {"estimator": ""}, 422, "estimator must be one of"),
-        (PAIR, {"report": "/etc/passwd"}, 422, "report must be one of yes."),
         (PAIR, {"calibration": "/etc/passwd"}, 422, "calibration must be one of daisy"),
     ],
 )
@@ -301,14 +275,6 @@ def test_what_cannot_be_used_gets_one_sentence(
     answer = post(client, *files, **fields)
     assert answer.status_code == status
     assert words in answer.json()["detail"]
-
-
-def test_too_many_files_or_fields_are_refused(client: TestClient) -> None:
-    three = [(f"image{k}", ("x", picture())) for k in range(3)]
-    assert client.post("/api/jobs", files=three).status_code == 400
-    fields = {f"field{k}": "x" for k in range(50)}
-    answer = client.post("/api/jobs", files=three[:1], data=fields)
-    assert answer.status_code == 400
 
 
 def test_a_body_of_no_stated_length_is_cut_off(client: TestClient) -> None:
@@ -324,7 +290,11 @@ def test_a_body_of_no_stated_length_is_cut_off(client: TestClient) -> None:
     assert "larger than" in answer.json()["detail"]
 
 
-def test_a_full_queue_says_so(client: TestClient) -> None:
+def test_too_many_files_are_refused_and_a_full_queue_says_so(
+    client: TestClient,
+) -> None:
+    three = [(f"image{k}", ("x", picture())) for k in range(3)]
+    assert client.post("/api/jobs", files=three).status_code == 400
     answers = [post(client, picture(), picture(9)) for _ in range(6)]
     full = [answer for answer in answers if answer.status_code == 503]
     assert "Try again" in full[0].json()["detail"]
@@ -334,9 +304,11 @@ def test_a_full_queue_says_so(client: TestClient) -> None:
 
 
 def test_serve_without_its_extra_names_the_pip_line(monkeypatch) -> None:
-    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "semisure.web.app")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = CliRunner().invoke(commands, ["serve"])
     assert isinstance(done.exception, MissingExtraError)
+    assert "'uvicorn', which is not installed" in str(done.exception)
     assert "pip install 'semisure[web]'" in str(done.exception)
 
 
@@ -348,39 +320,44 @@ def test_a_taken_port_gets_a_sentence() -> None:
         listen("127.0.0.1", taken.getsockname()[1])
 
 
+def test_strangers_need_the_token() -> None:
+    page = make_app(token="secret")  # noqa: S106
+    with TestClient(page, base_url="http://192.168.1.9:8321") as stranger:
+        for path in ("/", "/api/menu", "/?token=wrong", "/app.js"):
+            answer = stranger.get(path, headers={"Host": "localhost"})
+            assert answer.status_code == 403, path
+            assert "address that semisure serve printed" in answer.json()["detail"]
+        assert stranger.post("/api/jobs").status_code == 403
+        first = stranger.get("/?token=secret", follow_redirects=False)
+        assert (first.status_code, first.headers["location"]) == (303, "/")
+        assert "HttpOnly" in first.headers["set-cookie"]
+        assert "samesite=strict" in first.headers["set-cookie"].lower()
+        assert stranger.get("/api/menu").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "open_to_others"),
+    [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)],  # noqa: S104
+)
+def test_serving_others_warns_and_prints_a_token(monkeypatch, host, open_to_others):
+    made = {}
+    make = web.make_app
+
+    def remember(**settings):
+        made.update(settings)
+        return make(**settings)
+
+    monkeypatch.setattr(web, "make_app", remember)
+    monkeypatch.setattr(web, "serve", lambda page, listener: listener.close())
+    done = CliRunner().invoke(commands, ["serve", "--host", host, "--port", "0"])
+    assert done.exit_code == 0, done.output
+    assert (made["token"] is not None) == open_to_others
+    assert ("Warning: others on the network" in done.stderr) == open_to_others
+    if open_to_others:
+        assert f"/?token={made['token']} " in done.stdout
+
+
 # ---- damaged uploads -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("suffix", [".png", ".jpg"])
-def test_what_fails_to_decode_fails_its_job_alone(
-    client: TestClient, suffix: str
-) -> None:
-    job = finish(client, post(client, picture(suffix=suffix)[:-600], picture()))
-    assert job["state"] == "failed"
-    assert "truncated" in job["message"]
-    assert client.get(f"/api/jobs/{job['id']}/page.json").status_code == 409
-
-
-SUFFIXES = (".png", ".jpg", ".webp", ".bmp", ".tif", ".jp2", ".pgm")
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.data_too_large])
-@given(st.data())
-def test_fuzzed_uploads_are_images_within_limits_or_refused(
-    data: st.DataObject,
-) -> None:
-    upload = bytearray(picture(side=64, suffix=data.draw(st.sampled_from(SUFFIXES))))
-    del upload[data.draw(st.integers(1, len(upload))) :]
-    for _ in range(data.draw(st.integers(0, 6))):
-        at = data.draw(st.integers(0, min(len(upload), 200) - 1))
-        upload[at] = data.draw(st.integers(0, 255))
-    files = {"image0": bytes(upload), "image1": picture(side=64)}
-    try:
-        check_upload(files["image0"], "It", SMALL)
-        images = results._images(Order(files=files), SMALL)
-    except FileError:
-        return
-    assert images[0].shape[0] * images[0].shape[1] <= SMALL.pixels
 
 
 def test_fuzzed_uploads_leave_the_server_up_and_the_disk_as_it_was(
@@ -398,25 +375,3 @@ def test_fuzzed_uploads_leave_the_server_up_and_the_disk_as_it_was(
         assert client.post("/api/jobs", files=files).status_code in (400, 422)
     assert client.get("/api/menu").status_code == 200
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_jpeg_of_a_thousand_scans_is_refused() -> None:
-    data = picture(suffix=".jpg")
-    with pytest.raises(FileError, match="more than 100 scans"):
-        check_upload(data + b"\xff\xda" * 1000, "It", SMALL)
-
-
-def test_uploads_are_checked_beside_the_event_loop(monkeypatch) -> None:
-    """A header that takes long to read must not stop the server for others."""
-    places = []
-
-    def check(data: bytes, name: str, limits: Limits) -> None:
-        places.append(threading.current_thread())
-        with pytest.raises(RuntimeError):
-            asyncio.get_running_loop()
-
-    monkeypatch.setattr(web, "check_upload", check)
-    files = {"image0": ("a", b"x"), "image1": ("b", b"y")}
-    with TestClient(make_app(), base_url=ADDRESS) as client:
-        client.post("/api/jobs", files=files)
-    assert len(places) == 2

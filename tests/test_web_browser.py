@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import cv2
 import numpy as np
 import pytest
 
-from web_client import serving, workers_of
+from web_client import picture, serving, workers_of
 
 for package in ("fastapi", "uvicorn", "python_multipart"):
     pytest.importorskip(package, reason="needs the extra web")
@@ -77,13 +76,9 @@ def browser(tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> list[Path]:
-    blobs = np.random.default_rng(0).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
-    pixels = np.uint8(128 + 40 * np.clip(blobs, -3, 3))
     paths = [tmp_path / "first.png", tmp_path / "second.jpg"]
     for path, shift in zip(paths, (0, 12), strict=True):
-        path.write_bytes(
-            cv2.imencode(path.suffix, np.roll(pixels, shift, (0, 1)))[1].tobytes()
-        )
+        path.write_bytes(picture(shift, suffix=path.suffix))
     return paths
 
 
@@ -110,13 +105,6 @@ def run(driver: Any) -> None:
 def choose(driver: Any, photos: list[Path]) -> None:
     for k, photo in enumerate(photos):
         by(driver, f"file{k}").send_keys(str(photo))
-
-
-def take_sample(driver: Any, name: str) -> None:
-    button = driver.find_element("css selector", f"#samples [value={name}]")
-    assert button.find_element("tag name", "img").get_property("naturalWidth") == 192
-    button.click()
-    assert button.get_attribute("aria-pressed") == "true"
 
 
 def drop(driver: Any, slot: int, photos: list[Path]) -> None:
@@ -261,31 +249,13 @@ def test_settings_are_tried_again_without_matching_and_a_link_restores_them(
     assert by(driver, "threshold").get_attribute("value") == "1.5"
     choose(driver, photos)
     assert not by(driver, "again").is_displayed()  # other images: nothing was matched
-
-
-def test_the_model_is_copied_and_a_missing_matcher_explained(
-    address, browser, photos
-) -> None:
-    driver = with_a_result(browser, address, photos)
-    driver.execute_cdp_cmd(
-        "Browser.grantPermissions",
-        {"origin": address, "permissions": ["clipboardReadWrite"]},
-    )
-    by(driver, "copy-matrix").click()
-    until(driver, lambda d: by(d, "copy-matrix").text == "Copied")
-    text = driver.execute_async_script(
-        "navigator.clipboard.readText().then(arguments[arguments.length - 1])"
-    )
-    assert text.startswith("H_01 = np.array([[")
-    assert by(driver, "corners").find_elements("tag name", "ellipse")
     matcher = ui.Select(by(driver, "matcher"))
     unready = [o for o in matcher.options if "not ready" in o.text]
-    if not unready:
-        pytest.skip("every matcher is ready here")
-    matcher.select_by_value(unready[0].get_attribute("value"))
-    assert by(driver, "reason").text
-    assert by(driver, "command").text
-    assert not by(driver, "run").is_enabled()
+    for option in unready[:1]:
+        matcher.select_by_value(option.get_attribute("value"))
+        assert by(driver, "reason").text
+        assert by(driver, "command").text
+        assert not by(driver, "run").is_enabled()
 
 
 def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
@@ -295,21 +265,15 @@ def test_a_bad_file_gets_one_sentence_and_the_next_run_works(
     visit(driver, address)
     by(driver, "run").click()
     assert "Image 1 is missing" in by(driver, "problem").text
-    bad = tmp_path / "bad.png"
-    bad.write_bytes(b"this is no image")
-    for name, words in (
-        (bad, "Image 2 is no image that semisure reads"),
-        (tmp_path / "cut.png", "Image 2 is truncated"),
-    ):
-        if not name.exists():
-            name.write_bytes(photos[0].read_bytes()[:-700])
-        choose(driver, [photos[0], name])
-        by(driver, "run").click()
-        problem = until(
-            driver, lambda d: by(d, "run").is_enabled() and by(d, "problem").text
-        )
-        assert words in problem
-        assert not by(driver, "result").is_displayed()
+    cut = tmp_path / "cut.png"
+    cut.write_bytes(photos[0].read_bytes()[:-700])
+    choose(driver, [photos[0], cut])
+    by(driver, "run").click()
+    problem = until(
+        driver, lambda d: by(d, "run").is_enabled() and by(d, "problem").text
+    )
+    assert "Image 2 is truncated" in problem
+    assert not by(driver, "result").is_displayed()
     choose(driver, photos)
     run(driver)
     assert by(driver, "overlay").is_displayed()
@@ -331,22 +295,16 @@ def with_a_result(browser: Any, address: str, photos: list[Path]) -> Any:
     return driver
 
 
-def hold_a_job(driver: Any, server: int) -> list[int]:
-    """Start one more job while all workers are stopped; the page shows a clock."""
-    held = workers_of(server)
-    for worker in held:
-        os.kill(worker, signal.SIGSTOP)
-    by(driver, "run").click()
-    until(driver, lambda d: by(d, "clock").text)
-    return held
-
-
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
 def test_cancel_frees_the_page_and_the_server(server, browser, photos) -> None:
     pid, address = server
     driver = with_a_result(browser, address, photos)
-    held = hold_a_job(driver, pid)
+    held = workers_of(pid)
+    for worker in held:
+        os.kill(worker, signal.SIGSTOP)
     try:
+        by(driver, "run").click()
+        until(driver, lambda d: by(d, "clock").text)
         assert not by(driver, "run").is_enabled()
         by(driver, "cancel").click()
         until(driver, lambda d: by(d, "run").is_enabled())
@@ -361,45 +319,18 @@ def test_cancel_frees_the_page_and_the_server(server, browser, photos) -> None:
     assert not by(driver, "note").is_displayed()
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
-def test_a_job_whose_process_dies_gets_one_sentence(server, browser, photos) -> None:
-    pid, address = server
-    driver = with_a_result(browser, address, photos)
-    for worker in hold_a_job(driver, pid):
-        os.kill(worker, signal.SIGKILL)
-    until(driver, lambda d: by(d, "run").is_enabled())
-    assert "process crashed" in by(driver, "problem").text
-    run(driver)
-
-
-def test_a_sample_takes_the_place_of_files_and_files_of_a_sample(
+def test_a_scene_in_depth_shows_the_line_of_the_match_under_the_pointer(
     address, browser, photos
 ) -> None:
     pytest.importorskip("skimage", reason="scikit-image carries the photos")
     driver = browser()
     visit(driver, address)
-
-    def names() -> list[str]:
-        return [e.text for e in driver.find_elements("css selector", ".drop small")]
-
     choose(driver, photos)
-    take_sample(driver, "brick")
-    assert names() == ["sample: Bricks, repetitive views"] * 2
-    run(driver)
-    by(driver, "file0").send_keys(str(photos[0]))
-    assert names() == ["first.png", "drop it here, or click"]
-    assert driver.find_elements("css selector", "#samples [aria-pressed=true]") == []
-    by(driver, "run").click()
-    assert "Image 2 is missing" in by(driver, "problem").text
-
-
-def test_a_scene_in_depth_shows_the_line_of_the_match_under_the_pointer(
-    address, browser
-) -> None:
-    pytest.importorskip("skimage", reason="scikit-image carries the photos")
-    driver = browser()
-    visit(driver, address)
-    take_sample(driver, "motorcycle")
+    sample = driver.find_element("css selector", "#samples [value=motorcycle]")
+    assert sample.find_element("tag name", "img").get_property("naturalWidth") == 192
+    sample.click()
+    names = [e.text for e in driver.find_elements("css selector", ".drop small")]
+    assert names == ["sample: Motorcycle, a real stereo pair"] * 2  # not the files
     run(driver)
     assert "a scene in depth" in by(driver, "summary").text
     assert not by(driver, "overlay").is_displayed()
@@ -421,20 +352,6 @@ def test_a_scene_in_depth_shows_the_line_of_the_match_under_the_pointer(
     assert by(driver, "overlay").is_displayed()
 
 
-def test_two_users_at_once(address, browser, photos) -> None:
-    drivers = [browser(), browser(PHONE)]
-    for driver, pair in zip(drivers, (photos, photos[::-1]), strict=True):
-        visit(driver, address)
-        choose(driver, pair)
-    for driver in drivers:
-        by(driver, "run").click()
-    shifts = []
-    for driver in drivers:
-        until(driver, lambda d: by(d, "result").is_displayed())
-        shifts.append(driver.execute_script("return semisure.shown.page.H_01[0][2]"))
-    assert shifts == pytest.approx([12, -12], abs=0.5)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone_in_light_and_dark(address, browser, photos, scheme) -> None:
     driver = browser(PHONE)
@@ -452,16 +369,3 @@ def test_it_fits_a_phone_in_light_and_dark(address, browser, photos, scheme) -> 
     assert canvas.size["height"] > canvas.size["width"]
     canvas.send_keys("\ue014")
     assert by(driver, "picked").is_displayed()
-
-
-def test_a_stopped_server_is_reported(browser, photos) -> None:
-    with serving() as (server, address):
-        driver = browser()
-        visit(driver, address)
-        choose(driver, photos)
-        server.terminate()
-        server.wait(20)
-    time.sleep(0.1)
-    by(driver, "run").click()
-    problem = until(driver, lambda d: by(d, "problem").text)
-    assert "does not answer" in problem

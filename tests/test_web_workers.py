@@ -35,7 +35,6 @@ if sys.platform == "win32":
 
 from fastapi.testclient import TestClient
 
-from semisure.web import jobs
 from semisure.web.app import make_app
 from semisure.web.jobs import BUG, FullError, Queue
 from semisure.web.orders import Limits, Order, shipped_calibrations
@@ -99,7 +98,6 @@ def test_jobs_run_outside_the_server_and_tell_how_far_they_are(
     assert pid != os.getpid()
     job = client.get(f"/api/jobs/{name}").json()
     assert job["seconds"] >= 0
-    assert job["usual_seconds"] > 0
     os.kill(pid, signal.SIGCONT)
     job = ended(client, name)
     assert (job["stage"], job["step"], job["steps"]) == ("Drawing", 4, 6)
@@ -125,12 +123,9 @@ def test_a_job_over_its_limit_is_stopped_and_says_so(more: int) -> None:
         assert workers() != [pid]
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
-def test_a_crash_ends_its_job_alone_and_the_next_one_works(
-    client: TestClient, how: signal.Signals
-) -> None:
+def test_a_crash_ends_its_job_alone_and_the_next_one_works(client: TestClient) -> None:
     pid, name = held(client)
-    os.kill(pid, how)
+    os.kill(pid, signal.SIGSEGV)
     os.kill(pid, signal.SIGCONT)
     job = ended(client, name)
     assert job["state"] == "failed"
@@ -218,45 +213,17 @@ def test_networks_share_one_worker_and_hold_nobody_else_up(queue) -> None:
     until(lambda: [job.state for job in jobs] == expected)
 
 
-def test_a_machine_without_room_for_a_process_fails_the_job(monkeypatch) -> None:
-    def no_room(*arguments: object, name: str) -> None:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
-
-    monkeypatch.setattr(jobs, "child_process", no_room)
-    line = Queue(SMALL, {})
-    line.open()
-    job = line.add(PAIR)
-    until(lambda: job.state == "failed")
-    assert "process crashed" in job.message
-    line.close()
-
-
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
-def test_a_server_that_is_killed_leaves_no_worker_behind() -> None:
-    with serving() as (server, _):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_server_that_ends_leaves_no_worker_behind(how: signal.Signals) -> None:
+    with serving(stderr=subprocess.PIPE) as (server, _):
         mine = until(lambda: len(pids := workers_of(server.pid)) == 2 and pids)
-        server.kill()
-    until(lambda: not any(runs(pid) for pid in mine))
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
-def test_ctrl_c_ends_the_server_and_its_workers_without_a_word(tmp_path) -> None:
-    command = "from semisure.cli import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", command, "serve", "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # a terminal's Ctrl-C goes to the whole group
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as server:
-        assert server.stdout is not None
-        assert "Open http" in server.stdout.readline()
-        mine = until(lambda: len(pids := workers_of(server.pid)) == 2 and pids)
-        os.killpg(server.pid, signal.SIGINT)
+        # A terminal's Ctrl-C goes to the whole group.
+        kill = os.killpg if how == signal.SIGINT else os.kill
+        kill(server.pid, how)
         _, stderr = server.communicate(timeout=60)
-    assert server.returncode == 0
-    assert stderr == ""
+    if how == signal.SIGINT:
+        assert (server.returncode, stderr) == (0, "")
     until(lambda: not any(runs(pid) for pid in mine))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -93,13 +94,16 @@ def status(pid: int) -> list[str]:
 
 
 @contextmanager
-def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`semisure serve` in a process of its own, and its address."""
-    command = "from semisure.cli import main; main()"
+def serving(stderr: int | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`semisure serve` in a process group of its own, and its address."""
     with subprocess.Popen(
-        [sys.executable, "-c", command, "serve", "--port", "0"],
+        [sys.executable, "-m", "semisure", "serve", "--port", "0"],
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
+        start_new_session=True,
+        # A shell's background job ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as server:
         assert server.stdout is not None
         match = re.search(r"http\S+", server.stdout.readline())

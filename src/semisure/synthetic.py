@@ -15,7 +15,7 @@ from semisure.errors import InputError
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import rays
-from semisure.geometry.homography import project
+from semisure.geometry.homography import corners, project, weighted_dlt
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import sample
 from semisure.types import (
@@ -150,8 +150,6 @@ def random_homography(
     rng: np.random.Generator, size: tuple[int, int] = (640, 480), strength: float = 0.15
 ) -> Matrix3:
     """The homography that moves each corner by up to `strength` of the image side."""
-    from semisure.geometry.homography import corners, weighted_dlt
-
     frame = corners(size)
     moved = frame + rng.uniform(-strength, strength, (4, 2)) * np.array(size)
     H = weighted_dlt(frame, moved, np.ones(4))

@@ -9,6 +9,7 @@ One matcher has one law there; other photos replace it.
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,7 +30,7 @@ from semisure.types.display import Begin, counted, quietly
 
 # What makes a calibration is loaded where one is made: most matchers have theirs.
 if TYPE_CHECKING:
-    from semisure.calibrate.photos import Photos, SelfCalibration, SelfCalSettings
+    from semisure.calibrate.photos import Photos, SelfCalibration
 
 VIEWS = 60
 TIMED_VIEWS = 3  # are matched before the time of all is estimated
@@ -51,15 +52,12 @@ class FirstUse:
         the kept law was made from.
     tell
         Gets the sentences for a person who waits; a log, unless told otherwise.
-    settings
-        60 views, with a location, unless told otherwise.
     """
 
     allowed: bool = True
     photos: Photos | None = None
     tell: Callable[[str], None] = logging.getLogger(__name__).warning
     begin: Begin = quietly
-    settings: SelfCalSettings | None = None
 
 
 def shipped_for(matcher: Matcher) -> Calibration | None:
@@ -98,20 +96,13 @@ def calibration_for(
         require_kind("calibration", calibration, SelfCalibration, advice)
         calibration = calibration.calibration
     name = name_of(matcher)
-    foreign = None if name is None else foreign_sentence(shown, calibration, name)
-    if foreign is not None and not force:
-        raise InputError(f"{foreign} Leave it out, calibrate {name}, or force it.")
+    if name is not None and calibration.matcher not in (name, "unknown") and not force:
+        raise InputError(
+            f"The calibration {shown} is of {calibration.matcher}, not of {name}, so "
+            f"that its errors mean nothing here. Leave it out, calibrate {name}, or "
+            "force it."
+        )
     return calibration
-
-
-def foreign_sentence(shown: str, calibration: Calibration, matcher: str) -> str | None:
-    """Why a calibration is not a matcher's own; None where it may be."""
-    if calibration.matcher in (matcher, "unknown"):
-        return None
-    return (
-        f"The calibration {shown} is of {calibration.matcher}, not of {matcher}, so "
-        "that its errors mean nothing here."
-    )
 
 
 def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
@@ -129,8 +120,8 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
             "an attribute `fingerprint`, a text that changes with its weights and "
             "settings, and it is calibrated on first use."
         )
-    settings = options.settings or SelfCalSettings(pairs=VIEWS, location=True)
-    plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40]
+    settings = SelfCalSettings(pairs=VIEWS, location=True)
+    plain = re.sub(r"[^\w-]", "_", name)[:40]
     key = key_of(decided_by, settings)[:16]
     file = cache_folder() / "calibrations" / f"{plain}-{key}.json"
     photos = None if options.photos is None else photo_files(options.photos)
@@ -139,7 +130,13 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
         if photos is None or kept.provenance["first_use"]["photos"] == digest(photos):
             return kept
     if not options.allowed:
-        raise InputError(_without_calibrating(matcher, name))
+        weights = getattr(matcher, "weights", None)
+        whose = "" if weights is None else f" with the weights {weights}"
+        raise InputError(
+            f"{name}{whose} has no calibration yet. Make one from any photos by "
+            "`semisure calibrate`, which -c then takes, or by "
+            "semisure.self_calibrate(matcher, photos); or let it be made on first use."
+        )
     if photos is None:
         from semisure.datasets.samples import calibration_photos
 
@@ -159,22 +156,6 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
     shutil.rmtree(parts, ignore_errors=True)
     options.tell(f"Done: {result.trust.verdict()} Kept for later in {file}.")
     return calibration
-
-
-def _without_calibrating(matcher: Matcher, name: str) -> str:
-    """What to do instead of calibrating on first use."""
-    weights = getattr(matcher, "weights", None)
-    whose = "" if weights is None else f" with the weights {weights}"
-    way = "with semisure.self_calibrate(matcher, photos)"
-    if name_of(matcher) is not None and weights is None:
-        way = (
-            f"by `semisure calibrate --matcher {name} --photos FOLDER -o {name}.json`, "
-            f"which `-c {name}.json` then takes"
-        )
-    return (
-        f"{name}{whose} has no calibration yet. Make one from any photos {way}; or "
-        "let it be made on first use."
-    )
 
 
 def _decided_by(matcher: Matcher) -> dict[str, str] | None:

@@ -23,7 +23,7 @@ from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import fundamental
 from semisure.geometry.fundamental import of_rank_2
-from semisure.geometry.lifting import RADIUS_PX, local_maps
+from semisure.geometry.lifting import RADIUS_PX, local_maps, nearest
 from semisure.io.colmap import MapModel
 from semisure.types import Labels, Matches, PerAxis, PerMatch, Points, Points3, Pose
 
@@ -56,11 +56,7 @@ def covisible(model: MapModel) -> list[tuple[str, str]]:
 
 def _points_of(model: MapModel, name: str) -> Labels:
     """Indices into the map's points that an image observes, each once."""
-    ids = np.unique(model.images[name].point_ids)
-    place = np.searchsorted(model.point_ids, ids)
-    there = place < len(model.point_ids)
-    there[there] = model.point_ids[place[there]] == ids[there]
-    return place[there]
+    return np.flatnonzero(np.isin(model.point_ids, model.images[name].point_ids))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -128,11 +124,10 @@ def visible(world: Points3, view: MapView) -> Points3:
     front = np.isfinite(own).all(axis=1)
     reach = NEIGHBOUR_SHARE * float(np.hypot(*view.camera.size))
     far = np.where(np.isfinite(places), places, -1e9)  # behind the camera
-    distance, nearest = cKDTree(own[front]).query(far, distance_upper_bound=reach)
-    near = np.isfinite(distance)
-    beside = view.depth(view.world)[front][np.where(near, nearest, 0)]
-    same = np.abs(view.depth(world) - beside) <= SAME_DEPTH * beside
-    return world[np.asarray(near & same)]
+    beside = nearest(cKDTree(own[front]), far, reach)
+    depth = view.depth(view.world)[front][beside]
+    same = np.abs(view.depth(world) - depth) <= SAME_DEPTH * depth
+    return world[(beside >= 0) & same]
 
 
 def residual_beside(matches: Matches, points0: Points, points1: Points) -> PerAxis:
@@ -143,14 +138,9 @@ def residual_beside(matches: Matches, points0: Points, points1: Points) -> PerAx
     from scipy.spatial import cKDTree
 
     residual = np.full((len(matches), 2), np.nan)
-    if not len(points1) or not len(matches):
-        return residual
-    distance, nearest = map(
-        np.asarray,
-        cKDTree(points1).query(matches.target, distance_upper_bound=RADIUS_PX),
-    )
-    near = np.flatnonzero(np.isfinite(distance))
-    offset = matches.target[near] - points1[nearest[near]]
+    beside = nearest(cKDTree(points1), matches.target, RADIUS_PX)
+    near = np.flatnonzero(beside >= 0)
+    offset = matches.target[near] - points1[beside[near]]
     carried = np.einsum("nij,nj->ni", local_maps(matches, near), offset)
-    residual[near] = matches.source[near] - points0[nearest[near]] - carried
+    residual[near] = matches.source[near] - points0[beside[near]] - carried
     return residual

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from semisure.calibrate.held_out import trial, tried
 from semisure.calibrate.map_truth import beside_points, covisible
 from semisure.calibrate.photos import (
     Residuals,
@@ -18,6 +16,7 @@ from semisure.calibrate.photos import (
     described,
     match_all,
     match_views,
+    tested,
     usual_size,
     versions,
 )
@@ -32,7 +31,6 @@ from semisure.geometry.epipolar import checked_pose, fundamental
 from semisure.geometry.fundamental import of_rank_2
 from semisure.io.colmap import read_model
 from semisure.io.images import read_image, reduced
-from semisure.law.observations import observe
 from semisure.types import Matcher, Matches
 from semisure.types.display import Begin, quietly
 
@@ -73,17 +71,12 @@ def calibrate_maps(
     """
     settings = settings or SelfCalSettings()
     sources = _named([open_map(folder, images, map_pairs) for folder in maps])
-    jobs = [
-        PairOfFiles(*files, settings.max_side)
-        for source in sources.values()
-        for files in source.files
-    ]
-    pairs = iter(match_all(jobs, matcher, cache, engine, begin("Matching maps")))
     scenes: dict[str, list[ScenePair]] = {}
     skipped: list[str] = []
     for label, source in sources.items():
-        matched = [matches for matches, _ in islice(pairs, len(source.files))]
-        every = [source.truth(k, matches) for k, matches in enumerate(matched)]
+        jobs = [PairOfFiles(*files, settings.max_side) for files in source.files]
+        matched = match_all(jobs, matcher, cache, engine, begin(f"Matching {label}"))
+        every = [source.truth(k, matches) for k, (matches, _) in enumerate(matched)]
         scenes[label] = [p for p in every if len(p.known()[0]) >= MIN_MATCHES]
         if few := len(every) - len(scenes[label]):
             skipped.append(
@@ -96,15 +89,15 @@ def calibrate_maps(
             "there are too few in all of its pairs."
         )
     fitted, held_out = parted(scenes, settings.held_out)
-    tested: list[Residuals] = [pair.known() for pair in held_out]
+    test_set: list[Residuals] = [pair.known() for pair in held_out]
     if photos:
         views = match_views(
             matcher, photos, settings, cache=cache, engine=engine, begin=begin
         )
         fitted[VIEWS] = [ScenePair(matches=m, residual=r) for m, r in views.fitted]
-        tested += views.held_out
+        test_set += views.held_out
         skipped += views.skipped
-    if not tested:
+    if not test_set:
         raise InputError(
             "A calibration from maps needs at least two pairs, one of them to test "
             "it; give more images, or --photos."
@@ -125,13 +118,7 @@ def calibrate_maps(
             **versions(),
         },
     )
-    trust = trial(observe(tested), calibration)
-    return SelfCalibration(
-        calibration=tried(calibration, trust),
-        report=report,
-        trust=trust,
-        skipped=tuple(skipped),
-    )
+    return tested(calibration, report, test_set, skipped)
 
 
 def parted(
@@ -142,10 +129,9 @@ def parted(
     kept: dict[str, list[ScenePair]] = {}
     held: list[ScenePair] = []
     for name, pairs in scenes.items():
-        kept[name] = [pair for k, pair in enumerate(pairs) if k % every != every - 1]
-        held += pairs[every - 1 :: every]
-        if len(pairs) > 1 and len(kept[name]) == len(pairs):
-            held.append(kept[name].pop())
+        own = pairs[every - 1 :: every] or pairs[1:][-1:]  # at least one of two
+        kept[name] = [pair for pair in pairs if pair not in own]
+        held += own
     return kept, held
 
 

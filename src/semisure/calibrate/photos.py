@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -119,12 +120,22 @@ def self_calibrate(
             **versions(),
         },
     )
-    trust = trial(observe(views.held_out), calibration)
+    return tested(calibration, report, views.held_out, views.skipped)
+
+
+def tested(
+    calibration: Calibration,
+    report: FitReport,
+    held_out: Sequence[Residuals],
+    skipped: Sequence[str],
+) -> SelfCalibration:
+    """A fit with its trial on what was held out."""
+    trust = trial(observe(held_out), calibration)
     return SelfCalibration(
         calibration=tried(calibration, trust),
         report=report,
         trust=trust,
-        skipped=views.skipped,
+        skipped=tuple(skipped),
     )
 
 
@@ -242,27 +253,24 @@ def match_all(
             f"{described(matcher)} does not say: give it an attribute `fingerprint`, "
             "a text that changes with its weights and settings, or leave out the cache."
         )
-    return in_order(engine, _Matching(matcher, cache, decided_by), jobs, tick)
+    work = partial(_matched, matcher=matcher, cache=cache, decided_by=decided_by)
+    return in_order(engine, work, jobs, tick)
 
 
-@dataclass(frozen=True, slots=True)
-class _Matching:
+def _matched(
+    job: Job, matcher: Matcher, cache: Path | None, decided_by: dict[str, str] | None
+) -> Residuals:
     """What a worker does with a job."""
+    if cache is None:
+        return job(matcher)
 
-    matcher: Matcher
-    cache: Path | None
-    decided_by: dict[str, str] | None
-
-    def __call__(self, job: Job) -> Residuals:
-        if self.cache is None:
-            return job(self.matcher)
-        file = self.cache / f"{key_of(__version__, self.decided_by, job)}.npz"
-        arrays = kept_arrays(file, lambda: self._arrays(job))
-        return matches_from(arrays, file), arrays["residual"]
-
-    def _arrays(self, job: Job) -> dict[str, Any]:
-        matches, residual = job(self.matcher)
+    def made() -> dict[str, Any]:
+        matches, residual = job(matcher)
         return {**arrays_of(matches), "residual": residual}
+
+    file = cache / f"{key_of(__version__, decided_by, job)}.npz"
+    arrays = kept_arrays(file, made)
+    return matches_from(arrays, file), arrays["residual"]
 
 
 def described(matcher: Matcher) -> str:

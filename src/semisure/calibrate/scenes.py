@@ -15,8 +15,8 @@ are put together, each scene with the same say, and four things are fitted in tu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -54,7 +54,6 @@ WIDE = PairSpread(
     fine=(0.0, 0.7), gate=(0.0, 1.5), coarse=(0.0, 0.7), background=(-5.0, 1.5)
 )
 _LEAST_DEVIATION = 0.1
-_ALONG = tuple(f.name for f in fields(AlongLines))
 
 Some = TypeVar("Some")
 
@@ -122,18 +121,22 @@ def usable(scenes: Scenes) -> Scenes:
 
 
 def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
-    """No more than a scene's share of its matches, taken evenly from all its pairs."""
+    """The known matches of a scene's pairs, no more than its share of them."""
     known = [pair.known() for pair in pairs]
-    every = max(1, -(-sum(len(m) for m, _ in known) // MATCHES_A_SCENE))
-    rows = slice(None, None, every)
+    rows = _share(len(matches) for matches, _ in known)
     return [(matches.take(rows), residual[rows]) for matches, residual in known]
+
+
+def _share(counts: Iterable[int]) -> slice:
+    """The rows that bring a scene's matches down to its share, evenly."""
+    return slice(None, None, max(1, -(-sum(counts) // MATCHES_A_SCENE)))
 
 
 def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
     """Mean and spread of the pairs' effects, each scene with the same say."""
     wide = replace(calibration, pairs=WIDE)
     by_scene = [
-        np.array([pair_effects(pair, wide) for pair in pairs])
+        np.array([_geometry(pair, wide)[2] for pair in pairs])
         for pairs in scenes.values()
     ]
     effects = np.concatenate(by_scene)
@@ -144,9 +147,25 @@ def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
     deviation = np.maximum(deviation, _LEAST_DEVIATION)
     fine, gate, coarse, background = zip(mean.tolist(), deviation.tolist(), strict=True)
     spread = PairSpread(fine=fine, gate=gate, coarse=coarse, background=background)
-    along = fit_along(scenes, replace(calibration, pairs=spread))
+    adapting = replace(calibration, pairs=spread)
+    in_depth = [[p for p in ps if p.F_01 is not None] for ps in scenes.values()]
+    along = fit_along([_along_lines(pairs, adapting) for pairs in in_depth if pairs])
     usual = _usual(spread, scenes, calibration)
     return replace(spread, along=along, usual=usual)
+
+
+def _geometry(
+    pair: ScenePair, calibration: Calibration
+) -> tuple[mixture.ErrorLaw, Lines | None, Vector]:
+    """A pair's law by its cues, its lines if it is in depth, and its four effects."""
+    assert calibration.pairs is not None
+    law = error_law(pair.matches, calibration)
+    if pair.F_01 is None:
+        residual = pair.residual - law.location
+        return law, None, effects_by_residuals(law, residual, calibration.pairs)
+    unbiased, _ = without_bias(pair.matches, calibration)
+    lines = lines_of(pair.F_01[None], unbiased)
+    return law, lines, effects_by_lines(law, lines, calibration.pairs)
 
 
 def _usual(
@@ -182,49 +201,6 @@ def _most_likely(
     return numbers
 
 
-def pair_effects(pair: ScenePair, calibration: Calibration) -> Vector:
-    """The four effects of a pair by its own geometry, truth or not."""
-    assert calibration.pairs is not None
-    law = error_law(pair.matches, calibration)
-    if pair.F_01 is None:
-        residual = pair.residual - law.location
-        return effects_by_residuals(law, residual, calibration.pairs)
-    return effects_by_lines(law, lines_of_pair(pair, calibration), calibration.pairs)
-
-
-def lines_of_pair(pair: ScenePair, calibration: Calibration) -> Lines:
-    """The true lines of a posed pair's matches, less their location."""
-    unbiased, _ = without_bias(pair.matches, calibration)
-    assert pair.F_01 is not None
-    return lines_of(pair.F_01[None], unbiased)
-
-
-def fit_along(scenes: Scenes, adapting: Calibration) -> AlongLines:
-    """The numbers under which the true errors along lines are most likely.
-
-    `adapting` knows how pairs differ.
-    """
-    posed = [
-        [pair for pair in pairs if pair.F_01 is not None] for pairs in scenes.values()
-    ]
-    return most_likely_along([_seen(pairs, adapting) for pairs in posed if pairs])
-
-
-def most_likely_along(scenes: Sequence[Sequence[SeenAlong]]) -> AlongLines:
-    """The same, of pairs whose errors along lines are at hand."""
-    if not scenes:
-        return AlongLines()
-    numbers = _most_likely(scenes, SeenAlong.score, np.zeros(4))
-    return AlongLines(**dict(zip(_ALONG, numbers, strict=True)))
-
-
-def _seen(pairs: Sequence[ScenePair], adapting: Calibration) -> list[SeenAlong]:
-    """A scene's pairs, with no more than its share of matches."""
-    whole = [SeenAlong.of(pair, adapting) for pair in pairs]
-    every = max(1, -(-sum(len(pair.error) for pair in whole) // MATCHES_A_SCENE))
-    return [pair.take(slice(None, None, every)) for pair in whole]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenAlong:
     """A pair's known errors along lines, and what foretells them."""
@@ -235,27 +211,45 @@ class SeenAlong:
     away: PerMatch  # departure from neighbours, px
     error: PerMatch  # along the line, px
 
-    @classmethod
-    def of(cls, pair: ScenePair, adapting: Calibration) -> SeenAlong:
-        assert adapting.pairs is not None
-        law, lines = error_law(pair.matches, adapting), lines_of_pair(pair, adapting)
-        effects = effects_by_lines(law, lines, adapting.pairs)
-        away = departure_by_lines(pair.matches, law, lines)
-        normal, (x, y) = lines.normal, (pair.residual - law.location).T
-        error = y * normal[:, 0] - x * normal[:, 1]
-        whole = cls(with_effects(law, effects), lines.distance, normal, away, error)
-        return whole.take(within_px(pair.residual))
-
     def take(self, rows: Index) -> SeenAlong:
         arrays = (self.distance, self.normal, self.away, self.error)
         return SeenAlong(self.law.take(rows), *(array[rows] for array in arrays))
 
     def score(self, numbers: Vector) -> float:
         """Mean log density of the errors under these; true lines are exact."""
-        along = AlongLines(**dict(zip(_ALONG, numbers.tolist(), strict=True)))
         seen = self.distance, self.normal, np.zeros(1), self.away
-        logit, fine, coarse = on_lines(self.law, *seen, along)
+        logit, fine, coarse = on_lines(self.law, *seen, _along(numbers))
         laplace = LAPLACE.log_density
         right = laplace(self.error, fine) - np.logaddexp(0.0, logit)
         failed = laplace(self.error, coarse) - np.logaddexp(0.0, -logit)
         return float(np.logaddexp(right, failed).mean())
+
+
+def fit_along(scenes: Sequence[Sequence[SeenAlong]]) -> AlongLines:
+    """The numbers under which the true errors along lines are most likely."""
+    if not scenes:
+        return AlongLines()
+    return _along(_most_likely(scenes, SeenAlong.score, np.zeros(4)))
+
+
+def _along(numbers: Iterable[float]) -> AlongLines:
+    fine, coarse, gate, departure = map(float, numbers)
+    return AlongLines(fine=fine, coarse=coarse, gate=gate, departure=departure)
+
+
+def _along_lines(
+    pairs: Sequence[ScenePair], adapting: Calibration
+) -> Sequence[SeenAlong]:
+    """What a scene's pairs show along lines, with no more than its share of matches."""
+    whole = []
+    for pair in pairs:
+        law, lines, effects = _geometry(pair, adapting)
+        assert lines is not None
+        away = departure_by_lines(pair.matches, law, lines)
+        normal, (x, y) = lines.normal, (pair.residual - law.location).T
+        error = y * normal[:, 0] - x * normal[:, 1]
+        law = with_effects(law, effects)
+        seen = SeenAlong(law, lines.distance, normal, away, error)
+        whole.append(seen.take(within_px(pair.residual)))
+    rows = _share(len(pair.error) for pair in whole)
+    return [pair.take(rows) for pair in whole]

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from semisure.cli import command, options
 from semisure.cli.config import engine_of, settings_of, taken
-from semisure.cli.fit import print_fit
 from semisure.cli.options import option
 from semisure.cli.progress import stages
-
-if TYPE_CHECKING:
-    from semisure.calibrate.photos import SelfCalibration
 
 
 @command(
@@ -58,9 +54,12 @@ def calibrate(
     from semisure.calibrate.maps import calibrate_maps
     from semisure.calibrate.photos import SelfCalSettings, self_calibrate
     from semisure.engine import open_engine
+    from semisure.io.atomic import write_atomically
     from semisure.io.files import save_calibration
     from semisure.io.images import find_images
     from semisure.one_call import matcher_of
+    from semisure.report.calibration import write_calibration_page
+    from semisure.report.plots import plot_reliability, png
 
     if not (photos or map_folder):
         raise typer.BadParameter("give --photos or --map, or both")
@@ -92,27 +91,18 @@ def calibrate(
         else:
             result = self_calibrate(named, files, **shared)
     save_calibration(result.calibration, output, result.report)
-    _write_pages(result, picture, report)
+    trust = result.trust
+    curve = plot_reliability(trust.expected, trust.observed, "Held-out reliability")
+    write_atomically(picture, lambda file: file.write(png(curve)))
+    if report is not None:
+        write_calibration_page(report, result)
     shutil.rmtree(parts, ignore_errors=True)
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)
     elif not quiet:
-        print_fit(result.report)
+        options.print_fit(result.report)
         for sentence in result.skipped:
             typer.echo(f"Skipped: {sentence}")
-        typer.echo(result.trust.verdict())
+        typer.echo(trust.verdict())
         options.warn(result.calibration.caution)
         typer.echo(f"Wrote {output} and {picture}.")
-
-
-def _write_pages(result: SelfCalibration, picture: Path, report: Path | None) -> None:
-    from semisure.io.atomic import write_atomically
-    from semisure.report.plots import plot_reliability, png
-
-    trust = result.trust
-    figure = plot_reliability(trust.expected, trust.observed, "Held-out reliability")
-    write_atomically(picture, lambda file: file.write(png(figure)))
-    if report is not None:
-        from semisure.report.calibration import write_calibration_page
-
-        write_calibration_page(report, result)

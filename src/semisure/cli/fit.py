@@ -13,7 +13,6 @@ from semisure.cli.progress import stages
 from semisure.errors import FileError
 
 if TYPE_CHECKING:
-    from semisure.law.fit_law import FitReport
     from semisure.types import Matches, PerAxis
 
 Law = Literal[
@@ -77,7 +76,7 @@ def fit(
     if as_json:
         typer.echo(output.read_text(encoding="utf-8"), nl=False)
     elif not quiet:
-        print_fit(report)
+        options.print_fit(report)
         typer.echo(f"Wrote {output}.")
 
 
@@ -105,9 +104,3 @@ def _with_truth(path: Path, size: tuple[int, int] | None) -> tuple[Matches, PerA
         f"{path} holds no truth.{estimated} Add {TRUTH} (3 × 3, NPZ) or residual "
         "(n × 2 px; CSV: residual_x, residual_y)."
     )
-
-
-def print_fit(report: FitReport) -> None:
-    """A table of the fit, and its summary."""
-    options.print_table(report.rows(), "Fit")
-    typer.echo(report.summary())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from semisure.cli import command, options
 from semisure.cli.config import engine_of, settings_of, taken
 from semisure.cli.options import option
 from semisure.cli.progress import stages
-
-if TYPE_CHECKING:
-    from semisure.mapping.localize import Localized
 
 
 @command(
@@ -54,6 +51,7 @@ def localize(
     from semisure.io.files import load_calibration
     from semisure.mapping.localize import LocalizeSettings, localize_files
     from semisure.one_call import law_for, matcher_of
+    from semisure.types.display import counted
 
     if images is None and matches is None:
         raise typer.BadParameter("give --images to match, or --matches to read matches")
@@ -82,12 +80,6 @@ def localize(
         )
     if not quiet:
         options.warn(law.caution)
-    _print(results, output, as_json, quiet)
-
-
-def _print(results: list[Localized], output: Path, as_json: bool, quiet: bool) -> None:
-    from semisure.types.display import counted
-
     lost = {result.query: result.reason for result in results if result.pose is None}
     count = len(results) - len(lost)
     poses = output / "poses.txt"
@@ -95,8 +87,8 @@ def _print(results: list[Localized], output: Path, as_json: bool, quiet: bool) -
         summary = {"queries": len(results), "localized": count, "not_localized": lost}
         typer.echo(json.dumps({**summary, "poses": str(poses)}, indent=2))
     elif not quiet:
-        queries = counted(len(results), "query", "queries")
-        typer.echo(f"{count} of {queries} localised: {poses}")
+        asked = counted(len(results), "query", "queries")
+        typer.echo(f"{count} of {asked} localised: {poses}")
         for query, reason in lost.items():
             typer.echo(f"  {query}: {reason}")
     if lost:

@@ -15,8 +15,6 @@ from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.pairs.run import PairsOutcome
-    from semisure.types.display import Begin
-    from semisure.types.pair_records import Names
 
 REASONS_SHOWN = 20
 FOLLOWING = 4  # frames that a frame of a video is paired with
@@ -89,7 +87,7 @@ def match_pairs(
     """
     given = locals()
     from semisure.one_call import law_for, matcher_of
-    from semisure.pairs.lists import write_frames
+    from semisure.pairs import lists
     from semisure.pairs.run import Part
     from semisure.pairs.run import match_pairs as run
     from semisure.pairs.settings import PairSettings
@@ -100,7 +98,7 @@ def match_pairs(
         raise typer.BadParameter(
             "give one of --pairs, --exhaustive, --sequential, --similar"
         )
-    takers = PairSettings, law_for, run, write_frames
+    takers = PairSettings, law_for, run, lists.write_frames
     settings = settings_of(given, *takers, engine=True)
     chosen = PairSettings(**taken(settings, PairSettings))
     named = matcher_of(chosen.matcher, **taken(settings, matcher_of))
@@ -110,10 +108,19 @@ def match_pairs(
         law = law_for(named, **taken(settings, law_for), begin=begin)
         if video is not None:
             tick = begin(f"Reading {video.name}")
-            write_frames(video, images, **taken(settings, write_frames), tick=tick)
+            frames = taken(settings, lists.write_frames)
+            lists.write_frames(video, images, **frames, tick=tick)
             if not count:
                 sequential = FOLLOWING
-        listed = _listed(images, pairs, sequential, similar, begin)
+        if pairs is not None:
+            listed = lists.read_pairs(pairs)
+        elif sequential is not None:
+            listed = lists.sequential_pairs(lists.image_names(images), sequential)
+        elif similar is not None:
+            names, tick = lists.image_names(images), begin("Comparing images")
+            listed = lists.similar_pairs(images, names, similar, tick)
+        else:
+            listed = lists.exhaustive_pairs(lists.image_names(images))
         outcome = run(
             images,
             listed,
@@ -132,26 +139,6 @@ def match_pairs(
         _print(outcome)
     if outcome.states["failed"]:
         raise typer.Exit(options.NOT_ALL)
-
-
-def _listed(
-    images: Path,
-    pairs: Path | None,
-    sequential: int | None,
-    similar: int | None,
-    begin: Begin,
-) -> list[Names]:
-    """The pairs that were asked for; otherwise all."""
-    from semisure.pairs import lists
-
-    if pairs is not None:
-        return lists.read_pairs(pairs)
-    names = lists.image_names(images)
-    if sequential is not None:
-        return lists.sequential_pairs(names, sequential)
-    if similar is not None:
-        return lists.similar_pairs(images, names, similar, begin("Comparing images"))
-    return lists.exhaustive_pairs(names)
 
 
 def _print(outcome: PairsOutcome) -> None:

@@ -23,21 +23,14 @@ def matchers(as_json: options.AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("matcher", no_wrap=True)
-    table.add_column("status", overflow="fold", min_width=24)
-    table.add_column("calibration", overflow="fold", max_width=12)
-    table.add_column("weights", overflow="fold")
+    table = [("matcher", "status", "calibration", "weights")]
     for row in rows:
         size = f"{row.size / 1e6:.0f} MB, " if row.size else ""
         weights = f"{size}{row.licence}, {row.source}"
-        table.add_row(row.name, escape(row.status), row.calibration, escape(weights))
-    Console().print(table)
+        table.append((row.name, escape(row.status), row.calibration, escape(weights)))
+    options.print_table(table)
 
 
 @command(

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
+
+if TYPE_CHECKING:
+    from semisure.law.fit_law import FitReport
 
 PAGE = (".html", ".htm")  # suffixes
 NOT_ALL = 3  # exit code: no model, queries without a pose, pairs that failed
@@ -89,16 +92,14 @@ def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def complete_calibrations(incomplete: str) -> list[str]:
-    """Shipped calibrations, then files and folders as the shell would offer them."""
+    """Shipped calibrations, then files and folders."""
     from glob import escape, glob
 
     from semisure.io.files import SHIPPED
 
     shipped = sorted(path.stem for path in SHIPPED.glob("*.json"))
     paths = sorted(glob(f"{escape(incomplete)}*"))  # noqa: PTH207
-    folders = [f"{path}/" for path in paths if Path(path).is_dir()]
-    files = [path for path in paths if path.endswith(".json")]
-    return [*completing(shipped)(incomplete), *folders, *files]
+    return [*completing(shipped)(incomplete), *paths]
 
 
 def calibration(words: str) -> Any:
@@ -190,12 +191,18 @@ def check_outputs(
     check_not_inputs([path for path, _ in wanted], read)
 
 
-def print_table(rows: Sequence[Sequence[str]], title: str) -> None:
+def print_fit(report: FitReport) -> None:
+    """Print a table of a fit, and its summary."""
+    print_table(report.rows(), "Fit")
+    typer.echo(report.summary())
+
+
+def print_table(rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """Print a table whose first row is its head."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(*rows[0], title=title)
+    table = Table(*(Column(head, overflow="fold") for head in rows[0]), title=title)
     for row in rows[1:]:
         table.add_row(*row)
     Console().print(table)

@@ -187,14 +187,7 @@ def _print(result: PairResult, as_json: bool, quiet: bool) -> None:
     elif not quiet:
         typer.echo(result.summary())
         if result.related:
-            typer.echo(_described(result))
+            motion = result.motion
+            typer.echo(str(result.model) if motion is None else motion.describe())
     if not result.related:
         raise typer.Exit(options.NOT_ALL)
-
-
-def _described(result: PairResult) -> str:
-    """The model's numbers: a matrix, or a motion with its standard errors."""
-    if result.motion is not None:
-        return result.motion.describe()
-    assert result.model is not None  # or the images were not related
-    return str(result.model)

@@ -19,7 +19,7 @@ LINE_S = 60.0  # between two lines
 
 @contextmanager
 def stages(quiet: bool = False) -> Iterator[Begin]:
-    """A bar for each stage of a long command, with the time that is left.
+    """A bar for each stage of a long command, with the time left and the time taken.
 
     Calling the result with a stage's name begins it and returns its tick, to be called
     with (done, total). A stage that never ticks shows a clock until the next begins.
@@ -39,26 +39,10 @@ def stages(quiet: bool = False) -> Iterator[Begin]:
         yield progress_lines
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress, TimeElapsedColumn
 
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left,"),
-        TimeElapsedColumn(),
-        TextColumn("so far"),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
+    columns = *Progress.get_default_columns(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
 
         def begin(name: str) -> Tick:
             for earlier in bar.tasks:

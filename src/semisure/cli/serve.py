@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import socket
 from contextlib import suppress
-from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +14,6 @@ import typer
 from semisure.cli import command
 from semisure.cli.options import option
 from semisure.errors import MissingExtraError
-
-NEEDED = {
-    "fastapi": "fastapi",
-    "uvicorn": "uvicorn",
-    "python_multipart": "python-multipart",
-}
 
 
 @command(
@@ -55,24 +48,25 @@ def serve(
     --host, others on the network can use the page if they have the whole address that
     is printed.
     """
-    for module, package in NEEDED.items():
-        if find_spec(module) is None:
-            raise MissingExtraError(package, "web", "The page")
     from semisure.io.files import load_calibration
-    from semisure.web.app import listen, make_app
-    from semisure.web.app import serve as run
-    from semisure.web.orders import Limits
 
-    limits = Limits(seconds=time_limit)
+    try:
+        from semisure.web.app import listen, make_app
+        from semisure.web.app import serve as run
+        from semisure.web.orders import Limits
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), "web", "The page") from None
+
     listener = listen(host, port)
-    token = None if _is_loopback(host) else secrets.token_urlsafe(16)
+    bound, port = listener.getsockname()[:2]
+    token = None if ip_address(bound).is_loopback else secrets.token_urlsafe(16)
     web = make_app(
-        limits=limits,
+        limits=Limits(seconds=time_limit),
         hosts=[host, *(allow_host or [])],
         calibrations={path.stem: load_calibration(path) for path in calibration or ()},
         token=token,
     )
-    address = f"http://{_shown(host)}:{listener.getsockname()[1]}"
+    address = f"http://{_shown(host)}:{port}"
     if token is not None:
         address = f"{address}/?token={token}"
         typer.echo(
@@ -82,14 +76,7 @@ def serve(
         )
     typer.echo(f"Open {address} (Ctrl-C to stop).")
     with suppress(KeyboardInterrupt):  # the usual way to stop it
-        run(web, listener, limits)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+        run(web, listener)
 
 
 def _shown(host: str) -> str:

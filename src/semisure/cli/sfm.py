@@ -84,10 +84,7 @@ def export(
     chosen = _export_settings(settings_of(given, ExportSettings), cameras)
     with stages(quiet or as_json) as begin:
         made = run(store, to, output, chosen, begin("Reading pairs"))
-    if as_json:
-        _print_json(made)
-    elif not quiet:
-        typer.echo(made.summary())
+    _print(made, as_json, quiet)
 
 
 @command(
@@ -135,12 +132,9 @@ def reconstruct(
     )
     with stages(quiet or as_json) as begin:
         result = run(store, output, chosen, begin)
-    if as_json:
-        _print_json(result)
-    elif not quiet:
-        typer.echo(result.summary())
-        for name in result.lost:
-            typer.echo(f"  not registered: {name}")
+    _print(result, as_json, quiet)
+    for name in () if as_json or quiet else result.lost:
+        typer.echo(f"  not registered: {name}")
     if result.lost:
         raise typer.Exit(options.NOT_ALL)
 
@@ -158,5 +152,8 @@ def _export_settings(settings: dict[str, Any], cameras: Path | None) -> ExportSe
     return ExportSettings(**chosen)
 
 
-def _print_json(result: Any) -> None:
-    typer.echo(json.dumps(asdict(result), indent=2, default=str))  # paths are text
+def _print(result: Any, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(asdict(result), indent=2, default=str))  # paths are text
+    elif not quiet:
+        typer.echo(result.summary())

@@ -1,15 +1,7 @@
 """Fundamental matrices of two uncalibrated images by the libraries' RANSACs.
 
-===============  ==========  ====================================================
-name             library     what runs
-===============  ==========  ====================================================
-``ransac``       OpenCV      7-point RANSAC, then the eight-point fit of inliers
-``lo-ransac``    OpenCV      MSAC with inner and iterative local optimisation
-``prosac``       OpenCV      PROSAC sampling on matches sorted by confidence
-``gc-ransac``    OpenCV      MSAC with graph-cut local optimisation
-``magsac++``     OpenCV      MAGSAC score with σ-consensus
-``poselib``      PoseLib     LO-RANSAC with bundle adjustment (extra ``ransac``)
-===============  ==========  ====================================================
+The names are those of :mod:`semisure.estimators.homography`; ``ransac`` samples seven
+points and fits the inliers by the eight-point method.
 
 The model of an estimate is F, 3 × 3 of rank 2 and norm 1, with y F x = 0 for pixels x
 of image 0 and y of image 1.
@@ -23,8 +15,7 @@ import numpy as np
 from semisure.estimators.homography import ESTIMATOR_NAMES
 from semisure.estimators.settings import (
     RansacSettings,
-    load_poselib,
-    poselib_options,
+    poselib_with,
     robust_estimate,
     sample_order,
     sound,
@@ -68,11 +59,14 @@ def estimate_fundamental(
             F = _opencv(matches, estimator, settings)
         return None if F is None else fm.of_rank_2(F)
 
-    def inliers_of(F: FloatArray) -> Mask:
-        return _inliers(F, matches, settings)
-
-    n, least = len(matches), fm.MINIMAL_SAMPLE + 1
-    return robust_estimate(estimator, "fundamental matrix", n, least, find, inliers_of)
+    return robust_estimate(
+        estimator,
+        "fundamental matrix",
+        len(matches),
+        fm.MINIMAL_SAMPLE + 1,
+        find,
+        lambda F: _inliers(F, matches, settings),
+    )
 
 
 def _inliers(F: FloatArray, matches: Matches, settings: RansacSettings) -> Mask:
@@ -85,20 +79,17 @@ def _opencv(matches: Matches, name: str, settings: RansacSettings) -> FloatArray
     order = sample_order(name, matches.confidence, settings)
     source = np.ascontiguousarray(matches.source[order])
     target = np.ascontiguousarray(matches.target[order])
-    try:
-        if name == "ransac":
-            F, _ = cv2.findFundamentalMat(
-                source,
-                target,
-                cv2.FM_RANSAC,
-                settings.threshold_px,
-                settings.confidence,
-                settings.max_iterations,
-            )
-        else:
-            F, _ = cv2.findFundamentalMat(source, target, usac_params(name, settings))
-    except cv2.error:
-        return None  # degenerate point sets trip assertions inside OpenCV's solvers
+    if name == "ransac":
+        F, _ = cv2.findFundamentalMat(
+            source,
+            target,
+            cv2.FM_RANSAC,
+            settings.threshold_px,
+            settings.confidence,
+            settings.max_iterations,
+        )
+    else:
+        F, _ = cv2.findFundamentalMat(source, target, usac_params(name, settings))
     stacked = sound(F)
     if stacked is None or len(stacked) < 3:
         return None
@@ -108,7 +99,6 @@ def _opencv(matches: Matches, name: str, settings: RansacSettings) -> FloatArray
 
 
 def _poselib(matches: Matches, settings: RansacSettings) -> FloatArray | None:
-    poselib = load_poselib()
-    options = poselib_options(poselib.RansacOptions(), settings, "max_epipolar_error")
+    poselib, options = poselib_with(settings, "max_epipolar_error")
     F, info = poselib.estimate_fundamental(matches.source, matches.target, options)
     return sound(F) if info["num_inliers"] else None

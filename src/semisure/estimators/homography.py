@@ -21,8 +21,7 @@ import numpy as np
 
 from semisure.estimators.settings import (
     RansacSettings,
-    load_poselib,
-    poselib_options,
+    poselib_with,
     robust_estimate,
     sample_order,
     sound,
@@ -114,27 +113,23 @@ def _estimate(
 def _opencv(
     source: Points, target: Points, name: str, settings: RansacSettings
 ) -> FloatArray | None:
-    try:
-        if name == "ransac":
-            H, _ = cv2.findHomography(
-                source,
-                target,
-                cv2.RANSAC,
-                settings.threshold_px,
-                maxIters=settings.max_iterations,
-                confidence=settings.confidence,
-            )
-        else:
-            H, _ = cv2.findHomography(source, target, usac_params(name, settings))
-    except cv2.error:
-        return None  # degenerate point sets trip assertions inside OpenCV's solvers
+    if name == "ransac":
+        H, _ = cv2.findHomography(
+            source,
+            target,
+            cv2.RANSAC,
+            settings.threshold_px,
+            maxIters=settings.max_iterations,
+            confidence=settings.confidence,
+        )
+    else:
+        H, _ = cv2.findHomography(source, target, usac_params(name, settings))
     return sound(H)
 
 
 def _poselib(
     source: Points, target: Points, settings: RansacSettings
 ) -> FloatArray | None:
-    poselib = load_poselib()
-    options = poselib_options(poselib.RansacOptions(), settings, "max_reproj_error")
+    poselib, options = poselib_with(settings, "max_reproj_error")
     H, info = poselib.estimate_homography(source, target, options)
     return sound(H) if info["num_inliers"] else None

@@ -13,16 +13,15 @@ name           library   what runs
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import cv2
 import numpy as np
 
-from semisure.errors import MissingExtraError
 from semisure.estimators.settings import (
     RansacSettings,
-    load_poselib,
-    poselib_options,
+    poselib_with,
     robust_estimate,
     sample_order,
     sound,
@@ -31,6 +30,7 @@ from semisure.estimators.settings import (
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX, Camera, unproject
 from semisure.geometry.rotations import rotation
+from semisure.io.colmap import pycolmap as colmap
 from semisure.types import Estimate, FloatArray, Mask, Pose, WorldMatches, as_choice
 
 POSE_ESTIMATOR_NAMES: tuple[str, ...] = (
@@ -89,43 +89,29 @@ def _opencv(
     pixels = flat[seen] @ K[:2, :2] + K[:2, 2]
     order = sample_order(name, matches.confidence[seen], settings)
     given = np.ascontiguousarray(matches.world[seen][order]), pixels[order], K, None
-    try:
-        if name == "ransac":
-            done, turn, t, _ = cv2.solvePnPRansac(
-                *given,
-                iterationsCount=settings.max_iterations,
-                reprojectionError=settings.threshold_px,
-                confidence=settings.confidence,
-                flags=cv2.SOLVEPNP_AP3P,
-            )
-        else:
-            params = usac_params(name, settings)
-            done, _, turn, t, _ = cv2.solvePnPRansac(*given, params=params)
-    except cv2.error:
-        return None  # degenerate point sets trip assertions inside OpenCV's solvers
+    if name == "ransac":
+        done, turn, t, _ = cv2.solvePnPRansac(
+            *given,
+            iterationsCount=settings.max_iterations,
+            reprojectionError=settings.threshold_px,
+            confidence=settings.confidence,
+            flags=cv2.SOLVEPNP_AP3P,
+        )
+    else:
+        params = usac_params(name, settings)
+        done, _, turn, t, _ = cv2.solvePnPRansac(*given, params=params)
     if not done:
         return None
     return sound(np.column_stack([rotation(np.ravel(turn)), np.ravel(t)]))
 
 
-def _described(camera: Camera) -> dict[str, Any]:
-    """The camera as PoseLib and COLMAP have it."""
-    return {
-        "model": camera.model,
-        "width": camera.width,
-        "height": camera.height,
-        "params": list(camera.params),
-    }
-
-
 def _poselib(
     matches: WorldMatches, camera: Camera, settings: RansacSettings
 ) -> Pose | None:
-    poselib = load_poselib()
-    options = poselib_options(poselib.RansacOptions(), settings, "max_reproj_error")
+    poselib, options = poselib_with(settings, "max_reproj_error")
     corner = matches.points + CORNER_TO_CENTRE_PX
     pose, info = poselib.estimate_absolute_pose(
-        corner, matches.world, _described(camera), options
+        corner, matches.world, asdict(camera), options
     )
     return sound(pose.Rt) if info["num_inliers"] else None
 
@@ -133,10 +119,7 @@ def _poselib(
 def _pycolmap(
     matches: WorldMatches, camera: Camera, settings: RansacSettings
 ) -> Pose | None:
-    try:
-        import pycolmap
-    except ImportError:
-        raise MissingExtraError("pycolmap", "pose", "COLMAP's RANSAC") from None
+    pycolmap = colmap("COLMAP's RANSAC")
     ransac = pycolmap.RANSACOptions(
         max_error=settings.threshold_px,
         confidence=settings.confidence,
@@ -148,7 +131,7 @@ def _pycolmap(
     answer: dict[str, Any] | None = pycolmap.estimate_and_refine_absolute_pose(
         matches.points + CORNER_TO_CENTRE_PX,
         matches.world,
-        pycolmap.Camera(**_described(camera)),
+        pycolmap.Camera(**asdict(camera)),
         pycolmap.AbsolutePoseEstimationOptions(ransac=ransac),
     )
     return None if answer is None else sound(answer["cam_from_world"].matrix())

@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 
 from semisure.estimators.settings import (
     RansacSettings,
-    load_poselib,
-    poselib_options,
+    poselib_with,
     robust_estimate,
     sample_order,
     sound,
@@ -76,11 +75,14 @@ def estimate_relative(
             return _poselib(matches, K0, K1, settings)
         return _opencv(matches, K0, K1, estimator, settings)
 
-    def inliers_of(P_01: FloatArray) -> Mask:
-        return _inliers(P_01, matches, K0, K1, settings)
-
-    n, least = len(matches), epipolar.MINIMAL_SAMPLE
-    return robust_estimate(estimator, "relative pose", n, least, find, inliers_of)
+    return robust_estimate(
+        estimator,
+        "relative pose",
+        len(matches),
+        epipolar.MINIMAL_SAMPLE,
+        find,
+        lambda P_01: _inliers(P_01, matches, K0, K1, settings),
+    )
 
 
 def _inliers(
@@ -98,26 +100,23 @@ def _opencv(
     matches: Matches, K0: Matrix3, K1: Matrix3, name: str, settings: RansacSettings
 ) -> Pose | None:
     x0, x1 = epipolar.rays(K0, matches.source), epipolar.rays(K1, matches.target)
-    try:
-        if name == "ransac":
-            order = sample_order(name, matches.confidence, settings)
-            focal = np.mean([K0[0, 0], K0[1, 1], K1[0, 0], K1[1, 1]])
-            E, _ = cv2.findEssentialMat(
-                x0[order, :2],
-                x1[order, :2],
-                np.eye(3),
-                cv2.RANSAC,
-                settings.confidence,
-                float(settings.threshold_px / focal),
-                settings.max_iterations,
-            )
-        else:
-            source = np.ascontiguousarray(matches.source)
-            target = np.ascontiguousarray(matches.target)
-            params = usac_params(name, settings)
-            E, _ = cv2.findEssentialMat(source, target, K0, K1, None, None, params)
-    except cv2.error:
-        return None  # degenerate point sets trip assertions inside OpenCV's solvers
+    if name == "ransac":
+        order = sample_order(name, matches.confidence, settings)
+        focal = np.mean([K0[0, 0], K0[1, 1], K1[0, 0], K1[1, 1]])
+        E, _ = cv2.findEssentialMat(
+            x0[order, :2],
+            x1[order, :2],
+            np.eye(3),
+            cv2.RANSAC,
+            settings.confidence,
+            float(settings.threshold_px / focal),
+            settings.max_iterations,
+        )
+    else:
+        source = np.ascontiguousarray(matches.source)
+        target = np.ascontiguousarray(matches.target)
+        params = usac_params(name, settings)
+        E, _ = cv2.findEssentialMat(source, target, K0, K1, None, None, params)
     stacked = sound(E)
     if stacked is None or len(stacked) < 3:
         return None
@@ -142,17 +141,11 @@ def _near(E: Matrix3, x0: Points3, x1: Points3) -> PerMatch:
 def _poselib(
     matches: Matches, K0: Matrix3, K1: Matrix3, settings: RansacSettings
 ) -> Pose | None:
-    poselib = load_poselib()
-    options = poselib_options(poselib.RansacOptions(), settings, "max_epipolar_error")
+    poselib, options = poselib_with(settings, "max_epipolar_error")
     # Sizes play no part in a pinhole's projection.
+    pinhole = {"model": "PINHOLE", "width": 1, "height": 1}
     cameras = [
-        {
-            "model": "PINHOLE",
-            "width": 1,
-            "height": 1,
-            "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2]],
-        }
-        for K in (K0, K1)
+        {**pinhole, "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]} for K in (K0, K1)
     ]
     pose, info = poselib.estimate_relative_pose(
         matches.source, matches.target, *cameras, options, {}

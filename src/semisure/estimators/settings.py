@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -68,7 +68,10 @@ def robust_estimate(
         matches = counted(count, "match", "matches")
         available = f"only {matches}" if count else "no matches"
         return failure(count, name, f"{available}, a {kind} needs {least}")
-    model = find()
+    try:
+        model = find()
+    except cv2.error:  # degenerate point sets trip assertions inside OpenCV's solvers
+        model = None
     if model is None:
         return failure(count, name, "no model was consistent with enough matches")
     inliers = inliers_of(model)
@@ -138,22 +141,18 @@ def sample_order(name: str, confidence: PerMatch, settings: RansacSettings) -> I
 # -- PoseLib
 
 
-def load_poselib() -> ModuleType:
-    """The module, or the line that installs it."""
+def poselib_with(
+    settings: RansacSettings, threshold: str
+) -> tuple[ModuleType, dict[str, Any]]:
+    """The module, and our settings under the names that its version has.
+
+    It ignores unknown names in silence, and renamed `threshold` to ``max_error``.
+    """
     try:
         import poselib
     except ImportError:
         raise MissingExtraError("poselib", "ransac", "PoseLib's RANSAC") from None
-    return poselib
-
-
-def poselib_options(
-    available: Mapping[str, Any], settings: RansacSettings, threshold: str
-) -> dict[str, Any]:
-    """Our settings under the names that the installed PoseLib has `available`.
-
-    It ignores unknown names in silence, and renamed `threshold` to ``max_error``.
-    """
+    available = poselib.RansacOptions()
     options = {
         threshold if threshold in available else "max_error": settings.threshold_px,
         "max_iterations": settings.max_iterations,
@@ -168,7 +167,7 @@ def poselib_options(
             "ransac",
             "This version of semisure",
         )
-    return options
+    return poselib, options
 
 
 # -- the caller's own
@@ -191,9 +190,8 @@ def own_estimate(estimator: Any, matches: Matches, kind: str) -> Estimate:
     answer = estimator(matches.source, matches.target, matches.confidence)
     if isinstance(answer, Estimate):
         return answer
-    model, mask = (
-        answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
-    )
+    two = isinstance(answer, tuple) and len(answer) == 2
+    model, mask = answer if two else (answer, None)
     if model is None:
         return failure(len(matches), name, "it found none")
     array, wanted = as_reals(f"the model of {name}", model), SHAPES[kind]

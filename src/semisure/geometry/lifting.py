@@ -10,6 +10,7 @@ that the neighbouring matches imply.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from semisure.types import (
     Points3,
     WorldMatches,
 )
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 RADIUS_PX = 2.0  # hloc's max_error for dense matches
 NEIGHBOURS = 16  # matches behind a local affine map
@@ -73,16 +77,24 @@ def _claims(
     """The most confident match near each keypoint, and those keypoints."""
     from scipy.spatial import cKDTree
 
-    if not len(matches) or not len(observed):
-        none = np.zeros(0, dtype=np.int64)
-        return none, none
-    near = cKDTree(observed).query(matches.target, distance_upper_bound=radius_px)
-    distance, nearest = np.asarray(near[0]), np.asarray(near[1], dtype=np.int64)
-    claims = np.flatnonzero(np.isfinite(distance))
+    claimed = nearest(cKDTree(observed), matches.target, radius_px)
+    claims = np.flatnonzero(claimed >= 0)
     order = claims[np.argsort(-matches.confidence[claims], kind="stable")]
-    _, first = np.unique(nearest[order], return_index=True)
+    _, first = np.unique(claimed[order], return_index=True)
     chosen = np.sort(order[first]).astype(np.int64)
-    return chosen, nearest[chosen]
+    return chosen, claimed[chosen]
+
+
+def nearest(tree: cKDTree, points: Points, radius_px: float) -> Labels:
+    """The keypoint of a tree next to each point, −1 where none is that near.
+
+    >>> from scipy.spatial import cKDTree
+    >>> tree = cKDTree(np.array([[3.0, 4.0], [9.0, 9.0]]))
+    >>> nearest(tree, np.array([[4.0, 4.0], [6.0, 6.0]]), 2.0)
+    array([ 0, -1])
+    """
+    distance, place = tree.query(points, distance_upper_bound=radius_px)
+    return np.where(np.isfinite(distance), place, -1).astype(np.int64)
 
 
 def local_maps(matches: Matches, chosen: Labels) -> FloatArray:

@@ -12,6 +12,7 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +124,7 @@ def _write_camera(
     library: Any, database: Any, camera: Camera, known: bool
 ) -> tuple[int, int]:
     """A camera and a rig of it alone: their identities."""
-    written = library.Camera(
-        model=camera.model,
-        width=camera.width,
-        height=camera.height,
-        params=list(camera.params),
-        has_prior_focal_length=known,
-    )
+    written = library.Camera(**asdict(camera), has_prior_focal_length=known)
     written.camera_id = database.write_camera(written)
     rig = library.Rig()
     rig.add_ref_sensor(written.sensor_id)

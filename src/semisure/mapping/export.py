@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from semisure.types.checks import require_file
 from semisure.types.pair_records import PairRecord, PairSummary
 
 Format = Literal["hloc", "colmap", "csv"]
-FORMATS: tuple[Format, ...] = get_args(Format)
 DATABASE = "database.db"
 FILES: dict[Format, tuple[str, ...]] = {
     "hloc": ("features.h5", "matches.h5", "pairs.txt"),
@@ -133,15 +132,17 @@ def export(
         return _write_csv(store, files, tick)
     if to == "colmap":
         check_ours(files[0])  # before the work
-    matches = keypoints_of(store, settings, tick)
+    matches, unrelated = keypoints_of(store, settings, tick), 0
     if to == "hloc":
-        return _write_hloc(store, files, matches)
-    to_colmap(store, files[0], matches, settings)
+        unrelated = _write_hloc(store, files, matches)
+    else:
+        to_colmap(store, files[0], matches, settings)
     return Exported(
         files=files,
         images=len(matches.sizes),
         pairs=len(matches.pairs),
-        keypoints=_count(matches),
+        unrelated=unrelated,
+        keypoints=sum(map(len, matches.keypoints.values())),
     )
 
 
@@ -184,16 +185,11 @@ def to_colmap(
     )
 
 
-def _count(matches: KeypointMatches) -> int:
-    return sum(len(keypoints) for keypoints in matches.keypoints.values())
-
-
 # ---- hloc ----------------------------------------------------------------------------
 
 
-def _write_hloc(
-    store: Store, files: tuple[Path, ...], matches: KeypointMatches
-) -> Exported:
+def _write_hloc(store: Store, files: tuple[Path, ...], matches: KeypointMatches) -> int:
+    """The files, and how many pairs are in them without a match."""
     features, matched, listed = files
     pairs = {p.pair.names: (p.matches, p.score) for p in matches.pairs}
     none = np.zeros((0, 2), np.int64), np.zeros(0)
@@ -222,13 +218,7 @@ def _write_hloc(
     write_features(features, {n: matches.keypoints.get(n, empty) for n in names})
     lines = [f"{name0} {name1}\n" for name0, name1 in written]
     write_atomically(listed, lambda file: file.write("".join(lines).encode()))
-    return Exported(
-        files=files,
-        images=len(matches.keypoints),
-        pairs=len(pairs),
-        unrelated=len(written) - len(pairs),
-        keypoints=_count(matches),
-    )
+    return len(written) - len(pairs)
 
 
 def write_features(path: Path, keypoints: Mapping[str, Keypoints]) -> None:
@@ -262,17 +252,13 @@ def read_features(path: Path) -> dict[str, Points]:
             points = np.asarray(entry[()], np.float64)
             found[name.removesuffix("/keypoints")] = points.reshape(-1, 2)
 
+    h5py, path = _h5py(), require_file(path)
     # What h5py and NumPy raise on damaged files.
-    unreadable = (
-        *(OSError, RuntimeError, KeyError, ValueError, TypeError),
-        *(AttributeError, IndexError, OverflowError),
-    )
+    unreadable = OSError, RuntimeError, LookupError, ValueError, TypeError
     try:
-        with _h5py().File(require_file(path), "r") as file:
+        with h5py.File(path, "r") as file:
             file.visititems(visit)
-    except FileError:
-        raise
-    except unreadable as error:
+    except (*unreadable, AttributeError, OverflowError) as error:
         raise FileError(
             f"{path} holds no features of hloc's: {in_short(error)}."
         ) from None
@@ -297,9 +283,7 @@ def _new_hdf5(path: Path) -> Iterator[Callable[[str, str], Any]]:
         def new_group(key: str, what: str) -> Any:
             try:
                 return file.create_group(key)
-            except (
-                ValueError
-            ) as error:  # such as of a/b and a-b, which hloc calls alike
+            except ValueError as error:  # of a/b and a-b, say, which hloc calls alike
                 raise InputError(
                     f"hloc's files cannot hold {what}: {in_short(error)}. Rename the "
                     "images and match again, or export to colmap or csv."

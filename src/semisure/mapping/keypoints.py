@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semisure.errors import InputError
-from semisure.geometry.lifting import local_maps
+from semisure.geometry.lifting import local_maps, nearest
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.mapping.placement import Links, place
 from semisure.refit.core import without_bias
@@ -219,12 +219,19 @@ def _agreed(
     pairs: list[_Sightings], sizes: dict[str, Size], keypoints: dict[str, Keypoints]
 ) -> KeypointMatches:
     """Keypoints where the matches agree, and the matches that do."""
-    nearest = {name: Nearest(k.points, k.cell_px) for name, k in keypoints.items()}
+    from scipy.spatial import cKDTree
+
+    trees = {name: cKDTree(found.points) for name, found in keypoints.items()}
+    # A point at the radius is near enough.
+    reach = {name: found.cell_px * (1 + 1e-12) for name, found in keypoints.items()}
     counts = [len(k) for k in keypoints.values()]
     ends = dict(zip(keypoints, np.cumsum(counts).tolist(), strict=True))
     links, matched = [], []
     for seen in pairs:
-        first, second = (nearest[name](points) for name, _, points, _ in seen.sides())
+        first, second = (
+            nearest(trees[name], points, reach[name])
+            for name, _, points, _ in seen.sides()
+        )
         match, one, other = one_to_one(first, second, seen.score).T
         places = np.stack([one, other], axis=1)
         matched.append(KeypointPair(seen.pair, places, seen.score[match]))
@@ -242,10 +249,9 @@ def _agreed(
         own_weight, weight = np.split(weight, [len(pair.matches)])
         kept = own_weight >= DISAGREES
         if kept.sum() >= FEWEST:
-            kept_pair = replace(
-                pair, matches=pair.matches[kept], score=pair.score[kept]
+            agreeing.append(
+                KeypointPair(pair.pair, pair.matches[kept], pair.score[kept])
             )
-            agreeing.append(kept_pair)
     return KeypointMatches(sizes, moved, agreeing)
 
 
@@ -297,23 +303,3 @@ def one_to_one(first: Labels, second: Labels, score: PerMatch) -> Labels:
 def _first_of(labels: Labels, order: Labels) -> Labels:
     _, first = np.unique(labels[order], return_index=True)
     return order[first]
-
-
-class Nearest:
-    """Finds the keypoint next to each point, or −1 if none is near enough.
-
-    >>> Nearest(np.array([[3.0, 4.0], [9.0, 9.0]]), 2.0)(np.array([[4.0, 4], [6, 6]]))
-    array([ 0, -1])
-    """
-
-    def __init__(self, keypoints: Points, radius_px: float) -> None:
-        from scipy.spatial import cKDTree
-
-        self.radius_px = radius_px * (1 + 1e-12)  # a point at the radius is near enough
-        self._tree = cKDTree(keypoints) if len(keypoints) else None
-
-    def __call__(self, points: Points) -> Labels:
-        if self._tree is None or not len(points):
-            return np.full(len(points), -1, np.int64)
-        distance, place = self._tree.query(points, distance_upper_bound=self.radius_px)
-        return np.where(np.isfinite(distance), place, -1).astype(np.int64)

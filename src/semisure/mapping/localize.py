@@ -6,10 +6,11 @@ interrupted run continues where it stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -40,17 +41,17 @@ from semisure.refit.poses import refit_pose
 from semisure.refit.weights import RefitMethod
 from semisure.types import (
     Calibration,
-    Estimate,
     Matcher,
     Matches,
-    Matrix,
     Pose,
-    Refit,
     Tick,
     WorldMatches,
     silent,
 )
 from semisure.types.display import Begin, counted, quietly
+
+# The file of a query's result, its name, its camera, and the mapped images beside it.
+_Task: TypeAlias = tuple[Path, str, Camera, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +71,14 @@ class Localized:
     """One query's pose, or the reason why it has none."""
 
     query: str
-    pose: Pose | None  # from world to camera
     reason: str | None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pose(self) -> Pose | None:
+        """From world to camera."""
+        pose = self.details.get("cam_from_world")
+        return None if pose is None else np.array(pose)
 
     def submission(self) -> str:
         """Aachen's line: basename qw qx qy qz tx ty tz."""
@@ -87,14 +93,9 @@ class Localized:
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Localized:
         """What :meth:`row` was made of."""
-        details = {name: row[name] for name in row if name not in ("query", "reason")}
-        pose = row.get("cam_from_world")
-        return cls(
-            query=row["query"],
-            pose=None if pose is None else np.array(pose),
-            reason=row["reason"],
-            details=details,
-        )
+        details = dict(row)
+        query, reason = details.pop("query"), details.pop("reason")
+        return cls(query=query, reason=reason, details=details)
 
 
 def localize(
@@ -121,21 +122,29 @@ def localize(
     """
     settings, output = settings or LocalizeSettings(), Path(output)
     made_of = {**(made_of or {}), "version": __version__}
-    tasks = []
+    tasks: list[_Task] = []
     for name, camera in queries.items():
         mapped = list(pairs.get(name, ()))
         key = key_of(name, camera, mapped, calibration, settings, made_of)
-        file = output / "queries" / f"{key}.json"
-        tasks.append(_Query(name, camera, mapped, file))
+        tasks.append((output / "queries" / f"{key}.json", name, camera, mapped))
+    work = partial(
+        _kept, model=model, source=source, calibration=calibration, settings=settings
+    )
     results: dict[int, Localized] = {}
-    work = _Localizer(model, source, calibration, settings)
+    failed: list[Localized] = []
     for index, answer in engine.map(Each(work), in_batches(tasks, 1)):
         if isinstance(answer, Lost):  # it is tried again by the next run
             reason = f"It ended every process that had it: {answer.reason}."
-            answer = Localized(query=tasks[index].name, pose=None, reason=reason)
+            answer = Localized(query=tasks[index][1], reason=reason)
         results[index] = answer
         tick(len(results), len(tasks))
-        _check_failures(results.values(), max_failures)
+        failed += [answer] if answer.pose is None else []
+        if max_failures is not None and len(failed) > max_failures:
+            raise SemisureError(
+                f"More than {max_failures} queries have no pose, the first "
+                f"({failed[0].query}) because: {failed[0].reason} What is done is "
+                "kept; run the command again to continue."
+            )
     ordered = [results[index] for index in sorted(results)]
     _write_results(ordered, output, settings)
     return ordered
@@ -197,51 +206,25 @@ def localize_files(
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Query:
-    """A query to be localised, and the file of its result."""
+def _kept(
+    task: _Task,
+    model: MapModel,
+    source: Source,
+    calibration: Calibration,
+    settings: LocalizeSettings,
+) -> Localized:
+    """Localise a query and keep its result, unless that is there."""
+    file, name, camera, mapped = task
 
-    name: str
-    camera: Camera
-    mapped: Sequence[str]
-    file: Path
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Localizer:
-    """Localises a query and keeps its result, unless that is there."""
-
-    model: MapModel
-    source: Source
-    calibration: Calibration
-    settings: LocalizeSettings
-
-    def __call__(self, query: _Query) -> Localized:
-        def made() -> dict[str, Any]:
-            result = localize_query(
-                query.name,
-                query.camera,
-                query.mapped,
-                self.model,
-                self.source,
-                self.calibration,
-                self.settings,
-            )
-            if isinstance(self.source, FromStore):
-                self.source.keep()
-            return result.row()
-
-        return Localized.of_row(kept_row(query.file, made))
-
-
-def _check_failures(results: Iterable[Localized], max_failures: int | None) -> None:
-    failed = [result for result in results if result.pose is None]
-    if max_failures is not None and len(failed) > max_failures:
-        raise SemisureError(
-            f"More than {max_failures} queries have no pose, the first "
-            f"({failed[0].query}) because: {failed[0].reason} What is done is kept; "
-            "run the command again to continue."
+    def made() -> dict[str, Any]:
+        result = localize_query(
+            name, camera, mapped, model, source, calibration, settings
         )
+        if isinstance(source, FromStore):
+            source.keep()
+        return result.row()
+
+    return Localized.of_row(kept_row(file, made))
 
 
 def _write_results(
@@ -290,18 +273,27 @@ def localize_query(
         reason = "the pairs file proposes no mapped image"
         if images:
             reason = images[0]["skipped"]
-        return Localized(query=name, pose=None, reason=reason, details=details)
+        return Localized(query=name, reason=reason, details=details)
     world = WorldMatches.joined(parts)
     unbiased, _ = without_bias(world, calibration)  # estimators ignore the location
     ransac = RansacSettings(threshold_px=settings.threshold_px, seed=settings.seed)
     start = estimate_pose(unbiased, camera, settings.estimator, ransac)
     refit = refit_pose(world, camera, calibration, start, method=settings.method)
-    return Localized(
-        query=name,
-        pose=refit.model,
-        reason=refit.reason if refit.model is None else None,
-        details={**details, "lifted": len(world), **_details(start, refit)},
-    )
+    details |= {
+        "lifted": len(world),
+        "inliers": int(start.inliers.sum()),
+        "effective_matches": float(refit.weight.sum()),
+        "kept_initial_because": refit.reason,
+        "initial": None if start.model is None else start.model.tolist(),
+        "cam_from_world": None if refit.model is None else refit.model.tolist(),
+    }
+    C = refit.covariance  # of rotation and position, 6 × 6
+    if C is not None:
+        details["position_std"] = float(np.sqrt(np.trace(C[3:, 3:])))
+        details["rotation_std_deg"] = float(np.degrees(np.sqrt(np.trace(C[:3, :3]))))
+    details["covariance"] = None if C is None else C.tolist()
+    lost = refit.reason if refit.model is None else None
+    return Localized(query=name, reason=lost, details=details)
 
 
 def _check_size(matches: Matches, name: str, camera: Camera) -> None:
@@ -312,25 +304,3 @@ def _check_size(matches: Matches, name: str, camera: Camera) -> None:
             f"{camera.width} × {camera.height} px. Give the intrinsics of the image as "
             "it is read, after EXIF rotation."
         )
-
-
-def _details(start: Estimate, refit: Refit) -> dict[str, Any]:
-    return {
-        "inliers": int(start.inliers.sum()),
-        "effective_matches": float(refit.weight.sum()),
-        "kept_initial_because": refit.reason,
-        "initial": None if start.model is None else start.model.tolist(),
-        "cam_from_world": None if refit.model is None else refit.model.tolist(),
-        **_spread(refit.covariance),
-    }
-
-
-def _spread(C: Matrix | None) -> dict[str, Any]:
-    """Standard deviations of position and rotation, and the 6 × 6 covariance."""
-    if C is None:
-        return {"covariance": None}
-    return {
-        "position_std": float(np.sqrt(np.trace(C[3:, 3:]))),
-        "rotation_std_deg": float(np.degrees(np.sqrt(np.trace(C[:3, :3])))),
-        "covariance": C.tolist(),
-    }

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from semisure.types import FloatArray, Labels, PerMatch, Points, Vector
+from semisure.types import FloatArray, Labels, PerMatch, Points
 
 ROUNDS = 3  # of reweighting
 MAX_ITERATIONS = 60  # of conjugate gradients, in each round
@@ -56,34 +56,26 @@ def place(links: Links, expected_move: PerMatch) -> tuple[Points, PerMatch]:
     >>> move[:, 0].round(3).tolist(), weight.round(3).tolist()
     ([1.0, 0.0, -1.0], [1.0, 1.0])
     """
-    from scipy.sparse import bsr_array
-    from scipy.sparse.linalg import LinearOperator, cg
+    from scipy.sparse import bsr_array, diags_array
+    from scipy.sparse.linalg import cg
 
     n, k = len(links.first), len(expected_move)
-    # k − A l of all matches, and the transposed product.
     blocks = np.stack([np.broadcast_to(np.eye(2), (n, 2, 2)), -links.map], axis=1)
     ends = np.stack([links.first, links.second], axis=1).ravel()
     starts = np.arange(0, 2 * n + 1, 2)
     shape = 2 * n, 2 * k
     J = bsr_array((blocks.reshape(-1, 2, 2), ends, starts), shape=shape).tocsr()
-    back, gap = J.T.tocsr(), links.gap.ravel()
-    squares = back.power(2)
-    skew = (links.map[:, :, 0] * links.map[:, :, 1]).sum(axis=1)
-    pull = np.repeat(expected_move, 2) ** -2
+    gap, pull = links.gap.ravel(), diags_array(np.repeat(expected_move, 2) ** -2)
     move, agreement = np.zeros(2 * k), np.ones(n)
     for _ in range(ROUNDS):
-        weight = np.repeat(agreement * links.precision, 2)
-
-        def normal(x: Vector, weight: Vector = weight) -> Vector:
-            return back @ (weight * (J @ x)) + pull * x
-
-        # Of the normal equations the 2 × 2 blocks about each keypoint.
-        xx, yy = (squares @ weight + pull).reshape(-1, 2).T
-        xy = np.bincount(links.second, weight[::2] * skew, k)
+        weighted = J.T @ diags_array(np.repeat(agreement * links.precision, 2))
+        normal = (weighted @ J + pull).tocsr()
+        # The 2 × 2 blocks about each keypoint.
+        (xx, yy), xy = normal.diagonal().reshape(-1, 2).T, normal.diagonal(1)[::2]
         own = np.linalg.inv(np.stack([xx, xy, xy, yy], axis=1).reshape(-1, 2, 2))
         move, _ = cg(
-            LinearOperator((2 * k, 2 * k), matvec=normal, dtype=np.float64),
-            back @ (weight * gap),
+            normal,
+            weighted @ gap,
             x0=move,
             rtol=TOLERANCE,
             maxiter=MAX_ITERATIONS,

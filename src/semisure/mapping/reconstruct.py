@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from semisure.errors import FileError, FitError, InputError, in_short
 from semisure.io.atomic import write_json
@@ -22,7 +22,6 @@ from semisure.mapping.export import (
 from semisure.types import Tick, silent
 
 Mapper = Literal["incremental", "global"]
-MAPPERS: tuple[Mapper, ...] = get_args(Mapper)
 MODEL, MODELS, REPORT = "model", "models", "report.json"
 SMALLEST_MODEL = 3  # images
 ALL = -1  # threads, as COLMAP says it
@@ -136,7 +135,7 @@ def map_database(
     paths = str(database), str(images), str(_emptied(output))
     with quiet():
         if settings.mapper == "global":
-            models = library.global_mapping(*paths, _global_options(library, settings))
+            models = _global(library, paths, settings)
         else:
             models = _incremental(library, paths, settings, tick)
     seen = [model for model in models.values() if model.num_points3D()]
@@ -180,13 +179,15 @@ def _incremental(
     )
 
 
-def _global_options(library: Any, settings: ReconstructionSettings) -> Any:
+def _global(
+    library: Any, paths: tuple[str, str, str], settings: ReconstructionSettings
+) -> Any:
     options = library.GlobalPipelineOptions()
     options.num_threads, options.random_seed = settings.workers, settings.seed
     adjustment = options.mapper.bundle_adjustment
     adjustment.refine_focal_length = settings.refine_cameras
     adjustment.refine_extra_params = settings.refine_cameras
-    return options
+    return library.global_mapping(*paths, options)
 
 
 def check_replaceable(folder: Path) -> None:

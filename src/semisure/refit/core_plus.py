@@ -41,8 +41,7 @@ TOLERANCE_PX = 1e-4  # that all further steps together would move a corner or po
 STRIDE = 4 / 3
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on
-# real pairs; where the homography is exact it costs a little, which
-# benchmarks/model_floor.py prints.
+# real pairs; where the homography is exact it costs a little.
 MODEL_FLOOR = 4e-4
 _ONE = np.ones(())
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
-from semisure.law.mixture import abs_quantile
 from semisure.pairs.models import MOTION_NAMES
 from semisure.pairs.result import PairResult
 from semisure.refit.corners import expected_corner_error
 from semisure.report.html import Fact
-from semisure.types import FloatArray, PerAxis
+from semisure.types import FloatArray
 from semisure.types.display import counted
 
 ONE_SIGMA = 0.6827  # share of a normal variable within its standard deviation
@@ -75,11 +74,6 @@ def _certainty(result: PairResult) -> dict[str, Any]:
         **dict.fromkeys(MOTION_NAMES),
         **({} if motion is None else motion.document()),
     }
-
-
-def half_axes(result: PairResult) -> PerAxis:
-    """Half of the interval about each match that holds 68 % of its error, (n, 2) px."""
-    return abs_quantile(result.law, ONE_SIGMA)
 
 
 def full_document(result: PairResult) -> dict[str, Any]:

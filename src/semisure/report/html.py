@@ -168,14 +168,15 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 def _picture(picture: Picture) -> str:
     caption = escape(picture.caption)
-    shown = f'<img src="{_inside(picture.data)}" alt="{caption}">'
+    shown = f'<img src="{inside(picture.data)}" alt="{caption}">'
     kind = ""
     if picture.wide:  # too detailed for a phone's width: it scrolls sideways
         shown, kind = f'<div class="pan" tabindex="0">{shown}</div>', ' class="wide"'
     return f"<figure{kind}>{shown}<figcaption>{caption}</figcaption></figure>"
 
 
-def _inside(data: bytes) -> str:
+def inside(data: bytes) -> str:
+    """A picture as an address that holds it."""
     kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
@@ -184,7 +185,7 @@ def _slider(slider: Slider) -> str:
     left, right = (escape(name) for name in slider.names)
     # The left picture lies on top and is cut off at the line.
     images = "".join(
-        f'<img src="{_inside(data)}" alt="{name}">'
+        f'<img src="{inside(data)}" alt="{name}">'
         for data, name in ((slider.right, right), (slider.left, left))
     )
     return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from html import escape
@@ -20,13 +19,7 @@ from semisure.io.images import Image, jpeg, reduced
 from semisure.io.pixels import ImageLike, as_image
 from semisure.pairs.result import PairResult
 from semisure.report import documents, plots
-from semisure.report.html import (
-    Picture,
-    Section,
-    Slider,
-    page_text,
-    versions,
-)
+from semisure.report.html import Picture, Section, Slider, inside, page_text, versions
 from semisure.report.overlay import between_small, difference, laid_over
 from semisure.report.uncertainty import (
     color_range,
@@ -244,20 +237,15 @@ def save_pair(result: PairResult, path: str | Path) -> None:
 
 def html_of_pair(result: PairResult) -> str:
     """The sentence, the model and, where the images are known, a picture."""
-    rows: list[list[object]] = []
+    model = "" if result.model is None else str(result.model)
     if result.motion is not None:
-        lines = result.motion.describe().splitlines()
-        rows = [list(line.split(maxsplit=1)) for line in lines]
-    elif result.refit.model is not None:
-        rows = [[f"{v:.5g}" for v in row] for row in result.refit.model.tolist()]
-    cells = ("".join(f"<td>{escape(str(v))}</td>" for v in row) for row in rows)
-    table = "".join(f"<tr>{row}</tr>" for row in cells)
+        model = result.motion.describe()
     picture = ""
     if result.images is not None:
-        data = b64encode(plots.jpeg(figure_of_pair(result))).decode()
+        source = inside(plots.jpeg(figure_of_pair(result)))
         picture = (
             '<img alt="Matches coloured by expected error" style="max-width:100%" '
-            f'src="data:image/jpeg;base64,{data}">'
+            f'src="{source}">'
         )
     summary = escape(result.summary())
-    return f"<div><p><b>{summary}</b></p><table>{table}</table>{picture}</div>"
+    return f"<p><b>{summary}</b></p><pre>{escape(model)}</pre>{picture}"

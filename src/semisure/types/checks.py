@@ -28,9 +28,8 @@ def as_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
     >>> as_choice("colour", "red", ("red", "blue"))
     'red'
     """
-    for choice in choices if isinstance(value, str) else ():
-        if choice == value:
-            return choice
+    if isinstance(value, str) and value in choices:
+        return cast("Choice", value)
     shown = " ".join(repr(value).split())  # on a line: an array has hundreds
     shown = shown if len(shown) < 80 else f"{shown[:60]}…"
     raise InputError(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from semisure.errors import InputError, in_short
+from semisure.errors import InputError
 from semisure.types.arrays import (
     Array,
     CellMaps,
@@ -121,24 +121,7 @@ class Matches:
 
     def __getitem__(self, index: Index | int | list[int] | list[bool]) -> Matches:
         """The matches that a mask, positions, a slice or one position picks."""
-        if isinstance(index, str):
-            raise InputError(
-                f"Matches are picked by a mask or positions, not by a name: write "
-                f"matches.{index} for the array."
-            )
-        if isinstance(index, list | tuple):
-            index = np.asarray(index if len(index) else np.zeros(0, np.int64))
-        try:
-            picked = np.arange(len(self))[index]
-        except IndexError as error:
-            raise InputError(
-                f"The index does not fit {counted(len(self), 'match', 'matches')}: "
-                f"{in_short(error)}."
-            ) from None
-        return self.take(np.atleast_1d(picked))
-
-    def __iter__(self) -> Iterator[Matches]:
-        return (self[k] for k in range(len(self)))
+        return self.take(np.atleast_1d(np.arange(len(self))[index]))
 
     def __repr__(self) -> str:
         sides = sorted({*self.side.tolist()})

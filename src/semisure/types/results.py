@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from semisure.types.arrays import FloatArray, Mask, Matrix, Matrix3, PerMatch, Points
 
@@ -34,10 +35,8 @@ class Estimate:
         return f"Estimate(model by {self.estimator}, {kept} are inliers)"
 
 
-class Uncertainty(Protocol):
-    """Makes the covariance of a model, with or without what it cannot follow."""
-
-    def __call__(self, *, field: bool) -> Matrix | None: ...
+# Makes the covariance of a model; `field` says whether with what it cannot follow.
+Uncertainty: TypeAlias = Callable[..., "Matrix | None"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import python_multipart  # noqa: F401 - reads uploads; missed here, not at the first
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -20,7 +21,7 @@ from starlette.requests import ClientDisconnect
 
 from semisure.errors import InputError
 from semisure.types import Calibration
-from semisure.web.guard import Guard, PromptProtocol
+from semisure.web.guard import Guard
 from semisure.web.jobs import FullError, Job, Queue
 from semisure.web.orders import (
     FIELDS,
@@ -172,7 +173,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def serve(app: FastAPI, listener: socket.socket, limits: Limits) -> None:
+def serve(app: FastAPI, listener: socket.socket) -> None:
     """Serve until interrupted."""
     config = uvicorn.Config(
         app,
@@ -180,10 +181,7 @@ def serve(app: FastAPI, listener: socket.socket, limits: Limits) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        http=PromptProtocol,
         ws="none",
-        limit_concurrency=limits.connections,
-        timeout_keep_alive=5,
         timeout_graceful_shutdown=2,
     )
     uvicorn.Server(config).run(sockets=[listener])

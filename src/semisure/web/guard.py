@@ -1,10 +1,8 @@
-"""The server's guards: against foreign, oversized and slow requests."""
+"""The server's guards against foreign and oversized requests."""
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-import time
 from collections.abc import Iterable
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,13 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from semisure.web.orders import Limits
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 TOKEN = "token"  # noqa: S105 - its name, in the address and the cookie
-REQUEST_SECONDS = 5.0  # for a request's line and headers to arrive
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -88,21 +84,14 @@ class Guard:
 
     def _counted(self, receive: Receive) -> Receive:
         """Count the bytes too: a request need not state its length, or may lie."""
-        left, whole = self.limits.body_bytes, False
-        end = time.monotonic() + self.limits.upload_seconds
+        left = self.limits.body_bytes
 
         async def receive_counted() -> Message:
-            nonlocal left, whole
-            if whole:  # what follows is only that the client hangs up
-                return await receive()
-            try:
-                message = await asyncio.wait_for(receive(), end - time.monotonic())
-            except asyncio.TimeoutError:
-                raise HTTPException(408, "The upload took too long.") from None
+            nonlocal left
+            message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
                 raise HTTPException(413, _too_large(self.limits.body_bytes))
-            whole = not message.get("more_body", False)
             return message
 
         return receive_counted
@@ -133,41 +122,3 @@ def _host_name(address: str) -> str | None:
         return urlsplit(address).hostname
     except ValueError:
         return None
-
-
-class PromptProtocol(H11Protocol):
-    """HTTP by uvicorn, but hangs up where no whole request arrives in time.
-
-    Connections are limited; without this, a few idle ones would lock everyone out.
-    """
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._expect_request()
-
-    def data_received(self, data: bytes) -> None:
-        before = self.cycle
-        super().data_received(data)
-        if self.cycle is not before:
-            self._relax()
-        elif before is None or before.response_complete:
-            self._expect_request()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._relax()
-        super().connection_lost(exc)
-
-    def _expect_request(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(REQUEST_SECONDS, self._hang_up)
-
-    def _relax(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _hang_up(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.close()

@@ -41,10 +41,6 @@ NO_MEMORY = "There is not enough memory for this pair. Reduce the images."
 logger = logging.getLogger(__name__)
 
 
-class JobError(SemisureError):
-    """Why a job has no result: one sentence for the page."""
-
-
 class FullError(SemisureError):
     """The queue has no room."""
 
@@ -55,7 +51,6 @@ class Job:
 
     order: Order
     worker: Worker
-    kind: str  # jobs of a kind take about equally long
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     state: State = "waiting"
     stage: str = ""
@@ -86,7 +81,6 @@ class Queue:
     def __init__(self, limits: Limits, calibrations: Mapping[str, Calibration]) -> None:
         self._limits = limits
         self._jobs: dict[str, Job] = {}
-        self._seconds: dict[str, float] = {}  # of each kind's last job
         self._lock = threading.RLock()  # on states of jobs
         self._workers = [Worker(calibrations, limits) for _ in range(limits.workers)]
 
@@ -105,15 +99,14 @@ class Queue:
 
     def add(self, order: Order) -> Job:
         """Queue `order`, or raise one sentence if there is no room."""
-        kind = "again" if order.again else order.matcher
         with self._lock:
             self.check_room()
             jobs = list(self._jobs.values())
             # Networks are large: only the first worker runs them.
-            network = kind not in (EMBEDDED, "again")
+            network = order.matcher != EMBEDDED and not order.again
             able = self._workers[:1] if network else self._workers[::-1]
             busy = [job.worker for job in jobs if job.state in OPEN]
-            job = Job(order, min(able, key=busy.count), kind)
+            job = Job(order, min(able, key=busy.count))
             finished = [old.id for old in jobs if old.state not in OPEN]
             for job_id in finished[: max(0, len(finished) - self._limits.kept + 1)]:
                 del self._jobs[job_id]
@@ -143,7 +136,7 @@ class Queue:
         return self._jobs.get(job_id)
 
     def progress(self, job: Job) -> dict[str, Any]:
-        """How far a job is, and how long the last one of its kind ran."""
+        """How far a job is."""
         with self._lock:
             waiting = [j for j in self._jobs.values() if j.state == "waiting"]
         return {
@@ -151,7 +144,6 @@ class Queue:
             "steps": len(STAGES),
             "ahead": waiting.index(job) if job in waiting else 0,
             "seconds": job.seconds(),
-            "usual_seconds": self._seconds.get(job.kind),
         }
 
     def _run(self, job: Job) -> None:
@@ -162,14 +154,12 @@ class Queue:
         files, message = Files(), ""
         try:
             files = job.worker.run(job.order, job.begin_stage)
-        except JobError as error:
+        except SemisureError as error:
             message = str(error)
         with self._lock:
             if job.state == "running":  # not cancelled
                 job.files = files
                 job.end("failed" if message else "done", message)
-                if files:
-                    self._seconds[job.kind] = job.seconds()
 
 
 class Worker:
@@ -200,7 +190,7 @@ class Worker:
                 self._process.join()
 
     def run(self, order: Order, on_stage: Callable[[str], None]) -> Files:
-        """The files of the result, or a :class:`JobError`."""
+        """The files of the result, or why there is none: one sentence for the page."""
         late = threading.Event()
 
         def stop() -> None:
@@ -220,12 +210,14 @@ class Worker:
                 elif "files" in message:
                     return {name: self._pipe.recv_bytes() for name in message["files"]}
                 else:
-                    raise JobError(str(message["failed"]))
-        except JobError:
+                    raise SemisureError(str(message["failed"]))
+        except SemisureError:
             raise
         except Exception:  # noqa: BLE001, it is dead, or a hostile image made it lie
             self.kill()
-            raise JobError(LATE.format(seconds) if late.is_set() else DIED) from None
+            raise SemisureError(
+                LATE.format(seconds) if late.is_set() else DIED
+            ) from None
         finally:
             timer.cancel()
 
@@ -238,7 +230,10 @@ def worker_main(
 ) -> None:
     """Run orders until the server is gone."""
     stay_a_child()
-    _disable_core_dumps()
+    if sys.platform != "win32":  # a crash must not write users' images to the disk
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from semisure.web import results
 
     def send(message: dict[str, Any]) -> None:
@@ -247,7 +242,6 @@ def worker_main(
     def on_stage(stage: str) -> None:
         send({"stage": stage})
 
-    results.warm_up()
     with suppress(EOFError, BrokenPipeError):
         while True:
             order = pipe.recv()
@@ -266,11 +260,3 @@ def worker_main(
                 send({"files": list(files)})
                 for data in files.values():
                     pipe.send_bytes(data)
-
-
-def _disable_core_dumps() -> None:
-    """A crash must not write users' images to the disk."""
-    if sys.platform != "win32":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

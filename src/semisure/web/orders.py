@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from semisure.datasets.samples import sample_folder
 from semisure.errors import FileError, InputError
-from semisure.estimators import ESTIMATOR_NAMES
+from semisure.estimators import ESTIMATOR_NAMES, RansacSettings
 from semisure.io.files import SHIPPED, load_calibration
 from semisure.io.images import (
     IMAGE_SUFFIXES,
@@ -23,10 +23,12 @@ from semisure.io.images import (
     read_image,
     resized,
 )
+from semisure.io.intrinsics import intrinsics_of
 from semisure.matchers import MatcherStatus, describe_matchers
 from semisure.pairs.models import MODELS
 from semisure.refit.weights import REFIT_METHODS
-from semisure.types import Calibration
+from semisure.types import Calibration, Matrix3
+from semisure.types.checks import as_integer, as_number
 
 STAGES = (
     "Reading the images",
@@ -36,28 +38,11 @@ STAGES = (
     "Drawing",
     "Writing the report",  # if it was ordered
 )
-CHOICES = (
-    "sample",
-    "matcher",
-    "calibration",
-    "model",
-    "fov",
-    "estimator",
-    "method",
-    "threshold",
-    "seed",
-)
-FIELDS = (*CHOICES, "again", "report")
 UPLOADS = ("image0", "image1")
 # What a result keeps so that it can be estimated again without matching.
 KEPT = ("matches.npz", "image0.jpg", "image1.jpg", "origin.json")
 FIRST_USE = "made on first use"  # a calibration that the first job makes
 EMBEDDED = "daisy"  # the one matcher that is not a network
-NUMBERS = {  # name: (least, most, whole)
-    "threshold": (0.01, 1000.0, False),
-    "seed": (0, 2**31 - 1, True),
-    "fov": (1.0, 179.0, False),
-}
 THUMBNAIL = (96, 72)  # px, width and height of each image
 # name: (title, files); of a single file, two random views are shown
 SAMPLES = {
@@ -86,8 +71,6 @@ class Limits:
     seconds: float = 300.0  # a job is stopped after this
     waiting: int = 8  # jobs in the queue; more are refused
     kept: int = 24  # finished jobs; the oldest are dropped
-    connections: int = 64
-    upload_seconds: float = 120.0  # for all of an upload to arrive
     shown_side: int = 1200  # of pictures in the page, px
 
     @property
@@ -103,11 +86,11 @@ class Order:
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     sample: str = ""
     matcher: str = EMBEDDED
+    calibration: str = EMBEDDED
     model: str = "auto"
     fov: str = ""  # degrees along the longer side; for camera motions
     estimator: str = "magsac++"
     method: str = "core+"
-    calibration: str = EMBEDDED
     threshold: str = "3"  # px
     seed: str = "0"
     report: str = ""  # "yes" for an HTML report
@@ -120,6 +103,22 @@ class Order:
     def chosen(self) -> dict[str, str]:
         """The settings that decide the result."""
         return {name: getattr(self, name) for name in CHOICES}
+
+    def settings(self) -> RansacSettings:
+        """Those of the robust estimator."""
+        return RansacSettings(
+            threshold_px=as_number("threshold", self.threshold),
+            seed=as_integer("seed", self.seed),
+        )
+
+    def intrinsics(self, size: tuple[int, int]) -> Matrix3 | None:
+        """Those of an image of that size, where the field of view is known."""
+        fov = as_number("fov", self.fov) if self.fov else None
+        return intrinsics_of(size, fov=fov)
+
+
+CHOICES = tuple(f.name for f in fields(Order) if f.name not in ("files", "report"))
+FIELDS = (*CHOICES, "again", "report")
 
 
 def shipped_calibrations() -> dict[str, Calibration]:
@@ -189,27 +188,11 @@ def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
             raise InputError(
                 f"{name} must be one of {', '.join(filter(None, allowed)) or '(none)'}."
             )
-    for name in NUMBERS:
-        _check_number(name, getattr(order, name))
+    order.settings()  # which are read here to be refused now
+    order.intrinsics((640, 480))
     if order.model == "essential" and not order.fov:
         raise InputError(
             "The camera's motion needs its field of view in degrees: give fov."
-        )
-
-
-def _check_number(name: str, text: str) -> None:
-    least, most, whole = NUMBERS[name]
-    if name == "fov" and not text:
-        return
-    try:
-        value = int(text) if whole else float(text)
-        inside = len(text) < 30 and least <= value <= most
-    except ValueError:
-        inside = False
-    if not inside:
-        kind = "a whole number" if whole else "a number"
-        raise InputError(
-            f"{name} must be {kind} from {least:g} to {most:g}, but is {text[:30]!r}."
         )
 
 

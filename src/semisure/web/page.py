@@ -11,6 +11,7 @@ import numpy as np
 from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
 from semisure.io.images import Image
+from semisure.law.mixture import abs_quantile
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import lines_matrix
 from semisure.pairs.result import PairResult
@@ -135,7 +136,8 @@ def _columns(pair: PairResult) -> dict[str, Any]:
         "target": pair.matches.target,
         "side": pair.matches.side,
         "center": unbiased.refined,  # where the true point is expected
-        "half_axes": documents.half_axes(pair),
+        # Half of the interval about each match that holds 68 % of its error.
+        "half_axes": abs_quantile(pair.law, documents.ONE_SIGMA),
         "confidence": pair.matches.confidence,
         "expected": pair.expected_px,
         "median": pair.median_px,

@@ -13,10 +13,8 @@ import numpy as np
 
 from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.errors import FileError
-from semisure.estimators import RansacSettings
 from semisure.io.files import MATCH_ARRAYS, arrays_of, csv_bytes, matches_from
 from semisure.io.images import Image, decode_image, jpeg, reduced
-from semisure.io.intrinsics import intrinsics_of
 from semisure.matchers import load_matcher
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import MODELS
@@ -25,7 +23,6 @@ from semisure.refit.weights import REFIT_METHODS
 from semisure.report import documents
 from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
 from semisure.web.orders import (
-    EMBEDDED,
     FIRST_USE,
     KEPT,
     STAGES,
@@ -79,11 +76,6 @@ def result_files(
     return files
 
 
-def warm_up() -> None:
-    """Load what nearly every job needs, before the first job arrives."""
-    _loaded(EMBEDDED)
-
-
 @lru_cache(maxsize=2)
 def _loaded(name: str) -> Matcher:
     return load_matcher(name)
@@ -92,15 +84,13 @@ def _loaded(name: str) -> Matcher:
 def _images(order: Order, limits: Limits) -> tuple[Image, Image]:
     if not order.files:
         return load_sample(order.sample)
-    names = "Image 1", "Image 2"
-    first, second = (
-        decode_image(order.files[file], name)
-        for file, name in zip(UPLOADS, names, strict=True)
-    )
-    for image, name in ((first, names[0]), (second, names[1])):
+    images = []
+    for file, name in zip(UPLOADS, ("Image 1", "Image 2"), strict=True):
+        image = decode_image(order.files[file], name)
         if image.shape[0] * image.shape[1] > limits.pixels:
             raise FileError(f"{name} has more pixels than its header states.")
-    return first, second
+        images.append(image)
+    return images[0], images[1]
 
 
 def _kept(
@@ -111,8 +101,7 @@ def _kept(
     The matches, reduced images, and digests of the files.
     """
     buffer = io.BytesIO()
-    arrays: dict[str, Any] = {**arrays_of(matches)}
-    np.savez(buffer, **arrays)
+    np.savez(buffer, **dict[str, Any](arrays_of(matches)))
     small = (jpeg(reduced(image, limits.shown_side), 90) for image in images)
     digests = [sha256(data).hexdigest() for data in order.files.values()]
     parts = buffer.getvalue(), *small, _encoded(digests)
@@ -143,22 +132,15 @@ def _calibration(
 
 
 def _estimated(order: Order, matches: Matches, calibration: Calibration) -> PairResult:
-    fov = float(order.fov) if order.fov else None
-    K0, K1 = (
-        intrinsics_of(size, fov=fov)
-        for size in (matches.source_size, matches.target_size)
-    )
     return refit_matches(
         matches,
         calibration,
         model=as_choice("model", order.model, MODELS),
         estimator=order.estimator,
         method=as_choice("method", order.method, REFIT_METHODS),
-        settings=RansacSettings(
-            threshold_px=float(order.threshold), seed=int(order.seed)
-        ),
-        K0=K0,
-        K1=K1,
+        settings=order.settings(),
+        K0=order.intrinsics(matches.source_size),
+        K1=order.intrinsics(matches.target_size),
     )
 
 
@@ -173,8 +155,8 @@ def _report(
     names_of = ("matcher", "calibration", "model", "estimator", "method")
     settings = {
         **{k: chosen[k] for k in names_of if chosen[k] != FIRST_USE},
-        "threshold_px": float(order.threshold),
-        "seed": int(order.seed),
+        "threshold_px": order.settings().threshold_px,
+        "seed": order.settings().seed,
         "fov": float(order.fov) if order.fov else None,
     }
     page = pair_page(small, pair, names=names, digests=digests, settings=settings)

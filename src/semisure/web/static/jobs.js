@@ -5,16 +5,11 @@ import { $, ask, complain, note, state } from "./page.js";
 const POLL_MS = 250;
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-/* Matching is one call that tells nothing of itself: the bar moves by stages, or by the
-   clock where an earlier job of the same matcher says how long it takes. */
 function tellProgress(job) {
-  const usual = job.usual_seconds;
-  const byStage = (job.step + 0.3) / job.steps;
-  $("progress").value = job.state === "waiting" ? 0 : usual ? Math.min(job.seconds / usual, 0.97) : byStage;
+  $("progress").value = job.state === "waiting" ? 0 : (job.step + 0.3) / job.steps;
   const stage = job.state === "waiting" ? `Waiting, ${job.ahead} before you` : job.stage || "Starting";
   if ($("stage").textContent !== stage) $("stage").textContent = stage; // read aloud once
-  const clock = `${Math.floor(job.seconds)} s${usual ? ` of about ${Math.ceil(usual)} s` : ""}`;
-  $("clock").textContent = job.seconds < 2 ? "" : clock;
+  $("clock").textContent = job.seconds < 2 ? "" : `${Math.floor(job.seconds)} s`;
 }
 
 async function follow(id) {
