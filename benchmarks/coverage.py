@@ -32,7 +32,8 @@ from semisure.io.images import read_image
 from semisure.mapping.sources import FromImages, FromStore, stored
 from semisure.matchers import load_matcher
 from semisure.refit.core import without_bias
-from semisure.refit.planes import expected_corner_error, refit_homography
+from semisure.refit.corners import expected_corner_error
+from semisure.refit.planes import refit_homography
 from semisure.refit.poses import refit_pose
 from semisure.refit.weights import RefitMethod
 from semisure.types import FloatArray, Matches, WorldMatches

@@ -21,7 +21,7 @@ from semisure.calibrate.held_out import Trust, trial
 from semisure.calibrate.photos import SelfCalSettings, match_views
 from semisure.io.files import is_shipped, load_calibration
 from semisure.io.images import find_images
-from semisure.law.likelihood import Observations, observe
+from semisure.law.observations import Observations, observe
 from semisure.matchers import load_matcher
 from semisure.types import Calibration, Matcher
 

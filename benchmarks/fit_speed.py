@@ -21,7 +21,7 @@ import numpy as np
 
 from clock import wanted
 from semisure.law.fit_law import fit
-from semisure.law.likelihood import Observations, observe
+from semisure.law.observations import Observations, observe
 from semisure.synthetic import SyntheticMatcher, random_homography
 
 PER_PAIR = 2000

@@ -65,7 +65,8 @@ from semisure.pairs.estimation import refit_matches
 from semisure.pairs.result import PairResult
 from semisure.pairs.verdict import Verdict, features
 from semisure.refit.core import without_bias
-from semisure.refit.planes import expected_corner_error, refit_homography
+from semisure.refit.corners import expected_corner_error
+from semisure.refit.planes import refit_homography
 from semisure.refit.poses import refit_pose
 from semisure.types import Calibration, FloatArray, Pose, WorldMatches
 

@@ -26,7 +26,7 @@ from semisure.law.pair_law import (
     pair_law_by_residuals,
 )
 from semisure.pairs.estimation import refit_matches
-from semisure.refit.planes import corner_variance
+from semisure.refit.corners import corner_variance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
 
 SIZES = (1_000, 8_500, 100_000)

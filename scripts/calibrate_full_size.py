@@ -30,7 +30,7 @@ from semisure.calibrate.photos import (
 )
 from semisure.io.images import find_images
 from semisure.law import mixture
-from semisure.law.likelihood import Observations, observe
+from semisure.law.observations import Observations, observe
 from semisure.types import Calibration
 
 WHOLE = 10_000  # px: no mosaic is reduced before the network does so

@@ -10,7 +10,7 @@ import pytest
 import semisure
 from semisure.errors import InputError
 from semisure.geometry.homography import project
-from semisure.refit.planes import corner_covariance
+from semisure.refit.corners import corner_covariance
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Estimate, Matches
 

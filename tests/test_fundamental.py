@@ -10,7 +10,7 @@ import pytest
 
 import semisure
 from semisure.errors import InputError
-from semisure.estimators import FUNDAMENTAL_ESTIMATORS, RansacSettings
+from semisure.estimators import FUNDAMENTAL_ESTIMATORS
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import pose as se3
@@ -49,10 +49,6 @@ def line_error(F: Matrix3 | None) -> float:
     return float(np.median(np.abs(epipolar.lines_of(F[None], true_points()).distance)))
 
 
-def test_exact_correspondences_lie_on_their_lines() -> None:
-    assert line_error(TRUTH) < 1e-4
-
-
 def test_seven_numbers_hold_any_fundamental_matrix() -> None:
     seven = fm.Seven.of(TRUTH, SIZE, (800, 600))
     assert np.allclose(seven.matrix, TRUTH, atol=1e-12)
@@ -65,8 +61,8 @@ def test_derivatives_are_those_of_differences(views: Matches) -> None:
     matches = replace(views.take(slice(8)), side=np.arange(8) % 2)
     seven, step = fm.Seven.of(TRUTH, SIZE, SIZE), 1e-6
     J = seven.lines(matches).jacobian
-    for k in range(fm.SIZE):
-        move = step * np.eye(fm.SIZE)[k]
+    for k in range(7):
+        move = step * np.eye(7)[k]
         ahead = seven.moved(move).lines(matches).distance
         behind = seven.moved(-move).lines(matches).distance
         slope = (ahead - behind) / (2 * step)
@@ -188,16 +184,6 @@ def test_a_start_that_is_none_gets_a_sentence(views: Matches) -> None:
         )
 
 
-def test_the_location_is_taken_off_once() -> None:
-    located = replace(EXAMPLE_CALIBRATION, location=(0.15, -0.1))
-    views, _ = SyntheticMatcher(located).match_views(P_01, K, count=1500, seed=3)
-    raw = semisure.refit_fundamental(views, located, TRUTH)
-    shifted = semisure.refit_fundamental(*semisure.without_bias(views, located), TRUTH)
-    assert raw.model is not None
-    assert np.array_equal(raw.model, shifted.model)
-    assert line_error(raw.model) < 0.15
-
-
 @pytest.mark.parametrize("kind", ["fundamental", "relative"])
 def test_the_covariance_covers_the_truth(kind: str) -> None:
     """Of 60 independent draws half or more lie in the half region; matches are free."""
@@ -229,13 +215,3 @@ def _five(model: np.ndarray | None) -> np.ndarray:
     assert model is not None
     lines = epipolar.epipolar_lines(model, true_points(), K, K)
     return -np.linalg.lstsq(lines.jacobian, lines.distance, rcond=None)[0]
-
-
-def test_settings_reach_the_estimator(views: Matches) -> None:
-    wide = RansacSettings(threshold_px=5.0)
-    narrow = RansacSettings(threshold_px=0.5)
-    counts = [
-        semisure.estimate_fundamental(views, "magsac++", settings).inliers.sum()
-        for settings in (narrow, wide)
-    ]
-    assert counts[0] < counts[1]

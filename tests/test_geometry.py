@@ -101,10 +101,6 @@ def test_degenerate_points_give_no_homography(source: FloatArray, why: str) -> N
     assert weighted_dlt(source, source + 1.0, np.ones(len(source))) is None, why
 
 
-def test_no_weight_gives_no_homography(matches: Matches) -> None:
-    assert weighted_dlt(matches.source, matches.target, np.zeros(len(matches))) is None
-
-
 def test_jacobian_matches_finite_differences() -> None:
     H = random_homography(np.random.default_rng(1))
     points, _ = exact(H, 20)

@@ -8,20 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.linalg import norm
 from typer.testing import CliRunner
 
 from semisure.calibrate.held_out import trial, tried
 from semisure.cli import app
 from semisure.geometry import homography as plane
-from semisure.geometry.rotations import rotation
 from semisure.geometry.support import spread, support_of_homography, support_of_lines
 from semisure.io.files import load_calibration, save_calibration, save_matches
 from semisure.io.images import write_png
-from semisure.law.likelihood import observe
+from semisure.law.observations import observe
 from semisure.pairs.estimation import refit_matches
-from semisure.refit.planes import expected_corner_error, refit_homography
-from semisure.refit.relative import refit_relative
+from semisure.refit.corners import expected_corner_error
+from semisure.refit.planes import refit_homography
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Matches, Refit
 from settings_file import config
@@ -119,12 +117,6 @@ def test_more_matches_do_not_average_a_lens_away() -> None:
         assert 1 / 3 < actual / expected < 3
 
 
-def test_without_a_lens_nothing_of_the_kind_is_found() -> None:
-    refit = refit_homography(_through_a_lens(4000, 0.0), EXAMPLE_CALIBRATION, np.eye(3))
-    assert refit.covariance is not None
-    assert expected_corner_error(refit.covariance) < 0.1
-
-
 def test_a_photograph_has_a_least_model_error_and_a_rendered_image_has_none() -> None:
     matches = _through_a_lens(16_000, 0.0)
     # 5e-4 of 800 px on either axis: √(π/2) 0.4 px is half a pixel.
@@ -133,20 +125,6 @@ def test_a_photograph_has_a_least_model_error_and_a_rendered_image_has_none() ->
         C = refit_homography(matches, law, np.eye(3)).covariance
         assert C is not None
         assert low < expected_corner_error(C) < high
-
-
-def test_a_relative_pose_has_the_errors_that_its_intrinsics_may_have() -> None:
-    K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
-    t = np.array([1.0, 0.2, 0.5])
-    P_01 = np.column_stack([rotation(np.array([0.1, -0.1, 0.05])), t / norm(t)])
-    views, _ = SyntheticMatcher().match_views(P_01, K, count=3000)
-    sizes = []
-    for share in (0.0, 1e-3, 1e-2):
-        law = replace(EXAMPLE_CALIBRATION, model_error=share)
-        C = refit_relative(views, law, P_01, K, K).covariance
-        assert C is not None
-        sizes.append(np.trace(C))
-    assert sizes[2] > 10 * sizes[1] > 20 * sizes[0]
 
 
 def _repeated(period: float) -> Matches:

@@ -16,7 +16,6 @@ from semisure.geometry import epipolar
 from semisure.geometry import pose as se3
 from semisure.geometry.lifting import lift
 from semisure.metrics import corner_error, pose_error_deg
-from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import Kind
 from semisure.pairs.result import PairResult
 from semisure.refit.fundamental import FUNDAMENTAL_METHODS, FundamentalMethod
@@ -29,7 +28,7 @@ from semisure.synthetic import (
     random_homography,
     random_pose,
 )
-from semisure.types import Calibration, Matches, Matrix3
+from semisure.types import Matches, Matrix3
 from settings_file import config
 
 LOCATED = replace(EXAMPLE_CALIBRATION, location=(0.15, -0.1))  # 1.2 and −0.8 px
@@ -125,20 +124,6 @@ def test_results_hold_raw_matches_and_their_law(pair: Matches) -> None:
 
 
 @pytest.mark.parametrize("method", REFIT_METHODS)
-def test_a_refit_of_located_matches_is_one_of_shifted_ones(
-    pair: Matches, truth: Matrix3, method: RefitMethod
-) -> None:
-    for some, start in ((pair, truth), (pair.swapped(), np.linalg.inv(truth))):
-        raw = semisure.refit_homography(some, LOCATED, start, method=method)
-        shifted = semisure.refit_homography(
-            *semisure.without_bias(some, LOCATED), start, method=method
-        )
-        assert raw.model is not None
-        assert np.array_equal(raw.model, shifted.model)
-        assert np.array_equal(raw.weight, shifted.weight)
-
-
-@pytest.mark.parametrize("method", REFIT_METHODS)
 def test_poses_of_located_matches(method: RefitMethod) -> None:
     pose = random_pose(np.random.default_rng(1))
     matches, _ = SyntheticMatcher(LOCATED).match_world(pose, count=800, seed=1)
@@ -196,18 +181,3 @@ def test_a_location_survives_lifting_on_either_side(side: int) -> None:
     unbiased, _ = semisure.without_bias(lifted, LOCATED)
     assert len(lifted) == len(matches)
     assert np.allclose(unbiased.points, zoom * lifted.world[:, :2], atol=1e-6)
-
-
-def test_a_start_from_a_file_is_refitted_alike(pair: Matches, truth: Matrix3) -> None:
-    given = refit_matches(pair, LOCATED, initial=truth)
-    plain = semisure.refit_homography(pair, LOCATED, truth)
-    assert given.estimate.estimator == "given"
-    assert given.refit.model is not None
-    assert np.array_equal(given.refit.model, plain.model)
-
-
-def test_without_a_location_nothing_is_copied(pair: Matches) -> None:
-    plain: Calibration = EXAMPLE_CALIBRATION
-    same, calibration = semisure.without_bias(pair, plain)
-    assert same is pair
-    assert calibration is plain

@@ -114,20 +114,6 @@ def test_auroc_and_auprc_are_scikit_learns() -> None:
         assert metrics.auprc(score, positive) == pytest.approx(auprc, abs=1e-12)
 
 
-def test_corner_error_is_that_of_points_moved_by_opencv() -> None:
-    import cv2
-
-    rng = np.random.default_rng(0)
-    frame = np.array([[[0, 0], [799, 0], [799, 599], [0, 599]]], dtype=np.float64)
-    for _ in range(20):
-        H, truth = np.eye(3) + rng.normal(
-            0, [[0.1, 0.1, 9], [0.1, 0.1, 9], [1e-5, 1e-5, 0]], (2, 3, 3)
-        )
-        moved = [cv2.perspectiveTransform(frame, M)[0] for M in (H, truth)]
-        expected = np.linalg.norm(moved[0] - moved[1], axis=1).mean()
-        assert metrics.corner_error(H, truth, (800, 600)) == pytest.approx(expected)
-
-
 def test_gain_of_auc_and_its_spread() -> None:
     before = np.full(50, 4.0)
     # Recall rises to 1/50 along a line to 4 px, jumps to 1 and stays: (0.04 + 1) / 5.

@@ -68,16 +68,6 @@ def test_from_a_wrong_peak_the_truth_is_found(seed: int) -> None:
     assert found.score > peak.score + other_peaks.CLEAR_NATS
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_answer_is_never_less_likely_and_always_the_same(seed: int) -> None:
-    peak = wrong_peak(seed)
-    first, again = (
-        other_peaks.highest(peak, other_peaks.aside(peak))[0] for _ in range(2)
-    )
-    assert first.score >= peak.score
-    np.testing.assert_array_equal(first.geometry.P_01, again.geometry.P_01)
-
-
 def test_the_highest_peak_stays() -> None:
     peak, _ = climb(view(TRUTH, 200, 0))
     assert other_peaks.highest(peak, other_peaks.aside(peak)) == (peak, 0)

@@ -11,7 +11,6 @@ import pytest
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import expit, log_density, tail_prob
 from semisure.law.pair_effects import (
-    SomeMatches,
     across_log_density,
     axes_log_density,
     effects_by_residuals,
@@ -32,11 +31,10 @@ NORMAL = np.stack([np.cos(ANGLE), np.sin(ANGLE)])
 
 
 def density(kind: str) -> Callable[[FloatArray], tuple]:
-    some = SomeMatches.of(LAW, slice(None))
     if kind == "residuals":
-        return partial(axes_log_density, some, np.abs(RESIDUAL.T))
+        return partial(axes_log_density, LAW, np.abs(RESIDUAL.T))
     distance = np.abs((NORMAL * RESIDUAL.T).sum(axis=0))
-    return partial(across_log_density, some, distance, np.abs(NORMAL))
+    return partial(across_log_density, LAW, distance, np.abs(NORMAL))
 
 
 @pytest.mark.parametrize("kind", ["residuals", "lines"])
@@ -54,9 +52,8 @@ def test_residuals_have_the_density_of_the_law_they_adapt() -> None:
 
 def test_across_an_axis_the_density_is_that_of_the_axis() -> None:
     """Where the normal is (0, 1), the sum of two errors is that in y."""
-    some = SomeMatches.of(LAW, slice(None))
     normal = np.array([[0.0], [1.0]]) * np.ones(len(LAW))
-    found = across_log_density(some, np.abs(RESIDUAL[:, 1]), normal, EFFECTS)[0]
+    found = across_log_density(LAW, np.abs(RESIDUAL[:, 1]), normal, EFFECTS)[0]
     expected = log_density(with_effects(LAW, EFFECTS), RESIDUAL)[:, 1]
     assert found == pytest.approx(expected, abs=1e-6)
 

@@ -207,19 +207,6 @@ def test_the_numbers_of_errors_along_lines_are_recovered() -> None:
     assert astuple(found) == pytest.approx(astuple(true), abs=0.1)
 
 
-def test_failures_are_told_from_matches_on_their_lines() -> None:
-    """Along its line a match errs by its prior; off it, it is known to have failed."""
-    views, _ = SyntheticMatcher().match_views(P_01, K, count=3000, seed=1)
-    lines = epipolar.lines_of(F_01[None], views)
-    found = pair_law_by_lines(views, ADAPTING, lines)
-    far = np.abs(lines.distance) > 20.0
-    assert far.sum() > 50
-    assert found.failure[far].min() > 0.9
-    assert np.median(found.failure[~far]) < 0.3
-    expected = mixture.expected_abs_error(found.law)
-    assert np.quantile(expected[far], 0.1) > 2.0 * np.median(expected[~far])
-
-
 def test_of_a_plane_the_error_is_the_residual() -> None:
     matches, residual = SyntheticMatcher().match(np.eye(3), count=500, seed=2)
     variance = np.full((500, 2), 0.08)

@@ -10,8 +10,9 @@ import pytest
 from semisure.geometry.homography import project, residual, weighted_dlt
 from semisure.law import mixture
 from semisure.law.fit_law import fit, nll_per_match
-from semisure.law.likelihood import Likelihood, observe, pack
+from semisure.law.likelihood import Likelihood, pack
 from semisure.law.mixture import ErrorLaw
+from semisure.law.observations import observe
 from semisure.refit import planes as refit
 from semisure.refit import weights
 from semisure.synthetic import SyntheticMatcher

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from semisure.geometry import epipolar
-from semisure.geometry.plane_poses import poses_of_plane
+from semisure.geometry.epipolar import poses_of_plane
 from semisure.geometry.rotations import rotation
 from semisure.metrics import pose_error_deg
 from semisure.refit.relative import refit_relative

@@ -15,17 +15,15 @@ from semisure.geometry import pose as se3
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import log_density
 from semisure.metrics import corner_error
-from semisure.refit import core_plus, covariance
-from semisure.refit import planes as homography
-from semisure.refit.covariance import radial
-from semisure.refit.lines import LineLaw
-from semisure.refit.planes import (
+from semisure.refit import core_plus, corners, covariance
+from semisure.refit.corners import (
     corner_covariance,
     corner_jacobian,
     corner_variance,
     expected_corner_error,
-    refit_homography,
 )
+from semisure.refit.lines import LineLaw
+from semisure.refit.planes import refit_homography
 from semisure.refit.poses import refit_pose
 from semisure.synthetic import (
     EXAMPLE_CALIBRATION,
@@ -105,9 +103,9 @@ def test_the_corner_derivative_is_the_difference() -> None:
         for k in range(8):
             predicted = []
             for step in (h, -h):
-                corners = plane.project(H, frame).ravel()
-                corners[k] += step
-                moved = plane.weighted_dlt(frame, corners.reshape(4, 2), np.ones(4))
+                images = plane.project(H, frame).ravel()
+                images[k] += step
+                moved = plane.weighted_dlt(frame, images.reshape(4, 2), np.ones(4))
                 assert moved is not None
                 predicted.append(-plane.residual(moved, turned))
             slope = (predicted[0] - predicted[1]).T / (2 * h)
@@ -192,7 +190,7 @@ def test_a_large_pair_is_looked_at_in_part(monkeypatch) -> None:
     matches, _ = SyntheticMatcher().match(truth, count=4000)
     sizes = []
     for most in (50_000, 1000):
-        monkeypatch.setattr(homography, "MOST_MATCHES", most)
+        monkeypatch.setattr(corners, "MOST_MATCHES", most)
         C = refit_homography(matches, EXAMPLE_CALIBRATION, truth).covariance
         sizes.append(expected_corner_error(C))
     assert 0.8 * sizes[0] < sizes[1] < 2.2 * sizes[0]
@@ -210,25 +208,6 @@ def test_a_kept_homography_keeps_its_likelihood_and_covariance() -> None:
     assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
     C = corner_covariance(truth, near, EXAMPLE_CALIBRATION)
     assert np.allclose(refit.covariance, C)
-
-
-def test_a_kept_pose_keeps_its_likelihood_and_covariance() -> None:
-    truth = random_pose(np.random.default_rng(0))
-    matches, residual = SyntheticMatcher().match_world(truth, count=200)
-    near = matches.shifted(-0.999 * residual)
-    refit = refit_pose(near, CAMERA, EXAMPLE_CALIBRATION, truth)
-    assert refit.reason == "the refit was less likely than the initial model"
-    law = error_law(near, EXAMPLE_CALIBRATION)
-    at_truth = log_density(law, 0.001 * residual).sum()
-    assert refit.log_likelihood == pytest.approx([at_truth, at_truth])
-    seen = core_plus.scores(core_plus.floored(law, near), 0.001 * residual)
-    C = covariance.covariance(
-        near.points,
-        seen,
-        se3.jacobian(truth, CAMERA, near.world),
-        lens=radial(near.points, near.refined_size)[:, None],
-    )
-    assert np.allclose(refit.covariance, C, rtol=1e-6)
 
 
 def test_a_start_that_matches_do_not_determine_has_no_covariance() -> None:

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from semisure.pairs.estimation import match_pair as match_pair
     from semisure.pairs.result import PairResult as PairResult
     from semisure.refit.core import without_bias as without_bias
+    from semisure.refit.corners import expected_corner_error as expected_corner_error
     from semisure.refit.fundamental import refit_fundamental as refit_fundamental
     from semisure.refit.planes import (
-        expected_corner_error as expected_corner_error,
         refit_homography as refit_homography,
         refit_points as refit_points,
     )
@@ -85,7 +85,8 @@ _ROOMS = {
     "pairs.result": "PairResult",
     "refit.core": "without_bias",
     "refit.fundamental": "refit_fundamental",
-    "refit.planes": "expected_corner_error refit_homography refit_points",
+    "refit.corners": "expected_corner_error",
+    "refit.planes": "refit_homography refit_points",
     "refit.poses": "refit_pose",
     "refit.relative": "refit_relative",
     "types": "Calibration Estimate Matches Pair Refit WorldMatches",

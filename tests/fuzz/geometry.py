@@ -14,8 +14,8 @@ from fuzz.hostile import chosen, require
 from semisure.geometry import homography as plane
 from semisure.geometry.camera import Camera
 from semisure.geometry.pose import project as project_world
+from semisure.refit.corners import corner_covariance
 from semisure.refit.fundamental import refit_fundamental
-from semisure.refit.planes import corner_covariance
 from semisure.refit.poses import refit_pose
 from semisure.refit.relative import refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher

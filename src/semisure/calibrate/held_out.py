@@ -8,7 +8,7 @@ import numpy as np
 
 from semisure import metrics
 from semisure.law import mixture
-from semisure.law.likelihood import Observations
+from semisure.law.observations import Observations
 from semisure.law.pair_law import predictive_law
 from semisure.types import Calibration, PerMatch
 

@@ -27,7 +27,7 @@ from semisure.io.cache import kept_arrays, key_of
 from semisure.io.files import arrays_of, matches_from
 from semisure.io.images import find_images, read_image, reduced
 from semisure.law.fit_law import FitReport, fit
-from semisure.law.likelihood import observe
+from semisure.law.observations import observe
 from semisure.matchers import NamedMatcher, identity, load_matcher, name_of
 from semisure.types import Calibration, Matcher, Matches, PerAxis, Tick
 from semisure.types.display import Begin, quietly

@@ -25,6 +25,7 @@ from semisure.errors import InputError
 from semisure.geometry.epipolar import Lines, lines_of
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
+from semisure.law.families import LAPLACE
 from semisure.law.fit_law import FitReport, fit
 from semisure.law.pair_effects import (
     effects_by_lines,
@@ -218,9 +219,9 @@ class SeenAlong:
         """Mean log density of the errors under these; true lines are exact."""
         seen = self.distance, self.normal, np.zeros(1), self.away
         logit, fine, coarse = on_lines(self.law, *seen, _along(numbers))
-        laplace = mixture.LAPLACE.log_density
-        right = laplace(self.error, fine) - mixture.softplus(logit)
-        failed = laplace(self.error, coarse) - mixture.softplus(-logit)
+        laplace = LAPLACE.log_density
+        right = laplace(self.error, fine) - np.logaddexp(0.0, logit)
+        failed = laplace(self.error, coarse) - np.logaddexp(0.0, -logit)
         return float(np.logaddexp(right, failed).mean())
 
 

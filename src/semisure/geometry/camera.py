@@ -129,26 +129,22 @@ def project(camera: Camera, points: Points3) -> Points:
     return _pixels(camera, *_on_plane(points))
 
 
-def jacobian(camera: Camera, points: Points3) -> Jacobian:
-    """∂ project / ∂ point, (2, 3, n): rows first, so that each entry is contiguous."""
-    return look(camera, points)[1]
-
-
 def look(camera: Camera, points: Points3) -> tuple[Points, Jacobian]:
-    """Pixels and their derivatives: `project` and `jacobian` in one."""
+    """Pixels and ∂ pixels / ∂ points, (2, 3, n): rows first, each entry contiguous.
+
+    NaN, or anything, behind the camera.
+    """
     u, v = _on_plane(points)
     fx, fy, _, _, *lens = camera.coefficients
-    per_depth = 1.0 / points[:, 2]
-    x, y = fx * per_depth, fy * per_depth
+    with np.errstate(divide="ignore"):
+        x, y = fx / points[:, 2], fy / points[:, 2]
     # d(u, v) / d(x, y, z) = (1 0 −u; 0 1 −v) / z
-    J = np.empty((2, 3, len(points)))
+    J = np.zeros((2, 3, len(points)))
+    J[0, 0], J[1, 1] = x, y
     if any(lens):
         (uu, uv), (vu, vv) = _distortion_slopes(u, v, lens)
-        J[0, 0], J[0, 1], J[1, 0], J[1, 1] = x * uu, x * uv, y * vu, y * vv
-        J[:, 2] = -(J[:, 0] * u + J[:, 1] * v)
-    else:
-        J[0, 0], J[0, 1], J[0, 2] = x, 0.0, -x * u
-        J[1, 0], J[1, 1], J[1, 2] = 0.0, y, -y * v
+        J[:, :2] = [[x * uu, x * uv], [y * vu, y * vv]]
+    J[:, 2] = -(J[:, 0] * u + J[:, 1] * v)
     return _pixels(camera, u, v), J
 
 
@@ -191,12 +187,8 @@ def unproject(camera: Camera, pixels: Points) -> Points:
 
 def _on_plane(points: Points3) -> tuple[PerMatch, PerMatch]:
     """x/z and y/z; NaN where the point is not in front of the camera."""
-    z = points[:, 2]
-    ahead = z > 0
-    if not ahead.all():
-        z = np.where(ahead, z, np.nan)
-    per_depth = 1.0 / z
-    return points[:, 0] * per_depth, points[:, 1] * per_depth
+    depth = np.where(points[:, 2] > 0, points[:, 2], np.nan)
+    return points[:, 0] / depth, points[:, 1] / depth
 
 
 def _distorted(

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.geometry.homography import RANK_TOLERANCE
+from semisure.geometry.homography import framed, least_squares_matrix
 from semisure.geometry.rotations import rotation, rotation_vector, skew
 from semisure.types import (
     FloatArray,
-    Mask,
     Matches,
     Matrix,
     Matrix3,
@@ -34,6 +33,7 @@ from semisure.types.checks import MAX_PX, MAX_WORLD, as_reals, in_line
 MINIMAL_SAMPLE = 5  # matches that determine an essential matrix
 NO_LINE = 1e-100  # of a line's first two entries: shorter is rounding
 LINEAR_SAMPLE = 8  # that determine it linearly
+LEAST_MOTION = 1e-6  # of singular values: a rotation leaves all of them 1
 # How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
 # than a plane's (core_plus.MODEL_FLOOR): an epipolar line bends less than a scene does.
 CAMERA_FLOOR = 1e-4
@@ -115,6 +115,48 @@ def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) 
     return max(poses_from_essential(E), key=seen)
 
 
+def poses_of_plane(H_01: Matrix3, K0: Matrix3, K1: Matrix3) -> list[Pose]:
+    """The two [R | t], ‖t‖ = 1, of either sign of t; none where the camera only turned.
+
+    K₁⁻¹ H K₀ = R + t nᵀ / d up to scale, with the plane's normal n and distance d in
+    camera 0. Of the decompositions by Zhang and Hanson (1996) two remain when the sign
+    of t is left to what lies in front of the cameras. Matches on the plane lie on the
+    epipolar lines of both, so that only what departs from it tells them apart.
+
+    >>> K, R = np.diag([500.0, 500.0, 1.0]), np.eye(3)
+    >>> H_01 = K @ (R + np.outer([0.1, 0.0, 0.0], [0.0, 0.0, 1.0])) @ np.linalg.inv(K)
+    >>> [np.abs(P[:, 3]).round(2).tolist() for P in poses_of_plane(H_01, K, K)]
+    [[0.05, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    H = np.linalg.inv(K1) @ H_01 @ K0
+    values = np.linalg.svd(H, compute_uv=False)
+    if not (np.isfinite(values).all() and values[1] > 0):
+        return []
+    H = H / (values[1] * np.sign(np.linalg.det(H)) or 1.0)
+    high, _, low = values / values[1]
+    if not high - low > LEAST_MOTION:
+        return []
+    _, _, Vt = np.linalg.svd(H)
+    first, middle, last = Vt
+    up, down = np.sqrt(max(1.0 - low**2, 0.0)), np.sqrt(max(high**2 - 1.0, 0.0))
+    width = np.sqrt(high**2 - low**2)
+    sides = [(up * first + sign * down * last) / width for sign in (1.0, -1.0)]
+    return [
+        P for P in (_pose_of_plane(H, middle, side) for side in sides) if P is not None
+    ]
+
+
+def _pose_of_plane(H: Matrix3, middle: Vector3, side: Vector3) -> Pose | None:
+    """`middle` and `side` span the plane of directions whose length H keeps."""
+    normal = np.cross(middle, side)
+    before = np.column_stack([middle, side, normal])
+    a, b = H @ middle, H @ side
+    R = np.column_stack([a, b, np.cross(a, b)]) @ before.T
+    t = (H - R) @ normal
+    length = float(np.linalg.norm(t))
+    return np.column_stack([R, t / length]) if length > LEAST_MOTION else None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
     """Each match's refined point against its anchor's epipolar line."""
@@ -177,98 +219,42 @@ def lines_of(F: FloatArray, matches: Matches) -> Lines:
     Moving the line l moves a point's distance from it as it moves the line at the
     point's foot: ∂d = footᵀ ∂l / ‖l₁₂‖, with foot = (p − d n, 1).
     """
-    count = len(matches)
-    lines = Lines(
-        np.empty(count),
-        np.empty((count, 2)),
-        np.empty((count, len(F) - 1)),
-    )
-    for side, G in ((0, F.transpose(0, 2, 1)), (1, F)):
-        which = matches.side == side
-        if which.any():
-            point, anchor = refined_and_anchor(matches, side, which)
-            _fill(lines, which, point, anchor, G)
-    return lines
-
-
-def refined_and_anchor(
-    matches: Matches, side: int, which: Mask
-) -> tuple[Points, Points]:
-    """Refined points and their anchors of the matches refined in image `side`."""
-    source, target = matches.source[which], matches.target[which]
-    return (target, source) if side == 1 else (source, target)
-
-
-def _fill(
-    lines: Lines,
-    which: Mask,
-    point: Points,
-    anchor: Points,
-    G: FloatArray,
-) -> None:
-    ones = np.ones((len(point), 1))
-    line = np.hstack([anchor, ones]) @ G.transpose(0, 2, 1)  # (6, n, 3)
+    ahead, ones = (matches.side == 1)[:, None], np.ones((len(matches), 1))
+    anchor = np.hstack([np.where(ahead, matches.source, matches.target), ones])
+    line = np.where(ahead, anchor @ F.transpose(0, 2, 1), anchor @ F)  # (1 + k, n, 3)
     length = np.hypot(line[0, :, 0], line[0, :, 1])
     # An anchor on the epipole has no line: any direction will do, at no distance.
     on_epipole = ~(length > NO_LINE)
-    safe = np.where(on_epipole, 1.0, length)
-    normal = line[0, :, :2] / safe[:, None]
+    length[on_epipole] = 1.0
+    normal = line[0, :, :2] / length[:, None]
     normal[on_epipole] = [1.0, 0.0]
-    distance = (point * normal).sum(axis=1) + line[0, :, 2] / safe
+    point = matches.refined
+    distance = (point * normal).sum(axis=1) + line[0, :, 2] / length
     foot = np.hstack([point - distance[:, None] * normal, ones])
-    lines.distance[which], lines.normal[which] = distance, normal
-    lines.jacobian[which] = np.einsum("ni,kni->nk", foot, line[1:]) / safe[:, None]
+    jacobian = np.einsum("ni,kni->nk", foot, line[1:]) / length[:, None]
+    return Lines(distance, normal, jacobian)
 
 
 def weighted_eight_point(
-    rays0: Points3, rays1: Points3, weight: PerMatch
+    x0: FloatArray, x1: FloatArray, weight: PerMatch
 ) -> Matrix3 | None:
-    """The essential matrix of least Σ ω (x₁ᵀ E x₀)², or None if there are several.
+    """The matrix of least Σ ω (x₁ᵀ M x₀)², or None if there are several.
 
-    Hartley's normalisation, itself weighted, and the singular values set to 1, 1, 0.
+    Essential from rays, fundamental from pixels, but for its singular values. Of points
+    the first two coordinates count. Hartley's normalisation is weighted too.
     """
     used = weight > 0
     if used.sum() < LINEAR_SAMPLE:
         return None
-    E = _linear(rays0[used, :2], rays1[used, :2], weight[used])
-    if E is None:
+    weight = weight[used]
+    frame0, frame1 = (framed(x[used, :2], weight) for x in (x0, x1))
+    if frame0 is None or frame1 is None:
         return None
-    U, _, Vt = np.linalg.svd(E)
-    return U @ np.diag([1.0, 1.0, 0.0]) @ Vt
-
-
-def weighted_fundamental(
-    source: Points, target: Points, weight: PerMatch
-) -> Matrix3 | None:
-    """The same in pixels, of rank 2, its smallest singular value set to 0."""
-    used = weight > 0
-    if used.sum() < LINEAR_SAMPLE:
-        return None
-    F = _linear(source[used], target[used], weight[used])
-    if F is None:
-        return None
-    U, values, Vt = np.linalg.svd(F)
-    return U @ np.diag([values[0], values[1], 0.0]) @ Vt
-
-
-def _linear(x0: Points, x1: Points, weight: PerMatch) -> Matrix3 | None:
-    """The matrix of least Σ ω (x₁ᵀ M x₀)², or None if there are several."""
-    T0, p0 = _normalised(x0, weight)
-    T1, p1 = _normalised(x1, weight)
-    rows = (p1[:, :, None] * p0[:, None, :]).reshape(-1, 9)
-    values, vectors = np.linalg.eigh(rows.T @ (weight[:, None] * rows))
-    if not values[1] > RANK_TOLERANCE**2 * values[-1]:
-        return None
-    return T1.T @ vectors[:, 0].reshape(3, 3) @ T0
-
-
-def _normalised(points: Points, weight: PerMatch) -> tuple[Matrix3, Points3]:
-    share = weight / weight.sum()
-    centre = share @ points
-    spread = float(np.sqrt(share @ ((points - centre) ** 2).sum(axis=1) / 2.0))
-    s = 1.0 / spread if spread > 0 else 1.0
-    T = np.array([[s, 0, -s * centre[0]], [0, s, -s * centre[1]], [0, 0, 1.0]])
-    return T, np.column_stack([points, np.ones(len(points))]) @ T.T
+    (T0, p), (T1, q) = frame0, frame1
+    p, q = (np.column_stack([x, np.ones(len(x))]) for x in (p, q))
+    rows = (q[:, :, None] * p[:, None, :]).reshape(-1, 9)
+    M = least_squares_matrix(rows, weight)
+    return None if M is None else T1.T @ M @ T0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,74 +272,3 @@ class CalibratedViews:
     def moved(self, step: Vector) -> CalibratedViews:
         """The geometry after a step of 5, see :func:`moved`."""
         return CalibratedViews(moved(self.P_01, step), self.K0, self.K1)
-
-
-def at_infinity(P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3) -> Points:
-    """Where each refined point would lie were its scene point infinitely far, (n, 2).
-
-    Infinite where that is behind the camera.
-    """
-    R, seen = P_01[:, :3], np.empty((len(matches), 2))
-    for side, turn, K, K_anchor in ((0, R.T, K0, K1), (1, R, K1, K0)):
-        which = matches.side == side
-        if which.any():
-            _, anchor = refined_and_anchor(matches, side, which)
-            seen[which] = _seen(rays(K_anchor, anchor) @ turn.T @ K.T)
-    return seen
-
-
-def _seen(X: Points3) -> Points:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pixel = X[:, :2] / X[:, 2:]
-    return np.where(X[:, 2:] > 0, pixel, np.inf)
-
-
-def reprojection(
-    P_01: Pose,
-    matches: Matches,
-    K0: Matrix3,
-    K1: Matrix3,
-    depth: PerMatch,
-    baseline: float,
-) -> tuple[PerAxis, FloatArray]:
-    """Residuals (n, 2) px and their derivatives (n, 2, 5), given the anchors' depths.
-
-    `baseline` is ‖t‖ in the unit of `depth`. Infinite behind the camera.
-    """
-    R, t, B = P_01[:, :3], P_01[:, 3], tangents(P_01[:, 3])
-    residual, J = np.empty((len(matches), 2)), np.empty((len(matches), 2, 5))
-    for side, K, K_anchor in ((0, K0, K1), (1, K1, K0)):
-        which = matches.side == side
-        if not which.any():
-            continue
-        point, anchor = refined_and_anchor(matches, side, which)
-        X = depth[which, None] * rays(K_anchor, anchor)
-        if side == 1:  # X₁ = R X₀ + ‖t‖ t: turning moves it by ω × R X₀
-            lever = X @ R.T
-            Y, moves = lever + baseline * t, -_skews(lever)
-            shift = baseline * B
-        else:  # X₀ = Rᵀ (X₁ − ‖t‖ t)
-            lever = X - baseline * t
-            Y, moves = lever @ R, R.T @ _skews(lever)
-            shift = -baseline * R.T @ B
-        toward = np.concatenate([moves, np.broadcast_to(shift, (len(X), 3, 2))], axis=2)
-        pixels = Y @ K.T
-        predicted = _seen(pixels)
-        residual[which] = point - predicted
-        J[which] = -_pinhole_jacobian(pixels, K @ toward)
-    return residual, J
-
-
-def _skews(v: Points3) -> FloatArray:
-    x, y, z = v.T
-    zero = np.zeros_like(x)
-    rows = [[zero, -z, y], [z, zero, -x], [-y, x, zero]]
-    return np.moveaxis(np.array(rows), 2, 0)
-
-
-def _pinhole_jacobian(X: Points3, moves: FloatArray) -> FloatArray:
-    """∂(X₁/X₃, X₂/X₃) for derivatives `moves` (n, 3, k) of X."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pixel = X[:, :2] / X[:, 2:]
-        J = (moves[:, :2] - pixel[:, :, None] * moves[:, 2:]) / X[:, 2, None, None]
-    return np.nan_to_num(J, nan=0.0, posinf=0.0, neginf=0.0)

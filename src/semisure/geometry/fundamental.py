@@ -26,7 +26,6 @@ from semisure.geometry.rotations import rotation, skew
 from semisure.types import FloatArray, Matches, Matrix3, Vector
 from semisure.types.checks import as_reals, in_line
 
-SIZE = 7  # parameters
 MINIMAL_SAMPLE = 7
 _ASIDE = np.zeros((2, 3, 3))  # the two entries beside the diagonal of the block
 _ASIDE[0, 0, 1] = _ASIDE[1, 1, 0] = 1.0
@@ -87,21 +86,15 @@ class Seven:
     @property
     def matrix(self) -> Matrix3:
         """F for pixels, of norm 1."""
-        return of_rank_2(self._outer(self._inner(self.angle)))
+        return of_rank_2(self.with_derivatives()[0])
 
     def with_derivatives(self) -> FloatArray:
         """F and its derivatives by the seven parameters, (8, 3, 3), at one scale."""
         S = np.diag([np.cos(self.angle), np.sin(self.angle), 0.0])
         slope = np.diag([-np.sin(self.angle), np.cos(self.angle), 0.0])
         axes = [skew(axis) for axis in np.eye(3)[:2]]
-        inner = [
-            S,
-            *(W @ S for W in axes),
-            *(S @ W.T for W in axes),
-            slope,
-            *_ASIDE,
-        ]
-        return np.stack([self._outer(self.U @ M @ self.V.T) for M in inner])
+        inner = [S, *(W @ S for W in axes), *(S @ W.T for W in axes), slope, *_ASIDE]
+        return self.T1.T @ (self.U @ np.stack(inner) @ self.V.T) @ self.T0
 
     def lines(self, matches: Matches) -> Lines:
         """Each refined point against its anchor's line."""
@@ -117,12 +110,6 @@ class Seven:
         V = self.V @ rotation(np.append(step[2:4], 0.0)) @ _turn(vt.T)
         angle = float(np.arctan2(values[1], values[0]))
         return Seven(U, V, angle, self.T0, self.T1)
-
-    def _inner(self, angle: float) -> Matrix3:
-        return self.U @ np.diag([np.cos(angle), np.sin(angle), 0.0]) @ self.V.T
-
-    def _outer(self, inner: Matrix3) -> Matrix3:
-        return self.T1.T @ inner @ self.T0
 
 
 def _turn(block: FloatArray) -> Matrix3:

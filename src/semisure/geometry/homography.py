@@ -9,7 +9,6 @@ from semisure.errors import InputError
 from semisure.types import (
     FloatArray,
     Matches,
-    Matrix,
     Matrix3,
     PerAxis,
     PerMatch,
@@ -26,13 +25,9 @@ FAR_PX = 1e15  # stands for infinity where ∞ − ∞ would follow; its square 
 
 def project(H: Matrix3, points: Points) -> Points:
     """Image of `points` (n, 2) under `H`; infinite where a point meets the horizon."""
-    x, y = points[:, 0], points[:, 1]
-    mapped = np.empty_like(points)
     with np.errstate(all="ignore"):
-        per_depth = 1.0 / depth(H, points)
-        mapped[:, 0] = (H[0, 0] * x + H[0, 1] * y + H[0, 2]) * per_depth
-        mapped[:, 1] = (H[1, 0] * x + H[1, 1] * y + H[1, 2]) * per_depth
-    return mapped
+        mapped = H[:, :2] @ points.T + H[:, 2:]
+        return (mapped[:2] / mapped[2]).T
 
 
 def depth(H: Matrix3, points: Points) -> PerMatch:
@@ -49,21 +44,6 @@ def inverse(H: Matrix3) -> Matrix3 | None:
     except np.linalg.LinAlgError:
         return None
     return normalised(back) if np.isfinite(back).all() else None
-
-
-def inverses_2x2(A: FloatArray) -> FloatArray:
-    """A⁻¹ of each matrix of (n, 2, 2); infinite or NaN where there is none."""
-    (a, b), (c, d) = A.transpose(1, 2, 0)
-    with np.errstate(all="ignore"):
-        adjugate = np.array([[d, -b], [-c, a]])
-        adjugate /= a * d - b * c
-    return adjugate.transpose(2, 0, 1)
-
-
-def times_2x2(A: FloatArray, v: FloatArray) -> FloatArray:
-    """A v of each matrix of (n, 2, 2) and each column of (2, n)."""
-    (a, b), (c, d) = A.transpose(1, 2, 0)
-    return np.stack([a * v[0] + b * v[1], c * v[0] + d * v[1]])
 
 
 def checked(values: ArrayLike, name: str) -> Matrix3:
@@ -101,13 +81,9 @@ def normalised(H: Matrix3) -> Matrix3:
 
 def jacobian(H: Matrix3, points: Points) -> FloatArray:
     """∂ project(H, p) / ∂p at each point, (n, 2, 2)."""
-    mapped = project(H, points).T
-    J = np.empty((2, 2, len(points)))  # an entry after the other in memory
     with np.errstate(all="ignore"):  # none at the horizon
-        per_depth = 1.0 / depth(H, points)
-        for a, b in np.ndindex(2, 2):
-            J[a, b] = (H[a, b] - mapped[a] * H[2, b]) * per_depth
-    return J.transpose(2, 0, 1)
+        down = project(H, points)[:, :, None] * H[2, :2]
+        return (H[:2, :2] - down) / depth(H, points)[:, None, None]
 
 
 def residual(H: Matrix3, matches: Matches) -> PerAxis:
@@ -138,11 +114,6 @@ def residual(H: Matrix3, matches: Matches) -> PerAxis:
 
 def far_not_undefined(residual: FloatArray) -> FloatArray:
     """The residuals with undefined ones (horizon, behind the camera) very far off."""
-    # One finite sum means that every term is finite: a cheaper look than n of them.
-    with np.errstate(invalid="ignore"):  # +∞ and −∞
-        total = residual.sum()
-    if np.isfinite(total):
-        return residual
     return np.nan_to_num(residual, nan=FAR_PX, posinf=FAR_PX, neginf=-FAR_PX)
 
 
@@ -170,18 +141,17 @@ def capped(residual: PerAxis, matches: Matches) -> PerAxis:
     """
     diagonal = np.linalg.norm(matches.refined_size, axis=1, keepdims=True)
     defined = np.isfinite(residual).all(axis=1, keepdims=True)
-    known = np.where(defined, residual, 0.0)
-    length = np.hypot(known[:, :1], known[:, 1:])
+    finite = np.where(defined, residual, 0.0)
+    length = np.hypot(finite[:, :1], finite[:, 1:])
     share = np.minimum(1.0, diagonal / np.maximum(length, 1e-300))
-    return np.where(defined, share * known, diagonal / np.sqrt(2.0))
+    return np.where(defined, share * finite, diagonal / np.sqrt(2.0))
 
 
 def weighted_dlt(source: Points, target: Points, weight: PerMatch) -> Matrix3 | None:
     """H minimising Σ ω ‖ŷ × Hx̃‖² (algebraic), or None if it is not determined.
 
     Hartley's normalisation is weighted too: otherwise matches of weight zero
-    still move the result. The 9 × 9 normal matrix is built from moments,
-    Σ ω {1, u, v, u² + v²} ⊗ x̃x̃ᵀ, so the 2n × 9 matrix is never formed.
+    still move the result.
 
     >>> import numpy as np
     >>> square = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])
@@ -194,11 +164,26 @@ def weighted_dlt(source: Points, target: Points, weight: PerMatch) -> Matrix3 | 
     if frame0 is None or frame1 is None:
         return None
     (T0, p), (T1, q) = frame0, frame1
-    values, vectors = np.linalg.eigh(_dlt_matrix(p, q, weight))
+    x = np.column_stack([p, np.ones(len(p))])
+    nothing = np.zeros_like(x)
+    rows = [
+        np.hstack([x, nothing, -q[:, :1] * x]),
+        np.hstack([nothing, x, -q[:, 1:] * x]),
+    ]
+    G = least_squares_matrix(np.vstack(rows), np.tile(weight, 2))
+    return None if G is None else normalised(np.linalg.solve(T1, G @ T0))
+
+
+def least_squares_matrix(rows: FloatArray, weight: FloatArray) -> Matrix3 | None:
+    """The G of norm 1 with the least Σ ω (row · g)², None if there are several.
+
+    g are the nine entries of G, row after row.
+    """
+    values, vectors = np.linalg.eigh(rows.T @ (weight[:, None] * rows))
     # Eigenvalues are squared singular values.
     if not values[1] > RANK_TOLERANCE**2 * values[-1]:
         return None
-    return normalised(np.linalg.solve(T1, vectors[:, 0].reshape(3, 3) @ T0))
+    return vectors[:, 0].reshape(3, 3)
 
 
 def framed(points: Points, weight: PerMatch) -> tuple[Matrix3, Points] | None:
@@ -221,34 +206,6 @@ def framed(points: Points, weight: PerMatch) -> tuple[Matrix3, Points] | None:
         [[scale, 0, -scale * center[0]], [0, scale, -scale * center[1]], [0, 0, 1]]
     )
     return T, moved
-
-
-def _dlt_matrix(p: Points, q: Points, weight: PerMatch) -> Matrix:
-    """Σ ω AᵀA (9 × 9) of the rows (x̃, 0, −u x̃) and (0, x̃, −v x̃), (u, v) = q."""
-    u, v = q[:, 0], q[:, 1]
-    factors = np.empty((4, len(weight)))
-    factors[0] = weight
-    np.multiply(weight, u, out=factors[1])
-    np.multiply(weight, v, out=factors[2])
-    factors[3] = factors[1] * u + factors[2] * v
-    one, by_u, by_v, by_uv = _outer_moments(factors, p[:, 0], p[:, 1])
-    matrix = np.zeros((9, 9))
-    matrix[0:3, 0:3] = matrix[3:6, 3:6] = one
-    matrix[0:3, 6:9] = matrix[6:9, 0:3] = -by_u
-    matrix[3:6, 6:9] = matrix[6:9, 3:6] = -by_v
-    matrix[6:9, 6:9] = by_uv
-    return matrix
-
-
-def _outer_moments(factors: FloatArray, x: PerMatch, y: PerMatch) -> FloatArray:
-    """Σ factor · ttᵀ for each row of factors, (k, 3, 3), with t = (x, y, 1)."""
-    products = np.empty((6, len(x)))
-    np.multiply(x, x, out=products[0])
-    np.multiply(x, y, out=products[1])
-    np.multiply(y, y, out=products[2])
-    products[3], products[4], products[5] = x, y, 1.0
-    moments = factors @ products.T
-    return moments[:, [0, 1, 3, 1, 2, 4, 3, 4, 5]].reshape(-1, 3, 3)
 
 
 def corners(size: tuple[int, int]) -> Points:

@@ -74,7 +74,7 @@ def lift(
 def _claims(
     matches: Matches, observed: Points, radius_px: float
 ) -> tuple[Labels, Labels]:
-    """Matches near a keypoint, one for each keypoint, and those keypoints."""
+    """The most confident match near each keypoint, and those keypoints."""
     from scipy.spatial import cKDTree
 
     claimed = nearest(cKDTree(observed), matches.target, radius_px)

@@ -1,4 +1,4 @@
-"""Camera poses: [R | t] from world to camera, residuals, one Gauss–Newton step.
+"""Camera poses: [R | t] from world to camera, their steps, what matches say of them.
 
 A pose is a 3 × 4 matrix: X_cam = R X + t, COLMAP's ``cam_from_world``. Its tangent is
 six numbers (ω, v), rotation first, in the camera's own frame:
@@ -17,16 +17,22 @@ from numpy.typing import ArrayLike
 from semisure.errors import InputError
 from semisure.geometry import camera as lens
 from semisure.geometry.camera import Camera
+from semisure.geometry.epipolar import CalibratedViews, rays, tangents
+from semisure.geometry.homography import far_not_undefined
 from semisure.geometry.rotations import (
     quaternion,
     rotation,
     rotation_from_quaternion,
     rotation_vector,
+    skew,
 )
 from semisure.types import (
+    FloatArray,
     Jacobian,
+    Matches,
     Matrix,
     PerAxis,
+    PerMatch,
     Points,
     Points3,
     Pose,
@@ -37,6 +43,7 @@ from semisure.types.checks import MAX_WORLD, as_reals
 
 RANK_TOLERANCE = 1e-12  # of the scaled normal matrix's eigenvalues: squared
 _ORTHONORMAL_TOLERANCE = 1e-6
+UNIT_CAMERA = Camera.from_matrix(np.eye(3), (1, 1))
 
 
 def checked(values: ArrayLike, name: str) -> Pose:
@@ -106,49 +113,61 @@ def project(pose: Pose, camera: Camera, world: Points3) -> Points:
     return lens.project(camera, to_camera(pose, world))
 
 
-def jacobian(pose: Pose, camera: Camera, world: Points3) -> Jacobian:
-    """∂ project / ∂ (ω, v), (2, 6, n); zero for points behind the camera."""
-    return look(pose, camera, world)[1]
-
-
 def look(pose: Pose, camera: Camera, world: Points3) -> tuple[Points, Jacobian]:
-    """Pixels of world points and their derivatives: `project` and `jacobian` in one."""
+    """Pixels of world points, and ∂ pixels / ∂ (ω, v), (2, 6, n).
+
+    Behind the camera NaN and 0.
+    """
     points = to_camera(pose, world)
-    at = np.empty((2, 6, len(world)))
-    ahead = points[:, 2] > 0
-    if ahead.all():
-        pixels, at[:, 3:] = lens.look(camera, points)
-    else:
-        pixels = lens.project(camera, points)
-        seen = np.where(ahead[:, None], points, [0, 0, 1.0])
-        at[:, 3:] = np.where(ahead, lens.jacobian(camera, seen), 0.0)
-    x, y, z = points.T
-    a, b, c = at[:, 3], at[:, 4], at[:, 5]
+    pixels, by_point = lens.look(camera, points)
+    J = np.empty((2, 6, len(world)))
+    J[:, 3:] = np.where(points[:, 2] > 0, by_point, 0.0)
+    (x, y, z), (a, b, c) = points.T, J[:, 3:].transpose(1, 0, 2)
     # (a, b, c) · (ω × X) = ω · (X × (a, b, c))
-    np.subtract(y * c, z * b, out=at[:, 0])
-    np.subtract(z * a, x * c, out=at[:, 1])
-    np.subtract(x * b, y * a, out=at[:, 2])
-    return pixels, at
+    J[:, 0], J[:, 1], J[:, 2] = y * c - z * b, z * a - x * c, x * b - y * a
+    return pixels, J
 
 
 def normal_equations(
     J: Jacobian, residual: PerAxis, weight: PerAxis
 ) -> tuple[Matrix, Vector]:
     """Σ JᵀWJ (6 × 6) and Σ JᵀWr (6,) of the residual observed − projected."""
-    normal, pull = np.zeros((6, 6)), np.zeros(6)
-    for rows, r, w in zip(J, residual.T, weight.T, strict=True):
-        weighted = rows * w
-        normal += weighted @ rows.T
-        pull += np.einsum("kn,n->k", weighted, r)  # BLAS would start threads
-    return normal, pull
+    weighted = J * weight.T[:, None]
+    normal = (weighted @ J.transpose(0, 2, 1)).sum(axis=0)
+    return normal, np.einsum("akn,na->k", weighted, residual)
+
+
+def reprojection(
+    views: CalibratedViews, matches: Matches, depth: PerMatch, baseline: float
+) -> tuple[PerAxis, FloatArray]:
+    """Residuals (n, 2) px and their derivatives (n, 2, 5), given the anchors' depths.
+
+    `baseline` is ‖t‖ in the unit of `depth`. Very far off behind the camera.
+    """
+    R, t = views.P_01[:, :3], baseline * views.P_01[:, 3]
+    across = baseline * tangents(views.P_01[:, 3])
+    nothing = np.zeros((3, 2))
+    # Steps of the five, in the tangent of the pose of the camera that they move: that
+    # of camera 0 in the frame of camera 1, and the other way round.
+    backward = -np.block([[R.T, nothing], [np.zeros((3, 3)), R.T @ across]])
+    forward = np.block([[np.eye(3), nothing], [skew(t), across]])
+    residual, J = np.empty((len(matches), 2)), np.empty((len(matches), 2, 5))
+    for side, pose, K, K_anchor, anchors, steps in (
+        (0, [R.T, -R.T @ t], views.K0, views.K1, matches.target, backward),
+        (1, [R, t], views.K1, views.K0, matches.source, forward),
+    ):
+        rows = matches.side == side
+        world = depth[rows, None] * rays(K_anchor, anchors[rows])
+        plain, moves = look(np.column_stack(pose), UNIT_CAMERA, world)
+        residual[rows] = matches.refined[rows] - (plain @ K[:2, :2].T + K[:2, 2])
+        J[rows] = -np.einsum("ab,bkn,kl->nal", K[:2, :2], moves, steps, optimize=True)
+    return far_not_undefined(residual), J
 
 
 def solve(normal: Matrix, pull: Vector) -> Vector | None:
     """N⁻¹ pull, or None if the points do not determine a pose."""
     scale = np.sqrt(np.diag(normal))
-    if not (
-        np.isfinite(normal).all() and np.isfinite(pull).all() and (scale > 0).all()
-    ):
+    if not (np.isfinite([*normal, pull]).all() and (scale > 0).all()):
         return None
     scaled = normal / np.outer(scale, scale)
     # Scaled to a unit diagonal, so that metres and radians can be compared.

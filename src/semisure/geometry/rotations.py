@@ -73,11 +73,6 @@ def rotation_from_quaternion(q: ArrayLike) -> Matrix3:
     norm = float(np.linalg.norm(q))
     if not (np.isfinite(norm) and norm > 0):
         raise InputError(f"A quaternion must be finite and not zero, but is {q}.")
-    w, x, y, z = q / norm
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    q = q / norm
+    W = skew(q[1:])
+    return np.eye(3) + 2.0 * (q[0] * W + W @ W)

@@ -15,7 +15,6 @@ good to a pixel, those of another only to five.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from math import exp, lgamma, log, pi
 
@@ -24,11 +23,11 @@ import numpy as np
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry.homography import residual
-from semisure.geometry.squares import heaps_of, square_of
-from semisure.types import Labels, Matches, Matrix3
+from semisure.types import Index, Labels, Matches, Matrix3, Points
 
-BLOCK_PX = 32.0
-THRESHOLDS_PX = (5.0, 3.0)  # a match that meets one meets those before it
+BLOCK_PX = 32.0  # neighbours err together within so much
+WIDEST = 2**30  # squares along an axis; what is beyond is in the last
+THRESHOLDS_PX = (5.0, 3.0)
 LINE_THRESHOLDS_PX = (1.0, 2.0, 3.0)
 
 
@@ -47,17 +46,13 @@ FIVE_POINTS = Proposals(epipolar.MINIMAL_SAMPLE, 10)  # essential matrices
 
 def log_false_alarms(H_01: Matrix3, matches: Matches) -> float:
     """Logarithm of the number of homographies this good to be expected by chance."""
-    with np.errstate(invalid="ignore", over="ignore"):  # beyond the horizon
-        square = residual(H_01, matches).T ** 2
-        off = square[0] + square[1]
-        limits_met = np.zeros(len(off), np.int64)
-        for limit in THRESHOLDS_PX:
-            limits_met += off <= limit**2
-    blocks, hits = _thinned(matches, limits_met)
-    alarms = [
-        _log_expected(blocks, hit, pi * limit**2 / _area(matches), FOUR_POINTS)
-        for hit, limit in zip(hits, THRESHOLDS_PX, strict=True)
-    ]
+    with np.errstate(invalid="ignore"):  # beyond the horizon
+        distance = np.linalg.norm(residual(H_01, matches), axis=1)
+    blocks, alarms = _blocks(matches, slice(None)), []
+    for limit in THRESHOLDS_PX:
+        chance = pi * limit**2 / _area(matches)
+        hits = _blocks(matches, distance <= limit)
+        alarms.append(_log_expected(blocks, hits, chance, FOUR_POINTS))
     return min(alarms) + log(len(alarms))
 
 
@@ -117,33 +112,34 @@ def _log_expected(blocks: int, hits: int, chance: float, proposals: Proposals) -
     return float(tries + choices + (hits - least) * np.log(min(1.0, chance)))
 
 
-def _thinned(matches: Matches, limits_met: Labels) -> tuple[int, list[int]]:
-    """Blocks of either image that hold a match, and those with one that meets a limit.
+def _blocks(matches: Matches, some: Index) -> int:
+    """Blocks that hold some of the matches, in whichever image has fewer.
 
-    A block counts once in each image, whichever has fewer: matches that crowd into a
-    corner of one image are few, however widely they came from the other.
+    Matches that crowd into a corner of one image are few, however widely they came
+    from the other.
     """
-    kinds, counts = len(THRESHOLDS_PX) + 1, []
-    for points in (matches.source, matches.target):
-        if not len(points):
-            return 0, [0] * len(THRESHOLDS_PX)
-        number, most = heaps_of(points.T, BLOCK_PX)
-        number *= kinds
-        number += limits_met
-        held = np.bincount(number, minlength=kinds * most).reshape(-1, kinds).T
-        met = itertools.accumulate(held[::-1], np.add)  # all limits, all but one, ...
-        counts.append([int(np.count_nonzero(count)) for count in met])
-    *hits, blocks = (min(both) for both in zip(*counts, strict=True))
-    return blocks, hits[::-1]
+    sides = (matches.source[some], matches.target[some])
+    return min(len(np.unique(squares(points, BLOCK_PX))) for points in sides)
 
 
 def _surest(matches: Matches) -> Labels:
     """The surest match of each block, at most one in either image, by confidence."""
     kept = np.argsort(-matches.confidence, kind="stable")
     for points in (matches.source, matches.target):
-        squares = square_of(points[kept], BLOCK_PX)
-        kept = kept[np.sort(np.unique(squares, return_index=True)[1])]
+        _, first = np.unique(squares(points[kept], BLOCK_PX), return_index=True)
+        kept = kept[np.sort(first)]
     return kept
+
+
+def squares(points: Points, side_px: float, shift: float = 0.0) -> Labels:
+    """Numbers from 0 of the squares of a grid that points lie in; `shift` moves it.
+
+    >>> squares(np.array([[1.0, 1.0], [9.0, 1.0], [7.9, 7.9]]), 8.0).tolist()
+    [0, 1, 0]
+    """
+    cells = np.clip(np.floor(points.T / side_px + shift), -WIDEST, WIDEST)
+    column, row = cells.astype(np.int64)
+    return np.unique(column * (2 * WIDEST + 1) + row, return_inverse=True)[1]
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -13,14 +13,13 @@ from math import hypot, sqrt
 import numpy as np
 
 from semisure.geometry import homography as plane
-from semisure.geometry.squares import heaps_of
+from semisure.geometry.significance import squares
 from semisure.types import (
     Columns,
     FloatArray,
     Labels,
     Mask,
     Matches,
-    Matrix,
     Matrix3,
     PerMatch,
     Points,
@@ -115,7 +114,7 @@ def _repeated(residual: Columns, inside: Mask, agree: float) -> float:
         return 0.0
     far, pairs = np.take(residual, rows, axis=1), 0.0
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
-        heap = np.bincount(heaps_of(far, HEAP, shift)[0]).astype(np.float64)
+        heap = np.bincount(squares(far.T, HEAP, shift)).astype(np.float64)
         heap *= heap - 1.0
         pairs = max(pairs, float(heap.sum()))
     return pairs / max(agree, 1.0) ** 2
@@ -143,7 +142,7 @@ def _alike(points: Points, partners: Points, diagonal: float, other: float) -> f
     """
     design = np.column_stack([points - points.mean(axis=0), np.ones(len(points))])
     beyond = partners - design @ np.linalg.lstsq(design, partners, rcond=None)[0]
-    number, _ = heaps_of(points.T, BLOCK * diagonal)
+    number = squares(points, BLOCK * diagonal)
     order = np.argsort(number, kind="stable")
     near = np.flatnonzero(np.diff(number[order]) == 0)
     first, second = order[near], order[near + 1]
@@ -159,24 +158,13 @@ def spread(matches: Matches, weight: PerMatch) -> float:
     The root of the area that its standard deviations span, against that of points all
     over the image: 1 if even, 0 if all lie on one line.
     """
-    total = float(weight.sum())
-    if not total > 0:
+    if not weight.sum() > 0:
         return 0.0
-    both = []
+    areas = []
     for points, size in (
         (matches.source, matches.source_size),
         (matches.target, matches.target_size),
     ):
-        # From the middle of the image, so that squares keep their digits.
-        off = points.T - 0.5 * np.array([size]).T
-        weighted = off * weight
-        mean = weighted.sum(axis=1) / total
-        covariance = weighted @ off.T / total - np.outer(mean, mean)
-        both.append(_spanned(covariance) * 12.0 / (size[0] * size[1]))
-    return sqrt(min(both))
-
-
-def _spanned(covariance: Matrix) -> float:
-    """√ of the determinant of a covariance of points, px²."""
-    (a, b), (_, c) = covariance.tolist()
-    return sqrt(max(a * c - b * b, 0.0))
+        determinant = np.linalg.det(np.cov(points.T, aweights=weight, ddof=0))
+        areas.append(12.0 * sqrt(max(determinant, 0.0)) / (size[0] * size[1]))
+    return sqrt(min(areas))

@@ -17,18 +17,18 @@ import numpy as np
 from semisure.errors import FitError, InputError
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
+from semisure.law.families import GAUSSIAN, LAPLACE
 from semisure.law.hard_gate import fit_fine_only, fit_hard_gate
 from semisure.law.likelihood import (
     NAMES,
     SIZE,
     Likelihood,
-    Observations,
-    observe,
     pack,
     unpack,
 )
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
+from semisure.law.observations import Observations, observe
 from semisure.law.powell import fit_powell
 from semisure.types import (
     LAW_NAMES,
@@ -200,8 +200,8 @@ def _report(
 ) -> FitReport:
     pairs = len(np.unique(obs.pair))
     if outcome.free:
-        power = 2 if calibration.law == "gaussian" else 1
-        likelihood = Likelihood(obs, outcome.location, power)
+        family = GAUSSIAN if calibration.law == "gaussian" else LAPLACE
+        likelihood = Likelihood(obs, outcome.location, family)
         nll, scores, hessian = likelihood.details(pack(calibration))
         variance, kind = _variance(scores, 2 * len(obs) * hessian, outcome.free, pairs)
     else:
@@ -213,7 +213,8 @@ def _report(
     errors *= np.array([*gains, 1.0, 1.0, 1.0, 1.0])[list(outcome.free)]
     error = 0.5 * np.abs(obs.residual).sum(axis=1)
     strata = {
-        name: (error >= low) & (error < high) for name, (low, high) in STRATA_PX.items()
+        name: nll[(error >= low) & (error < high)]
+        for name, (low, high) in STRATA_PX.items()
     }
     return FitReport(
         optimiser=optimiser,
@@ -222,10 +223,10 @@ def _report(
         pairs=pairs,
         nll=float(nll.mean()),
         nll_by_stratum={
-            name: float(nll[rows].mean()) if rows.any() else float("nan")
-            for name, rows in strata.items()
+            name: float(some.mean()) if len(some) else float("nan")
+            for name, some in strata.items()
         },
-        matches_by_stratum={name: int(rows.sum()) for name, rows in strata.items()},
+        matches_by_stratum={name: len(some) for name, some in strata.items()},
         iterations=outcome.iterations,
         evaluations=outcome.evaluations,
         converged=outcome.converged,

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from semisure.law.likelihood import AXES, FINE, SIZE, Observations, unpack
+from semisure.law.likelihood import AXES, FINE, SIZE, unpack
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
+from semisure.law.observations import Observations
 from semisure.types import Calibration, FloatArray, PerAxis, PerMatch, Vector
 
 ANGLES = 16
@@ -67,7 +68,7 @@ def _best_cuts(
 def _best_cut(
     score: PerMatch, x: PerMatch, fine: PerMatch, coarse: PerMatch
 ) -> tuple[float, float, float, float]:
-    """NLL, threshold and the two scale gains of the best split of sorted scores."""
+    """NLL, threshold, fine and coarse scale gain of the best split of the scores."""
     order = np.argsort(score, kind="stable")
     score, x, fine, coarse = score[order], x[order], fine[order], coarse[order]
     n = len(score)

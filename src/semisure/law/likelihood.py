@@ -23,41 +23,28 @@ of failure. With A the energy of a component, of power p in |r| (Laplace: 1; Gau
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semisure.errors import InputError
-from semisure.geometry.homography import capped
-from semisure.law.mixture import (
-    GAUSSIAN,
-    LAPLACE,
-    expit,
-    mixture_law,
-    softplus,
-)
+from semisure.law.families import LAPLACE, Family
+from semisure.law.mixture import expit, mixture_law
+from semisure.law.observations import Observations
 from semisure.types import (
     Calibration,
     FloatArray,
-    Index,
-    Labels,
-    Matches,
     Matrix,
     PerAxis,
     PerMatch,
     Vector,
 )
-from semisure.types.checks import MAX_PX, as_reals, within_px
-from semisure.types.matches import require_matches
 
 SIZE = 8
 NAMES = ("b_x", "b_y", "a_x", "a_y", "k_s", "k_m", "beta_x", "beta_y")
 FINE, COARSE, INTERCEPT = slice(0, 2), slice(2, 4), slice(6, 8)  # by axis
 SPREAD_SLOPE, DOUBT_SLOPE = 4, 5
 AXES = ([0, 2, 4, 5, 6], [1, 3, 4, 5, 7])  # log b, log a, k_s, k_m, β of x and of y
-FAMILIES = {1: LAPLACE, 2: GAUSSIAN}  # by the power of |r| in their energies
-BLOCK_ROWS = 8_192  # matches whose temporaries stay in a core's cache
 
 
 def pack(calibration: Calibration) -> Vector:
@@ -79,105 +66,18 @@ def unpack(eight: Vector) -> Calibration:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Observations:
-    """Matches whose true error is known, stacked over image pairs."""
-
-    residual: PerAxis  # px, predicted − reference
-    fine_std: PerAxis  # px
-    coarse_std: PerAxis  # px
-    spread: PerAxis  # % of the image side
-    doubt: PerMatch  # nats
-    fine_window: PerMatch  # px
-    pair: Labels  # index of the image pair
-
-    def __len__(self) -> int:
-        return len(self.residual)
-
-    def shift_px(self, location: tuple[float, float]) -> PerAxis:
-        """What a location, in fine windows, is in pixels of each refined point."""
-        return np.outer(location, self.fine_window).T
-
-    def take(self, index: Index) -> Observations:
-        """A view of the rows that `index` picks."""
-        return Observations(*(getattr(self, f.name)[index] for f in fields(self)))
-
-    def thinned(self, step: int) -> Observations:
-        """A copy of every so-manieth row."""
-        if step == 1:
-            return self
-        arrays = (getattr(self, f.name)[::step] for f in fields(self))
-        return Observations(*(array.copy(order="F") for array in arrays))
-
-    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Observations]:
-        """Views of consecutive rows, so that a pass needs no n-sized temporaries."""
-        for begin in range(0, len(self), rows):
-            yield self.take(slice(begin, begin + rows))
-
-
-def observe(pairs: Iterable[tuple[Matches, PerAxis]]) -> Observations:
-    """Stack (matches, residual) of each pair; rows of infinite residual are refused.
-
-    No residual counts as longer than its image's diagonal.
-    """
-    parts = [_observe_one(i, *_parted(pair)) for i, pair in enumerate(pairs)]
-    if not parts:
-        raise InputError("A calibration needs at least one image pair, but got none.")
-    names = [f.name for f in fields(Observations)]
-    return Observations(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    )
-
-
-def _parted(pair: tuple[Matches, PerAxis]) -> tuple[Matches, PerAxis]:
-    """Matches and residual of a pair; people pass one pair, or matches alone."""
-    if isinstance(pair, tuple | list) and len(pair) == 2:
-        require_matches(pair[0])
-        return pair[0], pair[1]
-    raise InputError(
-        "pairs must be a list of (matches, residual), one for each image pair, but "
-        f"holds a {type(pair).__name__}. Of a single pair: fit([(matches, residual)])."
-    )
-
-
-def _observe_one(index: int, matches: Matches, residual: PerAxis) -> Observations:
-    residual = as_reals(f"residual of pair {index}", residual)
-    if residual.shape != matches.target.shape:
-        raise InputError(
-            f"residual of pair {index} must have shape {matches.target.shape}, "
-            f"one row per match, but has {residual.shape}."
-        )
-    bad = ~within_px(residual)
-    if bad.any():
-        raise InputError(
-            f"residual of pair {index} must be finite and within ±{MAX_PX:g} px, but "
-            f"{int(bad.sum())} of {len(bad)} rows are not; first: match "
-            f"{int(np.flatnonzero(bad)[0])}. Leave out matches without ground truth."
-        )
-    return Observations(
-        np.asfortranarray(capped(residual, matches)),  # as matches' arrays are
-        matches.fine_std,
-        matches.coarse_std,
-        matches.spread,
-        matches.doubt,
-        matches.fine_window,
-        np.full(len(matches), index, dtype=np.int64),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Likelihood:
     """Mean NLL per axis of `observations` as a function of the eight parameters."""
 
     observations: Observations
     location: tuple[float, float] = (0.0, 0.0)  # in fine windows
-    power: int = 1  # 1: Laplace, 2: Gaussian
+    family: Family = LAPLACE
 
     def value(self, parameters: Vector) -> float:
         """Mean NLL per axis, nats."""
-        law = self._law(parameters)
-        blocks = self.observations.blocks()
-        total = sum(float(_Terms.of(block, *law).log_density.sum()) for block in blocks)
+        terms = (term for _, term in self._terms(parameters))
+        total = sum(float(term.log_density.sum()) for term in terms)
         return -total / (2 * len(self.observations))
 
     def __call__(self, parameters: Vector) -> tuple[float, Vector, Matrix]:
@@ -190,21 +90,21 @@ class Likelihood:
 
         A score is the gradient of a pair's summed log density; (pairs, 8).
         """
-        law, count = self._law(parameters), len(self.observations)
         pairs, nll = int(np.max(self.observations.pair)) + 1, []
         scores, hessian = np.zeros((pairs, SIZE)), np.zeros((SIZE, SIZE))
-        for block in self.observations.blocks():
-            terms = _Terms.of(block, *law)
+        for block, terms in self._terms(parameters):
             nll.append(-terms.log_density.mean(axis=1))
             for axis, places in enumerate(AXES):
-                odds = terms.odds_slopes(axis, block)
-                hessian[np.ix_(places, places)] -= terms.hessian(axis, odds)
-                for place, slopes in zip(places, terms.slopes(axis, odds), strict=True):
+                gradient, second = terms.derivatives(axis, block)
+                hessian[np.ix_(places, places)] -= second
+                for place, slopes in zip(places, gradient, strict=True):
                     scores[:, place] += np.bincount(block.pair, slopes, pairs)
-        return np.concatenate(nll), scores, hessian / (2 * count)
+        return np.concatenate(nll), scores, hessian / (2 * len(self.observations))
 
-    def _law(self, parameters: Vector) -> tuple[Calibration, int]:
-        return replace(unpack(parameters), location=self.location), self.power
+    def _terms(self, parameters: Vector) -> Iterator[tuple[Observations, _Terms]]:
+        calibration = replace(unpack(parameters), location=self.location)
+        for block in self.observations.blocks():
+            yield block, _Terms.of(block, calibration, self.family)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,48 +119,39 @@ class _Terms:
     power: int
 
     @classmethod
-    def of(cls, block: Observations, calibration: Calibration, power: int) -> _Terms:
-        law, family = mixture_law(block, calibration), FAMILIES[power]
-        x = block.residual - law.location
-        fine_energy = family.energy(x, law.fine_scale)
-        coarse_energy = family.energy(x, law.coarse_scale)
-        z = law.tail_logit
-        g = (
-            z
-            + (fine_energy - coarse_energy)
-            + np.log(law.fine_scale / law.coarse_scale)
-        )
-        log_density = softplus(g) - softplus(z) - fine_energy - np.log(law.fine_scale)
-        return cls(
-            log_density - family.log_norm, z, g, fine_energy, coarse_energy, power
-        )
+    def of(
+        cls, block: Observations, calibration: Calibration, family: Family
+    ) -> _Terms:
+        law = mixture_law(block, calibration)
+        x, z = block.residual - law.location, law.tail_logit
+        fine = family.energy(x, law.fine_scale)
+        coarse = family.energy(x, law.coarse_scale)
+        g = z + (fine - coarse) + np.log(law.fine_scale / law.coarse_scale)
+        log_density = np.logaddexp(0.0, g) - np.logaddexp(0.0, z)
+        log_density += family.log_density(x, law.fine_scale)
+        return cls(log_density, z, g, fine, coarse, family.power)
 
-    def odds_slopes(self, axis: int, block: Observations) -> FloatArray:
-        """Derivatives of g by (log b, log a, k_s, k_m, β), (5, n)."""
-        # The fine log density has the slope (p Aᶠ − 1) / 2 by log b, and so on.
-        by_b = 0.5 - 0.5 * self.power * self.fine_energy[:, axis]
-        by_a = 0.5 * self.power * self.coarse_energy[:, axis] - 0.5
+    def derivatives(self, axis: int, block: Observations) -> tuple[FloatArray, Matrix]:
+        """Slopes of log p (5, n), second derivatives of Σ log p (5, 5).
+
+        By log b, log a, k_s, k_m, β.
+        """
+        fine, coarse = self.fine_energy[:, axis], self.coarse_energy[:, axis]
+        # That the coarse cell was wrong, after and before its error was seen.
+        failed = expit(self.posterior_logit[:, axis])
+        prior = expit(self.prior_logit[:, axis])
+        # Of g; the fine log density has the slope (p Aᶠ − 1) / 2 by log b, and so on.
+        by_b = 0.5 - 0.5 * self.power * fine
+        by_a = 0.5 * self.power * coarse - 0.5
         gate = block.spread[:, axis], block.doubt, np.ones(len(block))
-        return np.stack([by_b, by_a, *gate])
-
-    def _chances(self, axis: int) -> tuple[PerMatch, PerMatch]:
-        """That the coarse cell was wrong, after and before its error was seen."""
-        return expit(self.posterior_logit[:, axis]), expit(self.prior_logit[:, axis])
-
-    def slopes(self, axis: int, odds: FloatArray) -> FloatArray:
-        """Derivatives of log p by the same, (5, n)."""
-        failed, prior = self._chances(axis)
-        return odds * np.stack([failed - 1.0, failed, *3 * [failed - prior]])
-
-    def hessian(self, axis: int, odds: FloatArray) -> Matrix:
-        """Second derivatives of Σ log p, (5, 5)."""
-        failed, prior = self._chances(axis)
+        odds = np.stack([by_b, by_a, *gate])
+        slopes = odds * np.stack([failed - 1.0, failed, *3 * [failed - prior]])
         # σ' = σ(1 − σ), of the posterior and, in the gate, less that of the prior.
         weighted = odds * (failed * (1.0 - failed))
         weighted[2:] -= odds[2:] * (prior * (1.0 - prior))
         second = weighted @ odds.T
         second[2:, :2] = second[:2, 2:].T
         curved = 0.25 * self.power**2
-        second[0, 0] -= curved * float((1.0 - failed) @ self.fine_energy[:, axis])
-        second[1, 1] -= curved * float(failed @ self.coarse_energy[:, axis])
-        return np.asarray(second)
+        second[0, 0] -= curved * float((1.0 - failed) @ fine)
+        second[1, 1] -= curved * float(failed @ coarse)
+        return slopes, second

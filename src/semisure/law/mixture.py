@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from semisure.errors import InputError
+from semisure.law.families import LAPLACE, Family
 from semisure.types import (
-    BoolArray,
     Calibration,
     Cues,
     FloatArray,
@@ -42,60 +42,6 @@ def expit(x: FloatArray) -> FloatArray:
         return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
-def softplus(x: FloatArray) -> FloatArray:
-    """log(1 + e^x) to an absolute error of one rounding, for any x."""
-    return np.maximum(x, 0.0) + np.log(1.0 + np.exp(-np.abs(x)))
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A symmetric component shape, density e^{−energy} / (norm · scale)."""
-
-    energy: Callable[[FloatArray, FloatArray], FloatArray]
-    log_norm: float
-    cdf: Callable[[FloatArray, FloatArray], FloatArray]
-    mean_abs: Callable[[FloatArray, FloatArray], FloatArray]  # E|X + c|, scale s
-    sample: Callable[[np.random.Generator, FloatArray], FloatArray]
-
-    def log_density(self, x: FloatArray, scale: FloatArray) -> FloatArray:
-        return -self.energy(x, scale) - np.log(scale) - self.log_norm
-
-
-def _laplace_cdf(x: FloatArray, scale: FloatArray) -> FloatArray:
-    half_tail = 0.5 * np.exp(-np.abs(x) / scale)
-    return np.asarray(np.where(x < 0, half_tail, 1.0 - half_tail))
-
-
-LAPLACE = Family(
-    energy=lambda x, s: np.abs(x) / s,
-    log_norm=float(np.log(2.0)),
-    cdf=_laplace_cdf,
-    mean_abs=lambda c, s: np.abs(c) + s * np.exp(-np.abs(c) / s),
-    sample=lambda rng, s: rng.laplace(0.0, s),
-)
-
-
-def _gaussian_cdf(x: FloatArray, scale: FloatArray) -> FloatArray:
-    from scipy.special import ndtr  # a fifth of a second that few need
-
-    return ndtr(x / scale)
-
-
-def _gaussian_mean_abs(c: FloatArray, scale: FloatArray) -> FloatArray:
-    z = c / scale
-    peak = np.sqrt(2.0 / np.pi) * scale * np.exp(-0.5 * z * z)
-    return peak + c * (2.0 * _gaussian_cdf(c, scale) - 1.0)
-
-
-GAUSSIAN = Family(
-    energy=lambda x, s: 0.5 * (x / s) ** 2,
-    log_norm=float(0.5 * np.log(2.0 * np.pi)),
-    cdf=_gaussian_cdf,
-    mean_abs=_gaussian_mean_abs,
-    sample=lambda rng, s: rng.normal(0.0, s),
-)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorLaw:
     """The distribution of each match's residual, per axis; all arrays (n, 2)."""
@@ -114,14 +60,10 @@ class ErrorLaw:
 
     def take(self, index: Index) -> ErrorLaw:
         """The laws of the matches that `index` picks."""
+        arrays = self.fine_scale, self.coarse_scale, self.tail_logit, self.location
         # One axis after the other in memory, as the arrays themselves are.
-        return ErrorLaw(
-            self.fine_scale.T[:, index].T,
-            self.coarse_scale.T[:, index].T,
-            self.tail_logit.T[:, index].T,
-            self.location.T[:, index].T,
-            self.family,
-        )
+        fine, coarse, logit, location = (array.T[:, index].T for array in arrays)
+        return ErrorLaw(fine, coarse, logit, location, self.family)
 
 
 def require_law(law: object) -> None:
@@ -179,19 +121,16 @@ def ordered(law: ErrorLaw) -> ErrorLaw:
 def log_joint(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, PerAxis]:
     """log of each component's chance times its density at r, (n, 2) nats each."""
     x = residual - law.location
-    fine = law.family.log_density(x, law.fine_scale) - softplus(law.tail_logit)
-    coarse = law.family.log_density(x, law.coarse_scale) - softplus(-law.tail_logit)
+    fine = law.family.log_density(x, law.fine_scale)
+    coarse = law.family.log_density(x, law.coarse_scale)
+    fine -= np.logaddexp(0.0, law.tail_logit)  # log (1 − α)
+    coarse -= np.logaddexp(0.0, -law.tail_logit)
     return fine, coarse
-
-
-def log_sum(a: PerAxis, b: PerAxis) -> PerAxis:
-    """log(e^a + e^b), by NumPy's vectorised functions: its logaddexp is scalar."""
-    return np.maximum(a, b) + np.log(1.0 + np.exp(-np.abs(a - b)))
 
 
 def log_density(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """log p(r) per axis, (n, 2) nats (eq. laplace_mixture)."""
-    return log_sum(*log_joint(law, residual))
+    return np.logaddexp(*log_joint(law, residual))
 
 
 def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
@@ -277,38 +216,40 @@ def prob_beyond(law: ErrorLaw, threshold_px: float) -> PerAxis:
 def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
     """The size of the residual per axis that is exceeded by 1 − probability, px.
 
-    The mean of a heavy-tailed law is ruled by its tail; quantiles are not. As a
-    function of x, P(|r| ≤ x) bends only at |μ|: Newton's steps from there do not pass
-    the root.
+    The mean of a heavy-tailed law is ruled by its tail; quantiles are not.
 
     >>> half = abs_quantile(_example_law(), 0.5)  # 0.8 e^{−x} + 0.2 e^{−x/4} = ½
     >>> bool(np.allclose(0.8 * np.exp(-half) + 0.2 * np.exp(-half / 4), 0.5))
     True
     """
-    if not 0.0 < probability < 1.0:
-        raise InputError(
-            f"probability must lie strictly between 0 and 1, but is {probability}."
-        )
-    x = np.abs(law.location)
-    for _ in range(60):  # far more than are taken
-        within = cdf(law, x) - cdf(law, -x)
-        density = np.exp(log_density(law, x)) + np.exp(log_density(law, -x))
-        step = (probability - within) / density
-        x = np.maximum(x + step, 0.0)
-        if (np.abs(step) <= 1e-9 * (1.0 + x)).all():
-            break
-    return x
+    farthest = _farthest(law, probability)
+    nearest = np.zeros_like(farthest)
+
+    def excess(x: PerAxis) -> PerAxis:
+        return cdf(law, x) - cdf(law, -x) - probability
+
+    return np.asarray(rising_root(excess, nearest, farthest, tolerance=1e-11))
 
 
 def pooled_abs_quantile(law: ErrorLaw, probability: float) -> float:
     """The same of all matches and axes together, px: "90 % within x px"."""
-    edges = abs_quantile(law, probability)
 
     def excess(x: float) -> float:
         there = np.full_like(law.fine_scale, x)
         return float((cdf(law, there) - cdf(law, -there)).mean()) - probability
 
-    return float(rising_root(excess, edges.min(), edges.max(), tolerance=1e-4))
+    farthest = _farthest(law, probability).max()
+    return float(rising_root(excess, 0.0, farthest, tolerance=1e-4))
+
+
+def _farthest(law: ErrorLaw, probability: float) -> PerAxis:
+    """Beyond the quantiles; those of a Laplace law are −scale · log(1 − p)."""
+    if not 0.0 < probability < 1.0:
+        raise InputError(
+            f"probability must lie strictly between 0 and 1, but is {probability}."
+        )
+    scale = np.maximum(law.fine_scale, law.coarse_scale)
+    return np.abs(law.location) + scale * (1.0 - np.log1p(-probability))
 
 
 def rising_root(
@@ -328,6 +269,6 @@ def rising_root(
 
 def sample(law: ErrorLaw, rng: np.random.Generator) -> PerAxis:
     """One residual per match and axis drawn from the law, (n, 2) px."""
-    failed: BoolArray = rng.random(law.fine_scale.shape) < tail_prob(law)
+    failed = rng.random(law.fine_scale.shape) < tail_prob(law)
     scale = np.where(failed, law.coarse_scale, law.fine_scale)
     return law.location + law.family.sample(rng, scale)

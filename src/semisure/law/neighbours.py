@@ -34,18 +34,15 @@ def departure(matches: Matches, along: PerMatch, weight: PerMatch) -> PerMatch:
     should be is then known without robust rounds. Where others say nothing it is the
     median of all.
     """
-    found = np.full(len(matches), np.nan)
+    distance = np.full(len(matches), np.nan)
+    along = np.where(np.isfinite(along), along, _FAR)
     for rows, points, _ in _sides(matches):
         if len(rows) > _FEWEST:
-            value = along[rows]
-            value = np.where(np.isfinite(value), value, _FAR)
-            found[rows] = _left_out(points, value, weight[rows])
-    lone = np.isnan(found)
+            distance[rows] = _left_out(points, along[rows], weight[rows])
+    lone = np.isnan(distance)
     if lone.all():
         return np.zeros(len(matches))
-    if lone.any():
-        found[lone] = np.median(found[~lone])
-    return found
+    return np.where(lone, np.nanmedian(distance), distance)
 
 
 def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
@@ -55,9 +52,7 @@ def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
     wx, wy, wv = weight * x, weight * y, weight * value
     terms = [weight, wx, wy, wx * x, wx * y, wy * y, wv, wv * x, wv * y, wv * value]
     sums = np.array([np.bincount(cell, t, shape[0] * shape[1]) for t in terms])
-    n, nx, ny, xx, xy, yy, v, vx, vy, vv = _of_nine_cells(
-        sums.astype(np.float64, copy=False), shape[1]
-    )
+    n, nx, ny, xx, xy, yy, v, vx, vy, vv = _of_nine_cells(sums, shape)
     n += _TINY
     mean_x, mean_y, mean = nx / n, ny / n, v / n
     # Slopes stay 0 where points are in a row.
@@ -113,19 +108,13 @@ def _spacing(width: float, height: float, count: int) -> float:
     return float((half + np.sqrt(half**2 + others * width * height)) / others)
 
 
-def _of_nine_cells(sums: FloatArray, columns: int) -> FloatArray:
-    """Sums (k, cells) over each cell and the eight around; nothing of those outside.
-
-    The outermost cells are empty. So the neighbours of all others can be found in one
-    row of cells, where the last of a line is followed by the first of the next.
-    """
-    total = np.zeros_like(sums)
-    three = sums[:, :-2] + sums[:, 1:-1]
-    three += sums[:, 2:]
-    inner = total[:, columns + 1 : -columns - 1]
-    np.add(three[:, : -2 * columns], three[:, columns:-columns], out=inner)
-    inner += three[:, 2 * columns :]
-    return total
+def _of_nine_cells(sums: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    """Sums (k, cells) over each cell and the eight around; the outermost are empty."""
+    grid = sums.reshape(-1, *shape)
+    three = grid[:, :, :-2] + grid[:, :, 1:-1] + grid[:, :, 2:]
+    total = np.zeros_like(grid)
+    total[:, 1:-1, 1:-1] = three[:, :-2] + three[:, 1:-1] + three[:, 2:]
+    return total.reshape(sums.shape)
 
 
 def affine_parallax(matches: Matches, weight: PerMatch) -> PerAxis:
@@ -146,7 +135,5 @@ def _sides(matches: Matches) -> Iterator[tuple[Labels, PerAxis, PerAxis]]:
     both = ((matches.target, matches.source), (matches.source, matches.target))
     for side, (still, refined) in enumerate(both):
         rows = np.flatnonzero(matches.side == side)
-        if 0 < len(rows) == len(matches):
-            yield rows, still, refined
-        elif len(rows):
+        if len(rows):
             yield rows, still[rows], refined[rows]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from semisure.errors import FitError
 from semisure.law import mixture
+from semisure.law.families import GAUSSIAN, LAPLACE, Family
 from semisure.law.likelihood import (
     AXES,
     COARSE,
@@ -21,28 +23,22 @@ from semisure.law.likelihood import (
     NAMES,
     SIZE,
     Likelihood,
-    Observations,
     pack,
     unpack,
 )
 from semisure.law.mixture import STD_FLOOR_PX
+from semisure.law.observations import Observations
 from semisure.types import (
+    DEFAULT_FINE_WINDOW_PX,
     BoolArray,
     Calibration,
     FloatArray,
     LawName,
     Matrix,
-    PerMatch,
     Vector,
 )
 
 WORTH = 1e-7  # a promised decrease below which a step is the last; its square is left
-# The box, far from any optimum seen; a parameter that ends on a bound is reported.
-GAIN_BOUNDS = (1e-6, 1e6)
-SLOPE_BOUNDS = (-100.0, 100.0)
-INTERCEPT_BOUNDS = (-40.0, 40.0)
-ORDER_SPAN = 40.0  # log of the largest coarse to fine variance gain ratio
-COARSE_CELL_PX = 8.0
 PILOT_ROWS = 20_000  # matches by which the start is brought near the optimum
 LOCATION_TOLERANCE = 1e-6  # fine windows
 
@@ -80,8 +76,8 @@ def minimise(
         promised = -0.5 * float(gradient @ step)
         if promised <= WORTH:
             x = np.clip(x + step, lower, upper)
-            ended = iteration, evaluations, True, "converged"
-            return Minimum(x, value - promised, *ended)
+            value -= promised
+            return Minimum(x, value, iteration, evaluations, True, "converged")
         for length in 0.5 ** np.arange(40):
             trial = np.clip(x + length * step, lower, upper)
             answer = objective(trial)
@@ -142,9 +138,10 @@ class OrderedBox:
     def around(cls, obs: Observations, law: LawName) -> OrderedBox:
         fine = np.median(np.maximum(obs.fine_std, STD_FLOOR_PX), axis=0)
         coarse = np.median(np.maximum(obs.coarse_std, STD_FLOOR_PX), axis=0)
-        gain, slope, intercept = np.log(GAIN_BOUNDS), SLOPE_BOUNDS, INTERCEPT_BOUNDS
+        # Far from any optimum seen; a parameter that ends on a bound is reported.
+        gain, order = np.log([1e-6, 1e6]), (0.0, 40.0)
+        slope, intercept = (-100.0, 100.0), (-40.0, 40.0)
         doubt = (0.0, 0.0) if law == "no_confidence_gate" else slope
-        order = (0.0, ORDER_SPAN)
         box = np.array([gain, gain, order, order, slope, doubt, intercept, intercept])
         return cls(2.0 * np.log(fine / coarse), box[:, 0], box[:, 1])
 
@@ -179,7 +176,7 @@ def fit_newton(
     shift: tuple[float, float] | None,
 ) -> Outcome:
     """The law of greatest likelihood; `shift` is where a location begins, if any."""
-    power = 2 if law == "gaussian" else 1
+    family = GAUSSIAN if law == "gaussian" else LAPLACE
     # A pilot on a thinned sample brings the start into the basin, so that the whole
     # data is passed over only a few times.
     every = max(1, len(obs) // PILOT_ROWS)
@@ -188,10 +185,10 @@ def fit_newton(
     starts = [_moment_start(pilot, shift or (0.0, 0.0))]
     if start is not None:
         starts.append(pack(start))
-    fits = [_descend(box, pilot, first, shift, power) for first in starts]
+    fits = [_descend(box, pilot, first, shift, family) for first in starts]
     best, shift = min(fits, key=lambda fit: fit[0].value)
     if every > 1:
-        best, shift = _descend(box, obs, box.outer(best.x), shift, power)
+        best, shift = _descend(box, obs, box.outer(best.x), shift, family)
     if not np.isfinite(best.value):
         raise FitError("The likelihood is not finite anywhere near the start.")
     return Outcome(
@@ -213,7 +210,7 @@ def _moment_start(obs: Observations, shift: tuple[float, float]) -> Vector:
     coarse = x / np.maximum(obs.coarse_std, STD_FLOOR_PX)
     parameters = np.zeros(SIZE)
     for axis, places in enumerate(AXES):
-        cut = min(COARSE_CELL_PX, float(np.quantile(x[:, axis], 0.99)))
+        cut = min(DEFAULT_FINE_WINDOW_PX, float(np.quantile(x[:, axis], 0.99)))
         failed = x[:, axis] >= cut
         # median |r| of a Laplace law is s log 2
         gain = max(float(np.median(fine[:, axis])) / np.log(2.0), 1e-3)
@@ -229,14 +226,15 @@ def _descend(
     obs: Observations,
     start: Vector,
     shift: tuple[float, float] | None,
-    power: int,
+    family: Family,
 ) -> tuple[Minimum, tuple[float, float] | None]:
     """Newton on the eight, alternating with the exact location step if asked."""
-    best = box.minimise(Likelihood(obs, shift or (0.0, 0.0), power), start)
-    for _ in range(50 if shift is not None else 0):
-        assert shift is not None
+    best = box.minimise(Likelihood(obs, shift or (0.0, 0.0), family), start)
+    for _ in range(50):
+        if shift is None:
+            break
         last, shift = shift, _location_step(obs, shift, box.outer(best.x))
-        better = box.minimise(Likelihood(obs, shift, power), box.outer(best.x))
+        better = box.minimise(Likelihood(obs, shift, family), box.outer(best.x))
         best = replace(
             better,
             iterations=best.iterations + better.iterations,
@@ -256,17 +254,6 @@ def _location_step(
     pull = fine / law.fine_scale + (1.0 - fine) / law.coarse_scale
     pull *= obs.fine_window[:, None]
     places = obs.residual / obs.fine_window[:, None]
-    x, y = (weighted_median(places[:, d], pull[:, d]) for d in (0, 1))
+    median = partial(np.quantile, q=0.5, method="inverted_cdf")
+    x, y = (float(median(places[:, d], weights=pull[:, d])) for d in (0, 1))
     return x, y
-
-
-def weighted_median(values: PerMatch, weight: PerMatch) -> float:
-    """The value at which half of the weight lies below.
-
-    >>> import numpy as np
-    >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 5.0]))
-    2.0
-    """
-    order = np.argsort(values)
-    below = np.cumsum(weight[order])
-    return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])

@@ -22,11 +22,10 @@ import numpy as np
 
 from semisure.geometry.epipolar import Lines
 from semisure.law.climbing import climb
-from semisure.law.mixture import ErrorLaw
+from semisure.law.mixture import ErrorLaw, expit
 from semisure.types import (
     Columns,
     FloatArray,
-    Index,
     Matrix,
     PairSpread,
     PerAxis,
@@ -50,9 +49,9 @@ def effects_by_lines(law: ErrorLaw, lines: Lines, spread: PairSpread) -> Vector:
     if not len(law):
         return np.array(spread.means)
     rows = _evenly(len(law))
-    some = SomeMatches.of(law, rows)
-    seen = np.abs(lines.distance[rows]), np.abs(lines.normal[rows].T)
-    return _most_likely(partial(across_log_density, some, *seen), len(law), spread)
+    distance, normal = lines.distance[rows], np.abs(lines.normal[rows].T)
+    log_density = partial(across_log_density, law.take(rows), np.abs(distance), normal)
+    return _most_likely(log_density, len(law), spread)
 
 
 def effects_by_residuals(
@@ -63,9 +62,8 @@ def effects_by_residuals(
     if not len(rows):
         return np.array(spread.means)
     rows = rows[_evenly(len(rows))]
-    some = SomeMatches.of(law, rows)
-    seen = np.abs(residual[rows].T)
-    return _most_likely(partial(axes_log_density, some, seen), len(law), spread)
+    log_density = partial(axes_log_density, law.take(rows), np.abs(residual[rows].T))
+    return _most_likely(log_density, len(law), spread)
 
 
 def with_effects(law: ErrorLaw, effects: FloatArray) -> ErrorLaw:
@@ -120,6 +118,24 @@ class _Components:
     by_background: Columns
     own: Columns  # where the coarse scale is above the fine one
 
+    @classmethod
+    def of(cls, law: ErrorLaw, effects: Vector) -> _Components:
+        fine_effect, gate, coarse_effect, background = effects.tolist()
+        foreseen, base = expit(law.tail_logit.T + gate), expit(np.array(background))
+        failing = foreseen + base * (1.0 - foreseen)
+        failing = np.minimum(failing, 1.0 - _LEAST_CHANCE)
+        right = 1.0 - failing
+        fine = law.fine_scale.T * np.exp(fine_effect)
+        coarse = law.coarse_scale.T * np.exp(coarse_effect)
+        return cls(
+            np.stack([right, failing]),
+            np.stack([fine, np.maximum(fine, coarse)]),
+            np.stack([-failing, right]),
+            foreseen / failing,
+            base / failing,
+            coarse > fine,
+        )
+
     def slopes(self, taken: FloatArray, stretched: FloatArray) -> FloatArray:
         """Slopes of log densities by the effects, (4, n).
 
@@ -133,49 +149,11 @@ class _Components:
         return np.array([a[0] + a[1] for a in (by_fine, gate, by_coarse, background)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SomeMatches:
-    """The matches that tell a pair's effects, by columns."""
-
-    fine: Columns  # px
-    coarse: Columns
-    odds: Columns  # of success
-
-    @classmethod
-    def of(cls, law: ErrorLaw, rows: Index) -> SomeMatches:
-        some = law.take(rows)
-        # Logits beyond ±300 are 0 or 1 to rounding, and their odds finite.
-        odds = np.exp(-np.clip(some.tail_logit.T, -300.0, 300.0))
-        return cls(
-            np.ascontiguousarray(some.fine_scale.T),
-            np.ascontiguousarray(some.coarse_scale.T),
-            odds,
-        )
-
-    def under(self, effects: Vector) -> _Components:
-        fine_effect, gate, coarse_effect, background = effects.tolist()
-        foreseen = 1.0 / (1.0 + np.exp(-gate) * self.odds)
-        base = 1.0 / (1.0 + np.exp(-background))
-        failing = foreseen + base * (1.0 - foreseen)
-        np.minimum(failing, 1.0 - _LEAST_CHANCE, out=failing)
-        right = 1.0 - failing
-        fine = self.fine * np.exp(fine_effect)
-        coarse = self.coarse * np.exp(coarse_effect)
-        return _Components(
-            np.stack([right, failing]),
-            np.stack([fine, np.maximum(fine, coarse)]),
-            np.stack([-failing, right]),
-            foreseen / failing,
-            base / failing,
-            coarse > fine,
-        )
-
-
 def axes_log_density(
-    some: SomeMatches, residual: Columns, effects: Vector
+    law: ErrorLaw, residual: Columns, effects: Vector
 ) -> tuple[PerMatch, FloatArray]:
     """log p of each match's two |residuals|, nats, and its slopes by the effects."""
-    parts = some.under(effects)
+    parts = _Components.of(law, effects)
     size = residual / parts.scale
     density = parts.chance / parts.scale * np.exp(-size)
     whole = density.sum(axis=0) + 2.0 * _LEAST_DENSITY
@@ -185,77 +163,58 @@ def axes_log_density(
 
 
 def across_log_density(
-    some: SomeMatches, distance: PerMatch, normal: Columns, effects: Vector
+    law: ErrorLaw, distance: PerMatch, normal: Columns, effects: Vector
 ) -> tuple[PerMatch, FloatArray]:
     """log p of each match's |distance| from its line, and its slopes by the effects."""
-    parts = some.under(effects)
+    parts = _Components.of(law, effects)
     projected = parts.scale * normal
     x, y = projected[:, None, 0], projected[None, :, 1]  # all combinations, (2, 2, n)
-    both = 1.0 / (x + y)
-    share_x, share_y = x * both, y * both
+    share_x, share_y = x / (x + y), y / (x + y)
     scale = y + x * share_x
     size = distance / scale
-    taken = np.exp(-size)
-    taken *= parts.chance[:, None, 0]
-    taken *= parts.chance[None, :, 1]
-    taken /= scale
-    whole = np.einsum("abn->n", taken) + 2.0 * _LEAST_DENSITY
-    taken /= whole
-    size -= 1.0
-    size *= taken
-    size /= scale
+    chance = parts.chance[:, None, 0] * parts.chance[None, :, 1]
+    density = np.exp(-size) * chance / scale
+    whole = density.sum(axis=(0, 1)) + 2.0 * _LEAST_DENSITY
+    taken = density / whole
+    pull = (size - 1.0) * taken / scale
     # d scale / dx = 1 − (y / (x + y))², and likewise by y.
-    stretched, by_axis = np.empty((2, *projected.shape))
-    np.einsum("abn,abn->an", size, 1.0 - share_y * share_y, out=stretched[:, 0])
-    np.einsum("abn,abn->bn", size, 1.0 - share_x * share_x, out=stretched[:, 1])
-    stretched *= projected
-    np.einsum("abn->an", taken, out=by_axis[:, 0])
-    np.einsum("abn->bn", taken, out=by_axis[:, 1])
+    by_x = (pull * (1.0 - share_y**2)).sum(axis=1)
+    by_y = (pull * (1.0 - share_x**2)).sum(axis=0)
+    stretched = np.stack([by_x, by_y], axis=1) * projected
+    by_axis = np.stack([taken.sum(axis=1), taken.sum(axis=0)], axis=1)
     return np.log(0.5 * whole), parts.slopes(by_axis, stretched)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Posterior:
     """The posterior of a pair's effects at one place, to be climbed."""
 
-    values: Vector
-    log_density: LogDensity
-    count: float  # matches that count as independent
-    means: Vector
-    deviations: Vector
-    slopes: FloatArray  # of each match's log density by the effects, (4, n)
-    score: float
-    gain: float = np.inf  # of score, by the last step
-
-    @classmethod
-    def at(
-        cls,
+    def __init__(
+        self,
         values: Vector,
         log_density: LogDensity,
-        count: float,
-        means: Vector,
-        deviations: Vector,
-    ) -> _Posterior:
-        density, slopes = log_density(values)
-        off = (values - means) / deviations
-        score = count * float(density.mean()) - 0.5 * float(off @ off)
-        return cls(values, log_density, count, means, deviations, slopes, score)
+        count: float,  # matches that count as independent
+        spread: PairSpread,
+    ) -> None:
+        self.values, self.log_density, self.count = values, log_density, count
+        self.spread, self.gain = spread, np.inf  # of score, by the last step
+        density, self.slopes = log_density(values)  # of each match, (n,) and (4, n)
+        self.deviations = np.array(spread.deviations)
+        self.off = (values - spread.means) / self.deviations
+        self.score = count * float(density.mean()) - 0.5 * float(self.off @ self.off)
 
     def equations(self) -> tuple[Matrix, Vector]:
         """The scores' own second moment stands for the curvature (BHHH)."""
-        precision = 1.0 / self.deviations**2
         normal = self.count / self.slopes.shape[1] * (self.slopes @ self.slopes.T)
-        pull = self.count * self.slopes.mean(axis=1)
-        pull -= precision * (self.values - self.means)
-        return normal + np.diag(precision), pull
+        pull = self.count * self.slopes.mean(axis=1) - self.off / self.deviations
+        return normal + np.diag(self.deviations**-2.0), pull
 
     def moved(self, step: Vector) -> _Posterior:
-        limits = 6.0 * self.deviations  # nothing beyond is a pair of this matcher
-        low, high = self.means - limits, self.means + limits
-        values = np.clip(self.values + step, low, high)
-        prior = self.means, self.deviations
-        there = _Posterior.at(values, self.log_density, self.count, *prior)
-        return replace(there, gain=there.score - self.score)
+        means, limits = np.array(self.spread.means), 6.0 * self.deviations
+        # Nothing beyond is a pair of this matcher.
+        values = np.clip(self.values + step, means - limits, means + limits)
+        there = _Posterior(values, self.log_density, self.count, self.spread)
+        there.gain = there.score - self.score
+        return there
 
     def settled(self, step: Vector) -> bool:
         return self.gain < _TOLERANCE
@@ -263,7 +222,6 @@ class _Posterior:
 
 def _most_likely(log_density: LogDensity, count: int, spread: PairSpread) -> Vector:
     """The mode of the effects' posterior, from `count` matches of a pair."""
-    means, deviations = np.array(spread.means), np.array(spread.deviations)
     effective = float(min(count, EFFECTIVE_MATCHES))
-    first = _Posterior.at(means, log_density, effective, means, deviations)
+    first = _Posterior(np.array(spread.means), log_density, effective, spread)
     return climb(first, 20)[0].values

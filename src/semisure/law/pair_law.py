@@ -94,8 +94,8 @@ def pair_law_by_lines(
         variance = np.maximum(variance, lines.variance(covariance))
     away = departure_by_lines(matches, law, lines)
     blind = with_effects(law, effects)
-    told = law_on_lines(blind, lines, variance, away, spread.along)
-    return PairLaw(told, blind, effects)
+    adapted = law_on_lines(blind, lines, variance, away, spread.along)
+    return PairLaw(adapted, blind, effects)
 
 
 def law_on_lines(
@@ -105,8 +105,9 @@ def law_on_lines(
 
     `variance` is that of the lines, px², and `away` the departure, px.
     """
-    seen = lines.distance, lines.normal, variance, away
-    logit, fine, coarse = on_lines(law, *seen, along)
+    logit, fine, coarse = on_lines(
+        law, lines.distance, lines.normal, variance, away, along
+    )
     normal2 = lines.normal**2
     across2, along2 = 0.5 * variance[:, None] * normal2, normal2[:, ::-1]
     fine, coarse = (np.sqrt(along2 * s[:, None] ** 2 + across2) for s in (fine, coarse))
@@ -155,8 +156,8 @@ def pair_law_by_residuals(
     failing = blind.tail_logit + _evidence(residual, fine, coarse)
     logit = np.repeat(either_logit(*failing.T)[:, None], 2, axis=1)
     own = np.sqrt(own2) * np.ones_like(residual)
-    told = ErrorLaw(own, own, logit, law.location + residual, law.family)
-    return PairLaw(told, blind, effects)
+    adapted = ErrorLaw(own, own, logit, law.location + residual, law.family)
+    return PairLaw(adapted, blind, effects)
 
 
 def departure_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> PerMatch:

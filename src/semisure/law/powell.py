@@ -5,26 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from semisure.errors import FitError
+from semisure.law.families import GAUSSIAN, LAPLACE
 from semisure.law.likelihood import (
     DOUBT_SLOPE,
     NAMES,
     SIZE,
     Likelihood,
-    Observations,
     pack,
     unpack,
 )
 from semisure.law.newton import Outcome
+from semisure.law.observations import Observations
 from semisure.types import Calibration, LawName, Vector
 
 # The paper's settings (supplement, "Calibration optimization").
 ITERATIONS = 120
 FTOL = 1e-7
-# The paper says "bounded" without its bounds. SciPy's Powell searches each line from
-# bound to bound, so that its box is kept as small as sense allows.
-GAIN_BOUNDS = (1e-4, 1e4)
-SLOPE_BOUNDS = (0.0, 10.0)
-KNEE_BOUNDS = (0.0, 30.0)
 NINE = (*NAMES[:6], "t_x", "t_y", "t_m")
 # Raw scales, and a gate that opens at 5 % and 2 nats; gains are logarithms.
 START = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 5.0, 5.0, 2.0)
@@ -34,10 +30,12 @@ def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Ou
     """The law where Powell stops."""
     from scipy.optimize import Bounds, minimize
 
-    likelihood = Likelihood(obs, power=2 if law == "gaussian" else 1)
-    doubt = (0.0, 0.0) if law == "no_confidence_gate" else SLOPE_BOUNDS
-    gains = 4 * [np.log(GAIN_BOUNDS)]
-    lower, upper = np.array([*gains, SLOPE_BOUNDS, doubt, *3 * [KNEE_BOUNDS]]).T
+    likelihood = Likelihood(obs, family=GAUSSIAN if law == "gaussian" else LAPLACE)
+    # The paper says "bounded" without its bounds. SciPy's Powell searches each line
+    # from bound to bound, so that its box is kept as small as sense allows.
+    gain, slope, knee = np.log([1e-4, 1e4]), (0.0, 10.0), (0.0, 30.0)
+    doubt = (0.0, 0.0) if law == "no_confidence_gate" else slope
+    lower, upper = np.array([*4 * [gain], slope, doubt, *3 * [knee]]).T
     free = np.flatnonzero(lower < upper)
     nine = np.array(START) if start is None else _nine_of(start)
     nine = np.clip(nine, lower, upper)

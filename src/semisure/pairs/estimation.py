@@ -21,7 +21,7 @@ from semisure.geometry import fundamental as fm
 from semisure.geometry import homography as plane
 from semisure.io.images import Image
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import LAPLACE
+from semisure.law.families import LAPLACE
 from semisure.pairs.models import (
     Cameras,
     Kind,

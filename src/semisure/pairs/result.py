@@ -19,7 +19,7 @@ from semisure.geometry.support import (
 from semisure.io.images import Image
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import ErrorLaw
+from semisure.law.mixture import ErrorLaw, abs_quantile, pooled_abs_quantile
 from semisure.law.pair_law import (
     PairLaw,
     pair_law_by_lines,
@@ -37,9 +37,9 @@ from semisure.pairs.models import (
 )
 from semisure.pairs.verdict import Verdict, judged
 from semisure.refit.core import without_bias
+from semisure.refit.corners import corner_variance, expected_corner_error
 from semisure.refit.lines import AcrossLines
 from semisure.refit.model_choice import Evidence
-from semisure.refit.planes import corner_variance, expected_corner_error
 from semisure.types import (
     Calibration,
     Estimate,
@@ -130,17 +130,17 @@ class PairResult:
     @cached_property
     def median_px(self) -> PerMatch:
         """The error of each match that is as likely exceeded as not."""
-        return mixture.abs_quantile(self.law, 0.5).mean(axis=1)
+        return abs_quantile(self.law, 0.5).mean(axis=1)
 
     @cached_property
     def within_90_px(self) -> PerMatch:
         """The error of each match that is exceeded with a chance of 10 %."""
-        return mixture.abs_quantile(self.law, 0.9).mean(axis=1)
+        return abs_quantile(self.law, 0.9).mean(axis=1)
 
     @cached_property
     def pooled_px(self) -> tuple[float, float]:
         """What half, and 90 %, of all errors in x and y should stay within."""
-        pooled = mixture.pooled_abs_quantile
+        pooled = pooled_abs_quantile
         return pooled(self.law, 0.5), pooled(self.law, 0.9)
 
     @cached_property

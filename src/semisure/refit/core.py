@@ -83,11 +83,8 @@ def start_of(
                 "initial is None: the estimator found no model. Check for that before "
                 "the refit, or pass what semisure.estimate_homography returns."
             )
-        if (
-            isinstance(initial, tuple)
-            and len(initial) == 2
-            and np.ndim(initial[0]) == 2
-        ):
+        parts = initial if isinstance(initial, tuple) else ()
+        if len(parts) == 2 and np.ndim(parts[0]) == 2:
             raise InputError(
                 "initial must be one matrix, but is a tuple of two: OpenCV and others "
                 "return the model and a mask or report. Pass the first of them, [0]."

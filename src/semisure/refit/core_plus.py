@@ -13,29 +13,19 @@ left, are taken until further ones would no longer move the image.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from semisure.law.mixture import (
-    LAPLACE,
-    ErrorLaw,
-    Family,
-    coarse_success,
-    expit,
-    log_joint,
-    log_sum,
-    ordered,
-    softplus,
-)
+from semisure.law.families import Family
+from semisure.law.mixture import ErrorLaw, coarse_success, expit, log_joint, ordered
 from semisure.refit.core import outcome
 from semisure.refit.covariance import Scores, mean_slope
 from semisure.types import (
     Columns,
     FloatArray,
-    Index,
     Matches,
     Matrix,
     PerAxis,
@@ -49,9 +39,6 @@ TOLERANCE_PX = 1e-4  # that all further steps together would move a corner or po
 # A step covers some three quarters of the way that is left: weights fall as residuals
 # grow, which makes the true curvature smaller than that of the weighted squares.
 STRIDE = 4 / 3
-# The arrays of so many matches stay in the processor's cache, and their products are
-# too small for BLAS to start threads on.
-BLOCK_ROWS = 5000
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on
 # real pairs; where the homography is exact it costs a little.
@@ -65,17 +52,6 @@ def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
     fine = law.fine_scale * law.fine_scale
     fine += np.asarray(floor2)[:, None]
     return ordered(replace(law, fine_scale=np.sqrt(fine, out=fine)))
-
-
-def equal_parts(count: int, most: int = BLOCK_ROWS) -> list[slice]:
-    """Slices of about the same length that `count` rows are cut into.
-
-    >>> equal_parts(7, most=3)
-    [slice(0, 3, None), slice(3, 6, None), slice(6, 7, None)]
-    """
-    parts = -(-count // most)
-    rows = -(-count // max(parts, 1))
-    return [slice(i * rows, min((i + 1) * rows, count)) for i in range(parts)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,26 +118,18 @@ def converged(
     return model, count
 
 
-def judged(
-    parts: Iterable[tuple[Index, ErrorLaw, PerAxis]], count: int
-) -> tuple[PerMatch, float]:
-    """ω of each of `count` matches, and the log likelihood of all, nats.
-
-    `parts` are rows of the matches, their law and their residuals.
-    """
-    weight, total = np.zeros(count), 0.0
-    for rows, law, residual in parts:
-        fine, coarse = log_joint(law, residual)
-        success = expit(fine - coarse)
-        weight[rows] = success[:, 0] * success[:, 1]
-        total += float(log_sum(fine, coarse).sum())
-    return weight, total
+def judged(law: ErrorLaw, residual: PerAxis) -> tuple[PerMatch, float]:
+    """ω of each match, and the log likelihood of all, nats."""
+    fine, coarse = log_joint(law, residual)
+    success = expit(fine - coarse)
+    return success[:, 0] * success[:, 1], float(np.logaddexp(fine, coarse).sum())
 
 
 def more_likely(
     start: FloatArray,
     model: FloatArray | None,
-    judged: Callable[[FloatArray], tuple[PerMatch, float]],
+    law: ErrorLaw,
+    residual: Callable[[FloatArray], PerAxis],
     *,
     covariance: Callable[..., Matrix | None],
     iterations: int,
@@ -169,13 +137,12 @@ def more_likely(
 ) -> Refit:
     """The model, unless there is an objection or the start is more likely.
 
-    `judged` gives the weights of all matches under a model, and its log likelihood.
     Weights, likelihood and covariance are those of whichever model is returned.
     """
-    weight, before = judged(start)
+    weight, before = judged(law, residual(start))
     after = before
     if objection is None and model is not None:
-        own_weight, likelihood = judged(model)
+        own_weight, likelihood = judged(law, residual(model))
         if likelihood >= before:
             weight, after = own_weight, likelihood
         else:
@@ -202,9 +169,9 @@ def scores(law: ErrorLaw, residual: PerAxis) -> Scores:
     r, fine = residual.T, law.fine_scale.T
     success = coarse_success(law, residual).T
     fall = law.family.energy(r, fine) - law.family.energy(r, law.coarse_scale.T)
-    fall *= (1.0 - success) * (1.0 if law.family is LAPLACE else 2.0)
+    fall *= (1.0 - success) * law.family.power
     softened = r * r + fine * fine
     weight = success[0] * success[1] / (fine * np.sqrt(softened))
     slope = mean_slope(weight, weight * (fine * fine / softened - fall))
-    right = np.exp(-0.5 * softplus(law.tail_logit.T).sum(axis=0))  # of both cells
+    right = np.sqrt(expit(-law.tail_logit.T).prod(axis=0))  # of both cells
     return Scores(weight * r, slope, right / fine)

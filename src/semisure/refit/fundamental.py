@@ -82,7 +82,7 @@ def refit_fundamental(
     if method == "core":
 
         def fit(weight: PerMatch) -> tuple[Matrix3 | None, int]:
-            F = epipolar.weighted_fundamental(matches.source, matches.target, weight)
+            F = epipolar.weighted_eight_point(matches.source, matches.target, weight)
             return None if F is None else fm.of_rank_2(F), 1
 
         offset = epipolar.lines_of(start[None], matches).offset

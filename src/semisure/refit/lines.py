@@ -31,9 +31,9 @@ import numpy as np
 
 from semisure.errors import InputError
 from semisure.geometry.epipolar import CAMERA_FLOOR, CalibratedViews, Lines
-from semisure.law import mixture
 from semisure.law.climbing import climb
-from semisure.law.mixture import LAPLACE, ErrorLaw, expit, rising_root
+from semisure.law.families import LAPLACE
+from semisure.law.mixture import ErrorLaw, expit, rising_root
 from semisure.refit.core import outcome
 from semisure.refit.covariance import Scores, covariance, mean_slope, radial
 from semisure.types import (
@@ -44,19 +44,12 @@ from semisure.types import (
     Matrix3,
     PerAxis,
     PerMatch,
-    Points,
     Refit,
     Vector,
 )
 
 BACKGROUND = 0.02  # least chance that a match says nothing at all
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
-# Matches depart from a simpler model where a tenth of them, by weight, are this many
-# fine scales from where it puts them, beyond those that the law expects to be.
-MIN_DEPARTURE, DEPARTURE_SHARE = 4.0, 0.1
-# The lines were chosen to pass through as many as they can, coarse failures included:
-# hence more than the usual three.
-DEPARTURE_SIGMAS = 4.0
 
 # Standard deviations of intrinsics: of the principal point in diagonals, of the focal
 # length as a share of it. A principal point in the very middle was not measured but
@@ -70,7 +63,7 @@ MANY = 400.0  # so many matches that agree leave no second peak
 AXES, AWAY = 2, (5.0, 15.0, 50.0)  # least determined ones; standard deviations
 FARTHEST = 0.5  # radians, or half-diagonals
 LOOKED_AT = 600  # matches
-FIRST_STEPS, MORE_STEPS, FOLLOWED = 10, 10, 3
+STEPS, FOLLOWED = 10, 3  # of all, and so many again of the highest of them
 HIGHER_NATS = 1.0  # by those matches; less is the same peak again
 CLEAR_NATS = 5.0  # by all matches: e⁵ times as likely
 
@@ -236,23 +229,6 @@ class AcrossLines(Generic[G]):
         variance = 2.0 * (self.law.major**2 + self.law.minor**2)
         return J.T @ ((self.weight() / variance)[:, None] * J)
 
-    def departs_from(self, predicted: Points) -> bool:
-        """True where too many matches on their lines are not where `predicted` says.
-
-        By weight, those beyond MIN_DEPARTURE fine scales are counted, less those that
-        the law expects there: a coarse cell that is wrong along the line leaves its
-        match on it. Their number varies, so that few matches need a larger excess.
-        """
-        distance = np.linalg.norm(self.matches.refined - predicted, axis=1)
-        scale = np.linalg.norm(self.match_law.fine_scale, axis=1)
-        along = self.lines.normal[:, ::-1] ** 2  # squares of the line's direction
-        failed = (along * mixture.tail_prob(self.match_law)).sum(axis=1)
-        weight = self.weight()
-        beyond = ~(distance <= MIN_DEPARTURE * scale)
-        spread = float(np.sqrt(weight**2 @ (failed * (1.0 - failed))))
-        least = max(DEPARTURE_SHARE * weight.sum(), DEPARTURE_SIGMAS * spread)
-        return bool(weight @ (beyond - failed) > least)
-
     def covariance(
         self, calibration: Calibration, *, field: bool = True
     ) -> Matrix | None:
@@ -317,11 +293,11 @@ def highest(
     """
     if not others:
         return peak, 0
-    here, _ = climb(_thinned(peak), FIRST_STEPS)
+    here, _ = climb(_thinned(peak), STEPS)
     least = here.score - within * here.weight().sum()
     starts = [start for start in (here.by(g) for g in others) if start.score > least]
-    tried = sorted((climb(start, FIRST_STEPS)[0] for start in starts), key=_score)
-    tried = [climb(view, MORE_STEPS)[0] for view in tried[-FOLLOWED:]]
+    tried = sorted((climb(start, STEPS)[0] for start in starts), key=_score)
+    tried = [climb(view, STEPS)[0] for view in tried[-FOLLOWED:]]
     best = max(tried, key=_score, default=here)
     if not best.score > here.score + HIGHER_NATS:
         return peak, 0
@@ -359,18 +335,18 @@ def refitted(
     calibration: Calibration,
 ) -> Refit:
     """The refit that climbed to `last`, or kept its start for a `reason`."""
-    if reason is not None:
-        both = first.score, first.score
-        weight = first.weight()
-        return outcome("core+", start, None, weight, reason=reason, log_likelihood=both)
+    view, uncertainty = first, None
+    if reason is None:
+        view, uncertainty = last, partial(last.covariance, calibration)
     return outcome(
         "core+",
         start,
         model,
-        last.weight(),
+        view.weight(),
+        reason=reason,
         iterations=iterations,
-        log_likelihood=(first.score, last.score),
-        uncertainty=partial(last.covariance, calibration),
+        log_likelihood=(first.score, view.score),
+        uncertainty=uncertainty,
     )
 
 

@@ -25,8 +25,7 @@ import numpy as np
 
 from semisure.geometry import homography as plane
 from semisure.geometry.homography import far_not_undefined
-from semisure.geometry.significance import BLOCK_PX
-from semisure.geometry.squares import heaps_of
+from semisure.geometry.significance import BLOCK_PX, squares
 from semisure.law import mixture
 from semisure.law.mixture import rising_root
 from semisure.refit.lines import AcrossLines, Geometry
@@ -114,7 +113,7 @@ def _off_plane(view: AcrossLines[G], H_01: Matrix3) -> tuple[PerMatch, PerMatch]
 def _block_weights(view: AcrossLines[G]) -> PerMatch:
     """Weights of the matches on their lines that sum to at most 1 in each block."""
     weight = view.weight()
-    block, _ = heaps_of(view.matches.refined.T, BLOCK_PX)
+    block = squares(view.matches.refined, BLOCK_PX)
     total = np.bincount(block, weight)
     shared = weight / np.maximum(total, 1.0)[block]
     return np.where(total[block] > MIN_BLOCK_WEIGHT, shared, 0.0)

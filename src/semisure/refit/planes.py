@@ -1,4 +1,4 @@
-"""Homographies after any robust estimator: their refits and their covariance.
+"""Homographies after any robust estimator: their refits.
 
 ``core`` is the paper's: ω from the initial model's residuals, one weighted DLT.
 
@@ -14,14 +14,13 @@ Every method takes raw matches: a calibrated location is taken off first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.errors import InputError
 from semisure.geometry import homography as plane
 from semisure.geometry.homography import far_not_undefined
 from semisure.law.error_laws import error_law
@@ -31,22 +30,16 @@ from semisure.refit.core_plus import (
     STRIDE,
     Weights,
     converged,
-    equal_parts,
     floored,
-    judged,
     more_likely,
-    scores,
 )
-from semisure.refit.covariance import Scores, covariance, radial
+from semisure.refit.corners import corner_covariance
 from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import (
     Calibration,
     Columns,
     Estimate,
     FloatArray,
-    Index,
-    Jacobian,
-    Labels,
     Matches,
     Matrix,
     Matrix3,
@@ -62,10 +55,6 @@ from semisure.types.matches import DEFAULT_FINE_WINDOW_PX
 HORIZON = 1e-9  # of the depth 1 in a frame: what is less far from it is on the horizon
 # Rows and columns of (J | r)ᵀ (J | r) where J of the first and second axis is not 0.
 _ENTRIES = np.ix_(*2 * [[0, 1, 2, 6, 7, 8, 9]]), np.ix_(*2 * [[3, 4, 5, 6, 7, 8, 9]])
-# The least error at the corners of a photograph, in diagonals: no wall is quite flat
-# and no lens quite a pinhole.
-LEAST_ERROR = 5e-4
-MOST_MATCHES = 20_000  # that a covariance looks at, taken evenly
 
 
 def refit_homography(
@@ -186,20 +175,16 @@ def _core_plus(
     start: Matrix3,
     spread: Callable[..., Matrix | None],
 ) -> Refit:
-    frames = _frame(matches.source), _frame(matches.target)
-    blocks = [
-        _Block.of(rows, matches.take(rows), calibration, frames)
-        for rows in _rows_by_side(matches.side)
-    ]
-    H, iterations = _converged(start, blocks, frames, matches.source_size)
-
-    def judge(H: Matrix3) -> tuple[PerMatch, float]:
-        parts = ((b.rows, b.law, _residual(H, b.matches)) for b in blocks)
-        return judged(parts, len(matches))
-
-    objection = _why_not(H, start, matches)
+    law = error_law(matches, calibration)
+    H, iterations = _converged(start, matches, law)
     return more_likely(
-        start, H, judge, covariance=spread, iterations=iterations, objection=objection
+        start,
+        H,
+        law,
+        partial(_residual, matches=matches),
+        covariance=spread,
+        iterations=iterations,
+        objection=_why_not(H, start, matches),
     )
 
 
@@ -215,31 +200,22 @@ def _lifted(T: Matrix3, points: Points) -> FloatArray:
     return T[:, :2] @ points.T + T[:, 2:]
 
 
-def _rows_by_side(side: Labels) -> Iterator[Index]:
-    """Blocks of rows whose points were refined in the same image."""
-    for image in (0, 1):
-        rows = np.flatnonzero(side == image)
-        for part in equal_parts(len(rows)):
-            yield part if len(rows) == len(side) else rows[part]
-
-
 def _converged(
-    start: Matrix3,
-    blocks: list[_Block],
-    frames: tuple[Matrix3, Matrix3],
-    size: tuple[int, int],
+    start: Matrix3, matches: Matches, law: ErrorLaw
 ) -> tuple[Matrix3 | None, int]:
     """The homography at which the corners of image 0 stay, and the number of steps.
 
     It is sought as a matrix G of norm 1 between the two frames.
     """
-    T0, T1 = frames
-    corners = _lifted(T0, plane.corners(size))
+    T0, T1 = frames = _frame(matches.source), _frame(matches.target)
+    corners = _lifted(T0, plane.corners(matches.source_size))
+    law = floored(law, matches)
+    sides = [_Side.of(side, matches, law, frames) for side in (0, 1)]
 
     def stepped(G: Matrix3) -> Matrix3 | None:
         try:
-            equations = sum((block.equations(G) for block in blocks), np.zeros((9, 10)))
-            return _solved(G, equations)
+            equations = [side.equations(G) for side in sides]
+            return _solved(G, equations[0] + equations[1])
         except np.linalg.LinAlgError:  # G has no inverse
             return None
 
@@ -267,12 +243,10 @@ def _of_norm_1(G: Matrix3) -> Matrix3:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Some matches refined in one image, where points of the other predict them."""
+class _Side:
+    """The matches refined in one image, where points of the other predict them."""
 
-    rows: Index
-    matches: Matches
-    law: ErrorLaw
+    side: int
     weights: Weights
     anchors: FloatArray  # (3, n): the points that predict, in their frame
     refined: Columns
@@ -280,21 +254,22 @@ class _Block:
     @classmethod
     def of(
         cls,
-        rows: Index,
+        side: int,
         matches: Matches,
-        calibration: Calibration,
+        law: ErrorLaw,
         frames: tuple[Matrix3, Matrix3],
-    ) -> _Block:
-        law, side = error_law(matches, calibration), matches.side[0]
-        weights = Weights.of(floored(law, matches), 1.0 / frames[side][0, 0])
-        points = matches.source, matches.target
-        lifted = [_lifted(T, p) for T, p in zip(frames, points, strict=True)]
-        return cls(rows, matches, law, weights, lifted[1 - side], lifted[side][:2])
+    ) -> _Side:
+        rows, points = matches.side == side, (matches.source, matches.target)
+        weights = Weights.of(law.take(rows), 1.0 / frames[side][0, 0])
+        lifted = [_lifted(T, p[rows]) for T, p in zip(frames, points, strict=True)]
+        return cls(side, weights, lifted[1 - side], lifted[side][:2])
 
     def equations(self, G: Matrix3) -> FloatArray:
         """[Σ JᵀWJ | Σ JᵀWr] of a step of the nine entries of G, (9, 10)."""
-        if self.matches.side[0] == 1:
+        if self.side == 1:
             return self._sums(G)[:9]
+        if not self.refined.size:
+            return np.zeros((9, 10))
         B = np.linalg.inv(G)
         change = np.eye(10)
         change[:9, :9] = -np.kron(B, B.T)  # dB = −B dG B, entries in rows
@@ -329,149 +304,3 @@ def _why_not(H: Matrix3 | None, start: Matrix3, matches: Matches) -> str | None:
     if plane.mirrors(H) != plane.mirrors(start):
         return "the refit was rejected: it mirrors the image"
     return None
-
-
-def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
-    """∂ prediction / ∂ corner images, (2, 8, n), on each match's refined side.
-
-    None where a match lives in image 0 and `H_01` has no inverse, or a corner of image
-    0 has no image.
-    """
-    frame = plane.corners(matches.source_size)
-    unit = np.diag([*(1.0 / np.maximum(frame.max(axis=0), 1.0)), 1.0])
-    G = H_01 @ np.linalg.inv(unit)
-    G = G / np.linalg.norm(G)
-    on_source = matches.side == 0
-    at = matches.source
-    if on_source.any():
-        back = plane.inverse(H_01)
-        if back is None:
-            return None
-        at = np.where(on_source[:, None], plane.project(back, matches.target), at)
-    with np.errstate(all="ignore"):
-        corners = _by_entry(G, frame @ unit[:2, :2]).transpose(2, 0, 1).reshape(8, 9)
-        if not np.isfinite(corners).all():  # a corner lies on the horizon
-            return None
-        # The null direction of nine entries is their scale, which pinv leaves alone.
-        J = np.linalg.pinv(corners).T @ _by_entry(G, at @ unit[:2, :2])
-        return on_refined_side(H_01, matches, J)
-
-
-def on_refined_side(H_01: Matrix3, matches: Matches, moves: Jacobian) -> Jacobian:
-    """Moves (2, k, n) of predictions in image 1 as moves on each match's refined side.
-
-    Where a match lives in image 0, x₀ = Π⁻¹(y) moves by −(∂Π/∂x)⁻¹ dΠ(x₀).
-    """
-    on_source = matches.side == 0
-    if on_source.any():
-        at = plane.project(np.linalg.inv(H_01), matches.target[on_source])
-        local = plane.inverses_2x2(plane.jacobian(H_01, at))
-        moves = moves.copy()
-        moves[:, :, on_source] = -np.einsum(
-            "nab,bkn->akn", local, moves[:, :, on_source]
-        )
-    return moves
-
-
-def _by_entry(G: Matrix3, points: Points) -> Jacobian:
-    """∂ project(G, p) / ∂ entries of G, (2, 9, n)."""
-    x, y = points.T
-    mapped = G @ np.stack([x, y, np.ones(len(points))])
-    D = np.zeros((2, 9, len(points)))
-    over_depth = D[0, :3]
-    np.divide(1.0, mapped[2], out=over_depth[2])
-    np.multiply(points.T, over_depth[2], out=over_depth[:2])
-    D[1, 3:6] = over_depth
-    for row, along in zip(D, mapped, strict=False):
-        np.multiply(over_depth, -along * over_depth[2], out=row[6:])
-    return D
-
-
-def corner_covariance(
-    H_01: Matrix3,
-    matches: Matches,
-    calibration: Calibration,
-    weight: PerMatch | None = None,
-    *,
-    field: bool = True,
-) -> Matrix | None:
-    """8 × 8 px² of the images of image 0's corners, x and y in turn.
-
-    Of ``core+``, or of least squares with a `weight`. Without `field` neighbours share
-    no errors, and there is no lens or relief.
-    """
-    copies = max(1, -(-len(matches) // MOST_MATCHES))
-    matches = matches if copies == 1 else matches.take(slice(None, None, copies))
-    # What moves a point of image 1 one way moves its match in image 0 the other way:
-    # turned round, errors that neighbours share add up on whichever side they are.
-    sign = np.where(matches.side == 0, -1.0, 1.0)
-    places = np.clip(matches.target, 0.0, matches.target_size)
-    with np.errstate(all="ignore"):  # what is undefined is not counted
-        residual = plane.residual(H_01, matches)
-        if weight is None:
-            law = floored(error_law(matches, calibration), matches)
-            seen = scores(law, residual)
-        else:
-            seen = Scores.of_weight(weight[::copies], residual)
-        seen = seen._replace(score=sign * seen.score)
-        J = corner_jacobian(H_01, matches)
-        if J is None:
-            return None
-        J = sign * J
-        if not field:
-            return covariance(places, seen, J, copies=copies)
-        frame = plane.corners(matches.source_size)
-        lens = _bent(H_01, matches, matches.source, matches.target)
-        there = _bent(H_01, matches, frame, plane.project(H_01, frame))
-        C = covariance(
-            places,
-            seen,
-            J,
-            lens=sign * on_refined_side(H_01, matches, lens),
-            lens_there=there.transpose(2, 0, 1).reshape(8, -1),
-            copies=copies,
-        )
-    least = LEAST_ERROR if calibration.model_error is None else calibration.model_error
-    floor = least * float(np.hypot(*matches.target_size))
-    return None if C is None else C + floor**2 * np.eye(8)
-
-
-def _bent(H_01: Matrix3, matches: Matches, first: Points, second: Points) -> FloatArray:
-    """How a lens of either image moves points in image 1, (2, 2, n)."""
-    by_first = radial(first, matches.source_size)
-    by_first = -np.einsum("nab,bn->an", plane.jacobian(H_01, first), by_first)
-    return np.stack([radial(second, matches.target_size), by_first], axis=1)
-
-
-def corner_variance(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
-    """px² of where `H_01` puts each match, of corners with covariance `C`.
-
-    0 where it puts a match nowhere.
-    """
-    J = corner_jacobian(H_01, matches)
-    if J is None:
-        return np.zeros_like(matches.source)
-    with np.errstate(invalid="ignore"):
-        variance = np.einsum("dkn,kl,dln->nd", J, C, J, optimize=True)
-    return np.where(np.isfinite(variance), variance, 0.0)
-
-
-def expected_corner_error(C: Matrix) -> float:
-    """Mean over corners of the distance expected under `C` (8 × 8), px.
-
-    A normal variable has a length of √(π/2) √(uᵀΣu), meaned over directions u.
-
-    >>> round(expected_corner_error(np.eye(8)), 12)  # √(π/2)
-    1.253314137316
-    """
-    C = np.asarray(C)
-    if C.shape != (8, 8):
-        raise InputError(
-            "C must be the 8 × 8 covariance of a refitted homography, "
-            "refit.covariance, which is None where matches do not determine one."
-        )
-    blocks = np.stack([C[i : i + 2, i : i + 2] for i in range(0, 8, 2)])
-    angle = np.linspace(0.0, np.pi, 4096, endpoint=False)
-    u = np.stack([np.cos(angle), np.sin(angle)])
-    lengths = np.sqrt(np.maximum(np.einsum("an,kab,bn->kn", u, blocks, u), 0.0))
-    return float(np.sqrt(0.5 * np.pi) * lengths.mean())

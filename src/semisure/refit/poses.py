@@ -12,7 +12,7 @@ returned. Every method takes raw matches: a calibrated location is taken off fir
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -30,9 +30,7 @@ from semisure.refit.core_plus import (
     TOLERANCE_PX,
     Weights,
     converged,
-    equal_parts,
     floored,
-    judged,
     more_likely,
     scores,
 )
@@ -45,7 +43,6 @@ from semisure.types import (
     Matrix,
     PerAxis,
     PerMatch,
-    Points3,
     Pose,
     Refit,
     Vector,
@@ -110,17 +107,13 @@ def refit_pose(
     if objection is not None:
         nothing = np.zeros(len(matches))
         return outcome(method, start, None, nothing, reason=objection)
-
-    def fit(weight: PerMatch) -> tuple[Pose | None, int]:
-        return _least_squares(start, matches, camera, weight)
-
     return refit_once(
         method,
         matches,
         calibration,
         start,
         far_not_undefined(residual),
-        fit,
+        lambda weight: _least_squares(start, matches, camera, weight),
         name="a pose",
         inliers=inliers,
         covariance=spread,
@@ -171,25 +164,21 @@ def _core_plus(
     objection: str | None,
     spread: Callable[..., Matrix | None],
 ) -> Refit:
-    blocks = [
-        _Block.of(rows, matches.take(rows), calibration)
-        for rows in equal_parts(len(matches))
-    ]
+    law = law_with_map(matches, calibration)
     pose, iterations = None, 0
     if objection is None:
-        skip = 1 + len(matches) // WATCHED
-        pose, iterations = _converged(start, camera, blocks, matches.world[::skip])
+        pose, iterations = _converged(start, camera, matches, law)
         if pose is None:
             objection = "the weighted matches do not determine a pose"
 
-    def judge(pose: Pose) -> tuple[PerMatch, float]:
-        parts = ((b.rows, b.law, b.residual(pose, camera)) for b in blocks)
-        return judged(parts, len(matches))
+    def residual(pose: Pose) -> PerAxis:
+        return far_not_undefined(residuals(pose, camera, matches))
 
     return more_likely(
         start,
         pose,
-        judge,
+        law,
+        residual,
         covariance=spread,
         iterations=iterations,
         objection=objection,
@@ -208,17 +197,17 @@ def _covariance(
     """6 × 6 of the tangent (ω, v), of ``core+`` or of least squares by weights."""
     if len(matches) < MIN_MATCHES:
         return None
-    residual = residuals(pose, camera, matches)
     with np.errstate(all="ignore"):  # points behind the camera are not counted
-        J = se3.jacobian(pose, camera, matches.world)
+        pixels, J = se3.look(pose, camera, matches.world)
+        residual = matches.points - pixels
         if weight is None:
             law = floored(law_with_map(matches, calibration), matches)
-            seen = scores(law, residual)
+            own_scores = scores(law, residual)
         else:
-            seen = Scores.of_weight(weight, residual)
+            own_scores = Scores.of_weight(weight, residual)
         lens = radial(matches.points, matches.refined_size)[:, None] if field else None
         places = np.clip(matches.points, 0.0, matches.size)
-        return covariance(places, seen, J, lens=lens)
+        return covariance(places, own_scores, J, lens=lens)
 
 
 def law_with_map(matches: WorldMatches, calibration: Calibration) -> ErrorLaw:
@@ -232,48 +221,22 @@ def law_with_map(matches: WorldMatches, calibration: Calibration) -> ErrorLaw:
 
 
 def _converged(
-    start: Pose, camera: Camera, blocks: list[_Block], watched: Points3
+    start: Pose, camera: Camera, matches: WorldMatches, law: ErrorLaw
 ) -> tuple[Pose | None, int]:
-    """The pose at which `watched` points no longer move, and the number of steps."""
+    """The pose at which no point moves any more, and the number of steps."""
+    weights = Weights.of(floored(law, matches))
+    watched = matches.world[:: 1 + len(matches) // WATCHED]
 
     def stepped(pose: Pose) -> Pose | None:
-        normal, pull = np.zeros((6, 6)), np.zeros(6)
-        for block in blocks:
-            more_normal, more_pull = block.equations(pose, camera)
-            normal += more_normal
-            pull += more_pull
-        step = se3.solve(normal, pull)
+        pixels, J = se3.look(pose, camera, matches.world)  # J = 0 behind the camera
+        residual = far_not_undefined(matches.points - pixels)
+        weight = weights.at(residual.T).T
+        step = se3.solve(*se3.normal_equations(J, residual, weight))
         return None if step is None else se3.moved(pose, STRIDE * step)
 
     def moved_px(before: Pose, after: Pose) -> float:
         """How far the farthest point moved that both poses see."""
-        seen = [se3.project(pose, camera, watched) for pose in (before, after)]
-        moved = np.abs(seen[1] - seen[0])
-        return float(moved[np.isfinite(moved)].max(initial=0.0))
+        first, second = (se3.project(p, camera, watched) for p in (before, after))
+        return float(np.nanmax(np.abs(second - first), initial=0.0))
 
     return converged(start, stepped, moved_px)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Some matches of a query."""
-
-    rows: slice
-    matches: WorldMatches
-    law: ErrorLaw
-    weights: Weights
-
-    @classmethod
-    def of(cls, rows: slice, matches: WorldMatches, calibration: Calibration) -> _Block:
-        law = law_with_map(matches, calibration)
-        return cls(rows, matches, law, Weights.of(floored(law, matches)))
-
-    def equations(self, pose: Pose, camera: Camera) -> tuple[Matrix, Vector]:
-        """Σ JᵀWJ and Σ JᵀWr of a step; points behind the camera have J = 0."""
-        pixels, J = se3.look(pose, camera, self.matches.world)
-        residual = far_not_undefined(self.matches.points - pixels)
-        weight = self.weights.at(residual.T)
-        return se3.normal_equations(J, residual, weight.T)
-
-    def residual(self, pose: Pose, camera: Camera) -> PerAxis:
-        return far_not_undefined(residuals(pose, camera, self.matches))

@@ -29,11 +29,12 @@ from numpy.typing import ArrayLike
 from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
+from semisure.geometry import pose as se3
 from semisure.geometry.homography import far_not_undefined
-from semisure.geometry.plane_poses import poses_of_plane
 from semisure.geometry.rotations import nearest_rotation
 from semisure.law.climbing import WeightedSquares, climb
 from semisure.law.error_laws import error_law
+from semisure.law.mixture import tail_prob
 from semisure.refit.core import no_start, outcome, refit_once, start_of, without_bias
 from semisure.refit.lines import STEP_TOLERANCE, AcrossLines, highest, refitted
 from semisure.types import (
@@ -41,9 +42,9 @@ from semisure.types import (
     Estimate,
     FloatArray,
     Matches,
-    Matrix3,
+    PerAxis,
     PerMatch,
-    Points,
+    Points3,
     Pose,
     Refit,
     Vector,
@@ -67,6 +68,12 @@ UNCERTAIN_DEG, TELLING_NATS = 2.0, 5.0
 # A pose of a plane that is farther below the peak, nats a match, is not tried: the
 # matches are not near a plane. Those that led higher were 0 to 1.3 below it.
 NEAR_NATS = 2.0
+# Matches depart from a rotation where a tenth of them, by weight, are this many fine
+# scales from where it puts them, beyond those that the law expects to be.
+MIN_DEPARTURE, DEPARTURE_SHARE = 4.0, 0.1
+# The lines were chosen to pass through as many as they can, coarse failures included:
+# hence more than the usual three.
+DEPARTURE_SIGMAS = 4.0
 
 
 def refit_relative(
@@ -108,19 +115,18 @@ def refit_relative(
     """
     as_choice("method", method, RELATIVE_METHODS)
     matches, calibration = without_bias(matches, calibration)
-    cameras = (
-        epipolar.checked_intrinsics(K0, "K0"),
-        epipolar.checked_intrinsics(K1, "K1"),
-    )
+    K0 = epipolar.checked_intrinsics(K0, "K0")
+    K1 = epipolar.checked_intrinsics(K1, "K1")
     start, _ = start_of(initial, len(matches), epipolar.checked_pose)
     if start is None:
         return no_start(initial, len(matches), method)
+    views = epipolar.CalibratedViews(start, K0, K1)
     if method == "core+":
-        return _core_plus(matches, calibration, start, *cameras)
+        return _core_plus(matches, calibration, views)
     if method in ("core", "core-lines"):
-        return _epipolar_core(method, matches, calibration, start, *cameras)
-    metric = _checked_depth(matches, depth, baseline)
-    return _depth_assisted(method, matches, calibration, start, *cameras, *metric)
+        return _epipolar_core(method, matches, calibration, views)
+    depth, length = _checked_depth(matches, depth, baseline)
+    return _depth_assisted(method, matches, calibration, views, depth, length)
 
 
 def _checked_depth(
@@ -141,10 +147,9 @@ def _checked_depth(
 
 
 def _core_plus(
-    matches: Matches, calibration: Calibration, start: Pose, K0: Matrix3, K1: Matrix3
+    matches: Matches, calibration: Calibration, views: epipolar.CalibratedViews
 ) -> Refit:
-    law = error_law(matches, calibration)
-    first = AcrossLines.at(epipolar.CalibratedViews(start, K0, K1), matches, law)
+    first = AcrossLines.at(views, matches, error_law(matches, calibration))
     last, iterations, reason = first, 0, None
     if len(matches) < epipolar.MINIMAL_SAMPLE:
         few = counted(len(matches), "match", "matches")
@@ -162,8 +167,8 @@ def _core_plus(
                 "the matches lie where a pure rotation puts them, so that the "
                 "direction of the translation is not determined"
             )
-    P_01 = last.geometry.P_01
-    return refitted(start, P_01, first, last, iterations, reason, calibration)
+    models = views.P_01, last.geometry.P_01
+    return refitted(*models, first, last, iterations, reason, calibration)
 
 
 def _climbed(first: _View) -> tuple[_View, int]:
@@ -186,14 +191,20 @@ def _climbed(first: _View) -> tuple[_View, int]:
 
 def _of_a_plane(view: _View) -> list[epipolar.CalibratedViews]:
     """The two poses by which the matches would lie on one plane."""
-    at, matches, weight = view.geometry, view.matches, view.weight()
+    views, matches, weight = view.geometry, view.matches, view.weight()
     H_01 = plane.weighted_dlt(matches.source, matches.target, weight)
     if H_01 is None:
         return []
-    x0, x1 = epipolar.rays(at.K0, matches.source), epipolar.rays(at.K1, matches.target)
-    both = [epipolar.essential(P) for P in poses_of_plane(H_01, at.K0, at.K1)]
-    poses = [epipolar.pose_in_front(E, x0, x1, weight) for E in both]
-    return [epipolar.CalibratedViews(P, at.K0, at.K1) for P in poses]
+    rays = _rays(views, matches)
+    planar = epipolar.poses_of_plane(H_01, views.K0, views.K1)
+    essential = [epipolar.essential(P_01) for P_01 in planar]
+    poses = [epipolar.pose_in_front(E, *rays, weight) for E in essential]
+    return [replace(views, P_01=P_01) for P_01 in poses]
+
+
+def _rays(views: epipolar.CalibratedViews, matches: Matches) -> tuple[Points3, Points3]:
+    first = epipolar.rays(views.K0, matches.source)
+    return first, epipolar.rays(views.K1, matches.target)
 
 
 def _direction_std_deg(view: _View) -> float:
@@ -212,62 +223,74 @@ def _has_parallax(view: _View) -> bool:
     Neither where that of the pose does nor, since beside a translation that is only
     noise it is off by as much, where the rotation that suits them best does.
     """
-    return all(view.departs_from(far) for far in _turned(view))
+    return all(_departs(view, residual) for residual in _turned(view))
 
 
-def _turned(view: _View) -> Iterator[Points]:
-    """Where pure rotations put the refined points: the pose's, then better ones."""
-    at, matches, law = view.geometry, view.matches, view.match_law
-    x0, x1 = epipolar.rays(at.K0, matches.source), epipolar.rays(at.K1, matches.target)
-    far = epipolar.at_infinity(at.P_01, matches, at.K0, at.K1)
-    yield far
-    for _ in range(ROTATION_STEPS):
-        offset = far_not_undefined(matches.refined - far)
-        softened = np.hypot(offset, law.fine_scale).sum(axis=1)
-        weight = 1.0 / (law.fine_scale.sum(axis=1) * softened)
-        R = nearest_rotation(x0, x1, weight)
-        P_01 = np.column_stack([R, at.P_01[:, 3]])
-        far = epipolar.at_infinity(P_01, matches, at.K0, at.K1)
-    yield far
+def _departs(view: _View, residual: PerAxis) -> bool:
+    """True where too many matches on their lines have such residuals.
+
+    By weight, those beyond MIN_DEPARTURE fine scales are counted, less those that
+    the law expects there: a coarse cell that is wrong along the line leaves its
+    match on it. Their number varies, so that few matches need a larger excess.
+    """
+    law, weight = view.match_law, view.weight()
+    limit = MIN_DEPARTURE * np.linalg.norm(law.fine_scale, axis=1)
+    beyond = np.linalg.norm(residual, axis=1) > limit
+    along2 = view.lines.normal[:, ::-1] ** 2  # squares of the line's direction
+    failed = (along2 * tail_prob(law)).sum(axis=1)
+    spread = float(np.sqrt(weight**2 @ (failed * (1.0 - failed))))
+    least = max(DEPARTURE_SHARE * weight.sum(), DEPARTURE_SIGMAS * spread)
+    return bool(weight @ (beyond - failed) > least)
+
+
+def _turned(view: _View) -> Iterator[PerAxis]:
+    """Residuals under pure rotations: the pose's, then the one that suits best."""
+    views, matches, scale = view.geometry, view.matches, view.match_law.fine_scale
+    R, rays = views.P_01[:, :3], _rays(views, matches)
+    for step in range(ROTATION_STEPS + 1):
+        H_01 = views.K1 @ R @ np.linalg.inv(views.K0)
+        residual = far_not_undefined(plane.residual(H_01, matches))
+        if step in (0, ROTATION_STEPS):
+            yield residual
+        softened = np.hypot(residual, scale).sum(axis=1)
+        R = nearest_rotation(*rays, 1.0 / (scale.sum(axis=1) * softened))
 
 
 def _epipolar_core(
     method: str,
     matches: Matches,
     calibration: Calibration,
-    start: Pose,
-    K0: Matrix3,
-    K1: Matrix3,
+    views: epipolar.CalibratedViews,
 ) -> Refit:
+    start = views.P_01
+
     def eight_point(weight: PerMatch) -> tuple[Pose | None, int]:
-        x0, x1 = epipolar.rays(K0, matches.source), epipolar.rays(K1, matches.target)
-        E = epipolar.weighted_eight_point(x0, x1, weight)
-        return None if E is None else epipolar.pose_in_front(E, x0, x1, weight), 1
+        rays = _rays(views, matches)
+        E = epipolar.weighted_eight_point(*rays, weight)
+        return None if E is None else epipolar.pose_in_front(E, *rays, weight), 1
 
     def look(P_01: Pose) -> tuple[FloatArray, FloatArray]:
-        lines = epipolar.epipolar_lines(P_01, matches, K0, K1)
+        lines = replace(views, P_01=P_01).lines(matches)
         return lines.distance, lines.jacobian
 
     def nonlinear(weight: PerMatch) -> tuple[Pose | None, int]:
         return _least_squares(start, look, weight)
 
-    offset = epipolar.epipolar_lines(start, matches, K0, K1).offset
     fit = eight_point if method == "core" else nonlinear
-    given = "core", matches, calibration, start, offset, fit
-    return replace(refit_once(*given, name="an essential matrix"), method=method)
+    offset, name = views.lines(matches).offset, "an essential matrix"
+    refit = refit_once("core", matches, calibration, start, offset, fit, name=name)
+    return replace(refit, method=method)
 
 
 def _depth_assisted(
     method: str,
     matches: Matches,
     calibration: Calibration,
-    start: Pose,
-    K0: Matrix3,
-    K1: Matrix3,
+    views: epipolar.CalibratedViews,
     depth: PerMatch,
     baseline: float,
 ) -> Refit:
-    has_depth = np.isfinite(depth) & (depth > 0)
+    start, has_depth = views.P_01, np.isfinite(depth) & (depth > 0)
     weight = np.zeros(len(matches))
     if has_depth.sum() < epipolar.MINIMAL_SAMPLE:
         reason = f"only {has_depth.sum()} matches have a depth, a relative pose needs 5"
@@ -275,8 +298,9 @@ def _depth_assisted(
     used, used_depth = matches.take(has_depth), depth[has_depth]
 
     def look(P_01: Pose) -> tuple[FloatArray, FloatArray]:
-        r, J = epipolar.reprojection(P_01, used, K0, K1, used_depth, baseline)
-        return far_not_undefined(r).ravel(), J.reshape(-1, 5)
+        there = replace(views, P_01=P_01)
+        residual, J = se3.reprojection(there, used, used_depth, baseline)
+        return residual.ravel(), J.reshape(-1, 5)
 
     def fit(weight: PerMatch) -> tuple[Pose | None, int]:
         return _least_squares(start, look, np.repeat(weight, 2))

@@ -1,4 +1,4 @@
-"""The refit weights of the paper's ablation, one function each.
+"""The refit weights of the paper's ablation.
 
 Every function returns ω (n,), the factor of each match's squared error. A factor that
 all weights share changes no fit, so none is normalised.
@@ -11,14 +11,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import (
-    LAPLACE,
-    STD_FLOOR_PX,
-    ErrorLaw,
-    coarse_success,
-    expit,
-    ordered,
-)
+from semisure.law.families import LAPLACE
+from semisure.law.mixture import STD_FLOOR_PX, ErrorLaw, coarse_success, expit, ordered
 from semisure.types import (
     Calibration,
     Mask,
@@ -50,16 +44,6 @@ HUBER_THRESHOLD_PX = 2.0  # the paper's
 _MIN_SCALE_PX = 1e-3  # residuals of an exact fit have no scale
 
 
-def uniform(count: int) -> PerMatch:
-    """All matches alike."""
-    return np.ones(count)
-
-
-def binary(inliers: Mask) -> PerMatch:
-    """1 for the robust estimator's inliers, 0 for the rest."""
-    return inliers.astype(np.float64)
-
-
 def huber(residual: PerAxis, threshold_px: float = HUBER_THRESHOLD_PX) -> PerMatch:
     """One step of Huber's M-estimator: min(1, δ / ‖r‖).
 
@@ -77,7 +61,7 @@ def laplace_laplace(residual: PerAxis, inliers: Mask) -> PerMatch:
     inlier ratio, all of the initial model; no matcher cue enters.
     """
     if inliers.all() or not inliers.any():
-        return binary(inliers)
+        return inliers.astype(np.float64)
     x = np.abs(residual)
     finite = np.isfinite(x).all(axis=1)
     fine = np.maximum(x[inliers & finite].mean(axis=0), _MIN_SCALE_PX)
@@ -88,11 +72,6 @@ def laplace_laplace(residual: PerAxis, inliers: Mask) -> PerMatch:
     share = inliers.mean()
     prior = np.log(share / (1.0 - share))
     return np.where(finite, expit(log_odds + prior).prod(axis=1), 0.0)
-
-
-def coarse_confidence(confidence: PerMatch) -> PerMatch:
-    """The matcher's own confidence m, taken as a weight."""
-    return confidence
 
 
 # The paper does not say how it turns the raw fine standard deviation into a weight. Its
@@ -144,17 +123,16 @@ def one_step_weight(
     if method == "core-guarded":
         return core(ordered(error_law(matches, calibration)), residual)
     if method == "uniform":
-        return uniform(len(matches))
+        return np.ones(len(matches))
     if method == "binary":
-        return binary(inliers)
+        return inliers.astype(np.float64)
     if method == "huber":
         return huber(residual)
     if method == "laplace-laplace":
         return laplace_laplace(residual, inliers)
     if method == "confidence":
-        return coarse_confidence(matches.confidence)
+        return matches.confidence
     if method == "fine-std":
         return fine_density(residual, matches.fine_std)
-    if method == "fine-std-inliers":
-        return binary(inliers) * inverse_fine_variance(matches.fine_std)
-    return inverse_fine_variance(matches.fine_std)
+    blind = inverse_fine_variance(matches.fine_std)
+    return blind if method == "fine-std-blind" else inliers * blind

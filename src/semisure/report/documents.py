@@ -12,7 +12,7 @@ from semisure.io.atomic import check_output, write_json
 from semisure.io.files import save_matches
 from semisure.pairs.models import MOTION_NAMES
 from semisure.pairs.result import PairResult
-from semisure.refit.planes import expected_corner_error
+from semisure.refit.corners import expected_corner_error
 from semisure.report.html import Fact
 from semisure.types import FloatArray
 from semisure.types.display import counted

@@ -16,7 +16,7 @@ from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import lines_matrix
 from semisure.pairs.result import PairResult
 from semisure.refit.core import without_bias
-from semisure.refit.planes import expected_corner_error
+from semisure.refit.corners import expected_corner_error
 from semisure.refit.weights import RefitMethod
 from semisure.report import documents
 from semisure.report.overlay import between_small, difference, laid_over
