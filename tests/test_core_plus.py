@@ -19,6 +19,7 @@ from semisure.metrics import corner_error
 from semisure.refit import planes
 from semisure.refit.core_plus import (
     Weights,
+    blocks_of,
     converged,
     floored,
     judged,
@@ -131,7 +132,9 @@ def test_equations_have_the_derivatives_of_the_residual(side: str) -> None:
     J = np.array([residual(G - e) - residual(G + e) for e in step]) / 2e-6
     expected = np.einsum("knd,nd,lnd->kl", J, weight, np.array([*J, r]))
     found = sum(
-        planes._Side.of(side, matches, law, frames).equations(G) for side in (0, 1)
+        planes._Block.of(k, rows, matches, law, frames).equations(G)
+        for k in (0, 1)
+        for rows in blocks_of(np.flatnonzero(matches.side == k))
     )
     assert np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.geometry.homography import framed, least_squares_matrix
+from semisure.geometry.homography import framed, null_matrix
 from semisure.geometry.rotations import rotation, rotation_vector, skew
 from semisure.types import (
     FloatArray,
@@ -253,7 +253,7 @@ def weighted_eight_point(
     (T0, p), (T1, q) = frame0, frame1
     p, q = (np.column_stack([x, np.ones(len(x))]) for x in (p, q))
     rows = (q[:, :, None] * p[:, None, :]).reshape(-1, 9)
-    M = least_squares_matrix(rows, weight)
+    M = null_matrix(rows.T @ (weight[:, None] * rows))
     return None if M is None else T1.T @ M @ T0
 
 

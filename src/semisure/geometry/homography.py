@@ -9,6 +9,7 @@ from semisure.errors import InputError
 from semisure.types import (
     FloatArray,
     Matches,
+    Matrix,
     Matrix3,
     PerAxis,
     PerMatch,
@@ -114,6 +115,9 @@ def residual(H: Matrix3, matches: Matches) -> PerAxis:
 
 def far_not_undefined(residual: FloatArray) -> FloatArray:
     """The residuals with undefined ones (horizon, behind the camera) very far off."""
+    with np.errstate(invalid="ignore"):  # +∞ and −∞
+        if np.isfinite(residual.sum()):  # a cheap look: then every term is finite
+            return residual
     return np.nan_to_num(residual, nan=FAR_PX, posinf=FAR_PX, neginf=-FAR_PX)
 
 
@@ -165,21 +169,24 @@ def weighted_dlt(source: Points, target: Points, weight: PerMatch) -> Matrix3 | 
         return None
     (T0, p), (T1, q) = frame0, frame1
     x = np.column_stack([p, np.ones(len(p))])
-    nothing = np.zeros_like(x)
-    rows = [
-        np.hstack([x, nothing, -q[:, :1] * x]),
-        np.hstack([nothing, x, -q[:, 1:] * x]),
-    ]
-    G = least_squares_matrix(np.vstack(rows), np.tile(weight, 2))
+    squares = (x[:, :, None] * x[:, None]).reshape(-1, 9)
+    factors = weight * np.stack([np.ones_like(weight), *q.T, (q**2).sum(axis=1)])
+    one, by_u, by_v, by_both = (factors @ squares).reshape(4, 3, 3)
+    nothing = np.zeros((3, 3))  # of the rows (x̃, 0, −u x̃) and (0, x̃, −v x̃)
+    G = null_matrix(
+        np.block(
+            [[one, nothing, -by_u], [nothing, one, -by_v], [-by_u, -by_v, by_both]]
+        )
+    )
     return None if G is None else normalised(np.linalg.solve(T1, G @ T0))
 
 
-def least_squares_matrix(rows: FloatArray, weight: FloatArray) -> Matrix3 | None:
-    """The G of norm 1 with the least Σ ω (row · g)², None if there are several.
+def null_matrix(normal: Matrix) -> Matrix3 | None:
+    """The G of norm 1 with the least gᵀNg, None if there are several.
 
     g are the nine entries of G, row after row.
     """
-    values, vectors = np.linalg.eigh(rows.T @ (weight[:, None] * rows))
+    values, vectors = np.linalg.eigh(normal)
     # Eigenvalues are squared singular values.
     if not values[1] > RANK_TOLERANCE**2 * values[-1]:
         return None

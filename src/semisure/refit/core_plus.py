@@ -20,12 +20,20 @@ from functools import partial
 import numpy as np
 
 from semisure.law.families import Family
-from semisure.law.mixture import ErrorLaw, coarse_success, expit, log_joint, ordered
+from semisure.law.mixture import (
+    ErrorLaw,
+    coarse_success,
+    expit,
+    log_joint,
+    log_sum,
+    ordered,
+)
 from semisure.refit.core import outcome
 from semisure.refit.covariance import Scores, mean_slope
 from semisure.types import (
     Columns,
     FloatArray,
+    Labels,
     Matches,
     Matrix,
     PerAxis,
@@ -39,11 +47,18 @@ TOLERANCE_PX = 1e-4  # that all further steps together would move a corner or po
 # A step covers some three quarters of the way that is left: weights fall as residuals
 # grow, which makes the true curvature smaller than that of the weighted squares.
 STRIDE = 4 / 3
+# The arrays of so many matches stay in the processor's cache.
+BLOCK_ROWS = 5000
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on
 # real pairs; where the homography is exact it costs a little.
 MODEL_FLOOR = 4e-4
 _ONE = np.ones(())
+
+
+def blocks_of(rows: Labels) -> list[Labels]:
+    """The rows in blocks of about equal length."""
+    return np.array_split(rows, -(-len(rows) // BLOCK_ROWS)) if len(rows) else []
 
 
 def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
@@ -122,7 +137,7 @@ def judged(law: ErrorLaw, residual: PerAxis) -> tuple[PerMatch, float]:
     """ω of each match, and the log likelihood of all, nats."""
     fine, coarse = log_joint(law, residual)
     success = expit(fine - coarse)
-    return success[:, 0] * success[:, 1], float(np.logaddexp(fine, coarse).sum())
+    return success[:, 0] * success[:, 1], float(log_sum(fine, coarse).sum())
 
 
 def more_likely(

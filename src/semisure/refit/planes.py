@@ -29,6 +29,7 @@ from semisure.refit.core import no_start, refit_once, start_of, without_bias
 from semisure.refit.core_plus import (
     STRIDE,
     Weights,
+    blocks_of,
     converged,
     floored,
     more_likely,
@@ -40,6 +41,7 @@ from semisure.types import (
     Columns,
     Estimate,
     FloatArray,
+    Labels,
     Matches,
     Matrix,
     Matrix3,
@@ -210,12 +212,16 @@ def _converged(
     T0, T1 = frames = _frame(matches.source), _frame(matches.target)
     corners = _lifted(T0, plane.corners(matches.source_size))
     law = floored(law, matches)
-    sides = [_Side.of(side, matches, law, frames) for side in (0, 1)]
+    blocks = [
+        _Block.of(side, rows, matches, law, frames)
+        for side in (0, 1)
+        for rows in blocks_of(np.flatnonzero(matches.side == side))
+    ]
 
     def stepped(G: Matrix3) -> Matrix3 | None:
         try:
-            equations = [side.equations(G) for side in sides]
-            return _solved(G, equations[0] + equations[1])
+            equations = sum((block.equations(G) for block in blocks), np.zeros((9, 10)))
+            return _solved(G, equations)
         except np.linalg.LinAlgError:  # G has no inverse
             return None
 
@@ -243,8 +249,8 @@ def _of_norm_1(G: Matrix3) -> Matrix3:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Side:
-    """The matches refined in one image, where points of the other predict them."""
+class _Block:
+    """Some matches refined in one image, where points of the other predict them."""
 
     side: int
     weights: Weights
@@ -255,11 +261,12 @@ class _Side:
     def of(
         cls,
         side: int,
+        rows: Labels,
         matches: Matches,
         law: ErrorLaw,
         frames: tuple[Matrix3, Matrix3],
-    ) -> _Side:
-        rows, points = matches.side == side, (matches.source, matches.target)
+    ) -> _Block:
+        points = matches.source, matches.target
         weights = Weights.of(law.take(rows), 1.0 / frames[side][0, 0])
         lifted = [_lifted(T, p[rows]) for T, p in zip(frames, points, strict=True)]
         return cls(side, weights, lifted[1 - side], lifted[side][:2])
@@ -268,8 +275,6 @@ class _Side:
         """[Σ JᵀWJ | Σ JᵀWr] of a step of the nine entries of G, (9, 10)."""
         if self.side == 1:
             return self._sums(G)[:9]
-        if not self.refined.size:
-            return np.zeros((9, 10))
         B = np.linalg.inv(G)
         change = np.eye(10)
         change[:9, :9] = -np.kron(B, B.T)  # dB = −B dG B, entries in rows

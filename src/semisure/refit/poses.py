@@ -29,6 +29,7 @@ from semisure.refit.core_plus import (
     STRIDE,
     TOLERANCE_PX,
     Weights,
+    blocks_of,
     converged,
     floored,
     more_likely,
@@ -224,14 +225,22 @@ def _converged(
     start: Pose, camera: Camera, matches: WorldMatches, law: ErrorLaw
 ) -> tuple[Pose | None, int]:
     """The pose at which no point moves any more, and the number of steps."""
-    weights = Weights.of(floored(law, matches))
+    law = floored(law, matches)
+    blocks = [
+        (matches.world[rows], matches.points[rows], Weights.of(law.take(rows)))
+        for rows in blocks_of(np.arange(len(matches)))
+    ]
     watched = matches.world[:: 1 + len(matches) // WATCHED]
 
     def stepped(pose: Pose) -> Pose | None:
-        pixels, J = se3.look(pose, camera, matches.world)  # J = 0 behind the camera
-        residual = far_not_undefined(matches.points - pixels)
-        weight = weights.at(residual.T).T
-        step = se3.solve(*se3.normal_equations(J, residual, weight))
+        N, b = np.zeros((6, 6)), np.zeros(6)
+        for world, points, weights in blocks:
+            pixels, J = se3.look(pose, camera, world)  # J = 0 behind the camera
+            residual = far_not_undefined(points - pixels)
+            weight = weights.at(residual.T).T
+            part = se3.normal_equations(J, residual, weight)
+            N, b = N + part[0], b + part[1]
+        step = se3.solve(N, b)
         return None if step is None else se3.moved(pose, STRIDE * step)
 
     def moved_px(before: Pose, after: Pose) -> float:
