@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -12,6 +13,22 @@ from typer.core import TyperCommand, TyperGroup
 from semisure.__about__ import __version__
 from semisure.errors import SemisureError
 
+# The module of each command, in the order of the help. A command loads its own alone.
+_HOME = {
+    "bench": "bench",
+    "calibrate": "calibrate",
+    "demo": "demo",
+    "export": "sfm",
+    "fetch": "matchers",
+    "fit": "fit",
+    "localize": "localize",
+    "match": "pair",
+    "match-pairs": "match_pairs",
+    "matchers": "matchers",
+    "reconstruct": "sfm",
+    "refit": "pair",
+    "serve": "serve",
+}
 INTERRUPTED = 130  # exit code, the shells' own for Ctrl-C
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,13 +49,10 @@ class _Command(_ShownFlags, TyperCommand):
 
 
 class _Group(_ShownFlags, TyperGroup):
-    """All of them, by name."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands)
+    """All of them."""
 
 
-app = typer.Typer(
+root = typer.Typer(
     cls=_Group,
     name="semisure",
     help="Calibrated pixel errors for semi-dense matches, and a better homography.",
@@ -55,7 +69,7 @@ app = typer.Typer(
 
 def command(*names: str, epilog: str) -> Callable[[Function], Function]:
     """Make a function a command, whose help ends with these examples."""
-    return app.command(*names, cls=_Command, epilog=epilog)
+    return root.command(*names, cls=_Command, epilog=epilog)
 
 
 def _show_version(wanted: bool) -> None:
@@ -64,7 +78,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@root.callback()
 def _options(
     version: Annotated[
         bool,
@@ -76,8 +90,24 @@ def _options(
     pass
 
 
+def __getattr__(name: str) -> typer.Typer:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _app_with(_HOME)
+
+
+def _app_with(commands: Iterable[str]) -> typer.Typer:
+    """The app, to which some commands have added themselves."""
+    for name in commands:
+        import_module(f"{__name__}.{_HOME[name]}")
+    return root
+
+
 def main() -> None:
     """Run the command; a user's mistake is one sentence and exit code 1."""
+    # Words before the command are flags; all commands are there for help and mistakes.
+    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    app = _app_with([wanted] if wanted in _HOME else _HOME)
     try:
         app()
     except SystemExit as leaving:
@@ -101,18 +131,3 @@ def main() -> None:
 
 def _tell(sentence: str) -> None:
     print(f"semisure: {sentence}", file=sys.stderr)  # noqa: T201
-
-
-# Each adds its commands to the app, and loads what they need when they run.
-from semisure.cli import (
-    bench,
-    calibrate,
-    demo,
-    fit,
-    localize,
-    match_pairs,
-    matchers,
-    pair,
-    serve,
-    sfm,
-)
