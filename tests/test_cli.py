@@ -113,7 +113,11 @@ def test_too_few_matches_exit_with_three(
             "gc-ransac, magsac++ or poselib. Did you mean magsac++?",
         ),
         (["match", "{pair}", "{pair}", "--config", "{theta}"], 1, "not a TOML file"),
-        (["refit", "{pair}", "-c", "{theta}", "--initial", "{pair}"], 1, "3 × 3 text"),
+        (
+            ["refit", "{pair}", "-c", "{theta}", "--initial", "{pair}"],
+            1,
+            "must be a text file",
+        ),
         (["refit", "{pair}", "-c", "{pair}"], 1, "not a readable calibration"),
         (["fit", "{pair}", "-o", "t.json", "--law", "cauchy"], 2, "'cauchy' is not"),
         (["fit", "{pair}", "-o", "t.json", "--size", "big"], 2, "WIDTHxHEIGHT"),
@@ -333,7 +337,7 @@ def test_what_the_system_refuses_is_told_not_traced(monkeypatch, capsys) -> None
     def full() -> None:
         raise OSError(28, "No space left on device", "/somewhere/parts")
 
-    monkeypatch.setattr(cli, "app", full)
+    monkeypatch.setattr(cli, "_app_with", lambda names: full)
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert left.value.code == 1

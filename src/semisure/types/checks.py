@@ -91,7 +91,7 @@ def read_lines(path: Path) -> list[str]:
     try:
         return require_file(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from None
+        raise FileError(f"{path} must be a text file, but {error}.") from None
 
 
 def _near(path: Path) -> str:
