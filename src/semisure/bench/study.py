@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +37,11 @@ from semisure.engine.pool import Answer
 from semisure.errors import FileError
 from semisure.estimators.settings import RansacSettings
 from semisure.io.cache import (
-    Installed,
     Row,
-    digest,
+    code_digest,
     kept_row,
     key_of,
     libraries,
-    sources_of,
 )
 from semisure.types import Calibration
 from semisure.types.display import Begin, quietly
@@ -295,11 +292,6 @@ class _Call:
 def _kept(call: _Call) -> Row:
     """The row from its file, named by the function, its argument and its code."""
     module = call.function.__module__
-    key = key_of(module, call.function.__qualname__, _code(module), call.argument)
+    code = code_digest(), libraries()
+    key = key_of(module, call.function.__qualname__, code, call.argument)
     return kept_row(call.folder / f"{key}.json", lambda: call.function(call.argument))
-
-
-@lru_cache(maxsize=64)
-def _code(module: str) -> tuple[str, Installed]:
-    """The source that a module runs, and the versions of the libraries that compute."""
-    return digest(sources_of(module)), libraries()

@@ -1,19 +1,19 @@
 """What was computed once, kept on disk under a digest of all that it rests on.
 
 A changed image, setting, weight or line of code has another digest, so that a stale
-file is never found. A result is named after the code that computed it, not after the
-whole package, or a changed colour in a report would discard a night's matches. Files
-appear whole and carry a digest of their own content; a damaged one is made again.
+file is never found. Code that only shows answers does not count, or a changed colour in
+a report would discard a night's matches. Files appear whole; a damaged one is made
+again.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -31,7 +31,7 @@ CACHE_VARIABLE = "SEMISURE_CACHE"
 PACKAGE = Path(__file__).parents[1]
 Row = dict[str, Any]  # what JSON can hold
 Installed = Mapping[str, str]
-_DIGEST = "digest"
+_SHOW_ONLY = ("cli", "demo.py", "report", "web")  # rooms that change no answer
 _LIBRARIES = (
     *("numpy", "scipy", "opencv-python-headless", "pyarrow"),
     *("torch", "kornia", "transformers"),
@@ -47,48 +47,26 @@ def cache_folder() -> Path:
 
 
 def kept_row(file: Path, make: Callable[[], Row]) -> Row:
-    """The row in `file` if that is undamaged, else made and saved.
+    """The row in `file` if that can be read, else made and saved.
 
     Numbers come back bit for bit: JSON holds the shortest text that gives the float.
     """
-    try:
-        stored = json.loads(file.read_bytes())
-        if stored[_DIGEST] == sha256_of(stored["row"]):
-            return json.loads(stored["row"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass
+    with suppress(OSError, ValueError, RecursionError):
+        row = json.loads(file.read_bytes())
+        if isinstance(row, dict):
+            return row
     text = json.dumps(make(), default=np.generic.item)
-    write_atomically(file, json.dumps({_DIGEST: sha256_of(text), "row": text}).encode())
-    return json.loads(text)  # as it will come back from the file the next time
+    write_atomically(file, text.encode())
+    return dict(json.loads(text))  # as it will come back from the file the next time
 
 
 def kept_arrays(file: Path, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
-    """The arrays in `file` if that is undamaged, else made and saved."""
-    stored = _stored_arrays(file)
-    if stored is None:
-        stored = make()
-        write_arrays(file, {**stored, _DIGEST: _digest_of_arrays(stored)})
-    return stored
-
-
-def _stored_arrays(file: Path) -> dict[str, Array] | None:
-    """The arrays in `file`; None if it is not there, or not as it was written."""
-    try:
-        arrays = load_arrays(file)
-    except FileError:
-        return None
-    stored = arrays.pop(_DIGEST, None)
-    whole = stored is not None and np.array_equal(stored, _digest_of_arrays(arrays))
-    return arrays if whole else None
-
-
-def _digest_of_arrays(arrays: dict[str, Array]) -> Array:
-    whole = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        whole.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        whole.update(array.tobytes())
-    return np.frombuffer(whole.digest(), np.uint8)
+    """The arrays in `file` if that can be read, else made and saved."""
+    with suppress(FileError):
+        return load_arrays(file)
+    arrays = make()
+    write_arrays(file, arrays)
+    return arrays
 
 
 # ---- digests of values ---------------------------------------------------------------
@@ -161,45 +139,13 @@ def room(name: str) -> tuple[Path, ...]:
     return tuple(sorted(path.rglob("*.py"))) or (path.with_suffix(".py"),)
 
 
-@lru_cache(maxsize=256)
-def sources_of(module: str) -> tuple[Path, ...]:
-    """The files of a semisure module and of all semisure modules that it imports.
-
-    >>> [path.name for path in sources_of("semisure.errors")]
-    ['errors.py']
-    """
-    reached: set[Path] = set()
-    pending = [module]
-    while pending:
-        path = _file(pending.pop())
-        if path is not None and path not in reached:
-            reached.add(path)
-            pending += _imported(ast.parse(path.read_text(encoding="utf-8")))
-    return tuple(sorted(reached))
-
-
-def _file(module: str) -> Path | None:
-    """The file of a semisure module; None for a name in one, or another package."""
-    first, *rest = module.split(".")
-    path = PACKAGE.joinpath(*rest)
-    for file in (path / "__init__.py", path.with_suffix(".py")):
-        if first == PACKAGE.name and rest and file.is_file():
-            return file
-    return None
-
-
-def _imported(tree: ast.AST) -> Iterator[str]:
-    """Modules that are imported anywhere, except under TYPE_CHECKING."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
-        elif not (
-            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        ):
-            yield from _imported(node)
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """Of all code of semisure that computes answers."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    rooms = [file.relative_to(PACKAGE).parts[0] for file in files]
+    kept = zip(files, rooms, strict=True)
+    return digest(file for file, room in kept if room not in _SHOW_ONLY)
 
 
 def libraries() -> Installed:
@@ -217,7 +163,7 @@ def libraries() -> Installed:
 def installed() -> Installed:
     """A digest of semisure's code, the libraries, and the kind of machine."""
     return {
-        "semisure": digest(sorted(PACKAGE.rglob("*.py")))[:16],
+        "semisure": code_digest()[:16],
         "python": ".".join(platform.python_version_tuple()[:2]),
         "machine": f"{platform.system()} {platform.machine()}",
         **libraries(),

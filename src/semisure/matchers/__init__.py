@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semisure.errors import InputError, MissingExtraError, next_step
-from semisure.io.cache import cache_folder, digest, sha256, sources_of
+from semisure.io.cache import cache_folder, digest, room, sha256
 from semisure.io.files import is_shipped
 from semisure.matchers.weights import WEIGHTS, is_stated, locate, obtain
 from semisure.types import Matcher, Matches, as_choice
@@ -201,9 +201,7 @@ def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
     """SHA-256 of what decides a matcher's answers: its weights and its code."""
     check_name(name)
     plain = _plain(name)
-    code = sources_of(f"{__name__}.{_ENTRIES[plain].module}")
-    if name != plain:
-        code = (*code, *sources_of(f"{__name__}.full_size"))
+    code = [*room("matchers"), *room("types"), *room("io.images")]
     if plain in WEIGHTS:
         file = obtain(WEIGHTS[plain], weights)
     else:
