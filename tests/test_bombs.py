@@ -30,8 +30,7 @@ module, name = sys.argv[1].rsplit(".", 1)
 read = getattr(importlib.import_module(module), name)
 start = time.perf_counter()
 try:
-    size = ((640, 480),) if name == "focal_px" else ()
-    told = f"read {type(read(Path(sys.argv[2]), *size)).__name__}"
+    told = f"read {type(read(Path(sys.argv[2]))).__name__}"
 except SemisureError as error:
     told = str(error)
 seconds = time.perf_counter() - start
@@ -74,10 +73,10 @@ def png(width: int, height: int, bits: int = 8) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
-def tiff(width: int, height: int, tile: int | None = None) -> bytes:
-    tags = {256: width, 257: height, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 1}
-    if tile is not None:
-        tags |= {322: tile, 323: tile}
+def tiff_of_one_tile(side: int) -> bytes:
+    """An image of 64 × 64 px in a tile that is larger."""
+    tags = {256: 64, 257: 64, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 1}
+    tags |= {322: side, 323: side}
     entries = [struct.pack("<HHII", t, 4, 1, v) for t, v in sorted(tags.items())]
     count = struct.pack("<H", len(entries))
     return b"II*\0" + struct.pack("<I", 8) + count + b"".join(entries) + bytes(400)
@@ -89,30 +88,13 @@ def jpeg(width: int, height: int) -> bytes:
     return encoded[: at + 5] + struct.pack(">HH", height, width) + encoded[at + 9 :]
 
 
-def bmp(width: int, height: int) -> bytes:
-    info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 8, 1, 0, 1, 1, 256, 0)
-    return b"BM" + struct.pack("<IHHI", 9999, 0, 0, 1078) + info + bytes(1024) + b"\0\1"
-
-
-def jp2(width: int, height: int) -> bytes:
-    pixels = np.zeros((64, 64, 3), np.uint8)
-    encoded = cv2.imencode(".jp2", pixels)[1].tobytes()
-    at = encoded.index(b"\xff\x4f\xff\x51") + 8
-    return encoded[:at] + struct.pack(">II", width, height) + encoded[at + 8 :]
-
-
 IMAGES = {
     "a.png": png(32_000, 32_000),
     "deep.png": png(9_000, 9_000, bits=16),
-    "a.tif": tiff(40_000, 40_000),
-    "tiled.tif": tiff(64, 64, tile=1 << 15),
     "a.jpg": jpeg(65_000, 65_000),
-    "a.bmp": bmp(30_000, -30_000),
-    "a.ppm": b"P6 # comment\n60000\n60000 255\n" + bytes(99),
-    "a.pgm": b"P5\n" + b"9" * 4000 + b" 1 255\n",
-    "a.jp2": jp2(50_000, 50_000),
-    "a.gif": b"GIF89a\xff\xff\xff\xff" + bytes(99),
     "scans.jpg": jpeg(8_000, 8_000)[:-2] + b"\xff\xda" * 100_000 + b"\xff\xd9",
+    "tiled.tif": tiff_of_one_tile(1 << 15),
+    "a.pgm": b"P5\n" + b"9" * 4000 + b" 1 255\n",
 }
 
 
@@ -154,10 +136,9 @@ def test_arrays_of_gigabytes_are_refused_or_not_unpacked(tmp_path: Path) -> None
 
 READERS = {
     ".png": "io.images.read_image",
-    ".jpg": "io.images.focal_px",
-    ".json": "io.files.load_calibration",
     ".npz": "io.files.load_matches",
     ".csv": "io.files.load_matches",
+    ".json": "io.files.load_calibration",
 }
 
 
@@ -166,8 +147,9 @@ READERS = {
 @pytest.mark.parametrize("suffix", READERS)
 def test_a_hole_of_gigabytes_and_a_pipe_are_refused(tmp_path, suffix: str) -> None:
     hole, pipe = tmp_path / f"hole{suffix}", tmp_path / f"pipe{suffix}"
-    with hole.open("wb") as file:
-        file.truncate(8 << 30)
-    assert "hole" in outcome(READERS[suffix], hole)
+    if suffix in (".png", ".npz"):  # the others are text
+        with hole.open("wb") as file:
+            file.truncate(8 << 30)
+        assert "hole" in outcome(READERS[suffix], hole)
     os.mkfifo(pipe)
     assert "it is no plain file" in outcome(READERS[suffix], pipe)

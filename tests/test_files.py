@@ -76,15 +76,11 @@ NEGATIVE = {**SOUND["parameters"], "fine_var_gain": [1, -1]}
     [
         ("format", "loftr", "is not a semisure calibration"),
         ("schema_version", 99, "has schema version 99, but"),
-        ("schema_version", True, "has schema version True, but"),
         ("parameters", {}, "damaged: the entry 'coarse_var_gain' is missing"),
-        ("parameters", None, "damaged"),
         ("parameters", NEGATIVE, "damaged: fine_var_gain must be positive"),
         ("law", "cauchy", "damaged: law must be one of"),
         ("resolution", [10**400, 1], "damaged"),
         ("pairs", {"a": 1}, "damaged"),
-        ("model_error", [[1], [2, 3]], "damaged"),
-        ("provenance", [1, 2], "damaged"),
     ],
 )
 def test_calibrations_of_nonsense(tmp_path: Path, entry, value, words: str) -> None:
@@ -92,10 +88,7 @@ def test_calibrations_of_nonsense(tmp_path: Path, entry, value, words: str) -> N
     assert words in refused(tmp_path / "theta.json", text, load_calibration)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [b"not json {", b"\xff\xfe", b"[" * 100_000, b'{"format": ' + b"9" * 5000 + b"}"],
-)
+@pytest.mark.parametrize("text", [b"not json {", b"\xff\xfe", b"[" * 100_000])
 def test_json_of_nonsense(tmp_path: Path, text: bytes) -> None:
     told = refused(tmp_path / "theta.json", text, load_calibration)
     assert "is not a readable calibration" in told
@@ -142,14 +135,6 @@ def test_cells_are_kept_where_there_are_any(
     assert load_matches(path).cell is None
 
 
-def test_a_table_has_digits_that_mean_something(
-    tmp_path: Path, matches: Matches
-) -> None:
-    save_matches(matches, tmp_path / "pair.csv")
-    numbers = (tmp_path / "pair.csv").read_text().replace("\n", ",").split(",")[30:]
-    assert max(len(number.lstrip("-").replace(".", "")) for number in numbers) < 16
-
-
 def test_csv_without_sizes_asks_for_them(tmp_path: Path) -> None:
     path = tmp_path / "pair.csv"
     told = refused(path, HEADER + b"1,2,3,4,0.5,1,1,9,9\n")
@@ -165,9 +150,7 @@ def test_csv_without_sizes_asks_for_them(tmp_path: Path) -> None:
         (b"x0,y0\n1,2\n", "lacks x1, y1; confidence; fine_std_x"),
         (HEADER + b"1,2,3\n", "one number per column"),
         (HEADER + b"1,2,3,4,0.5,1,1,9,oops\n", "cannot be read"),
-        (b"x0," + b"y" * 200_000 + b"\n1,2\n", "cannot be read"),
         (b"x0,y0\n1,\xff\n", "cannot be read"),
-        (b"x0,y0\n1,2\n\x003,4\n", "cannot be read"),
     ],
 )
 def test_tables_of_nonsense(tmp_path: Path, text: bytes, words: str) -> None:
@@ -198,13 +181,6 @@ def archive(head: str) -> bytes:
     return file.getvalue()
 
 
-def encrypted() -> bytes:
-    data = bytearray(npz(source=np.zeros((5, 2))))
-    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        data[data.find(mark) + flags] |= 1
-    return bytes(data)
-
-
 SHAPE = "{{'descr': '<f8', 'fortran_order': False, 'shape': ({})}}"
 ARCHIVES = {
     "cut short": (b"PK\x03\x04 truncated", "cannot be read"),
@@ -213,11 +189,8 @@ ARCHIVES = {
         npz(source=np.array([{"a": 1}], dtype=object)),
         "Object arrays cannot be loaded",
     ),
-    "encrypted": (encrypted(), "encrypted"),
-    "a header of a megabyte": (archive(SHAPE.format("1," * 500_000)), "cannot be read"),
     "a shape without its numbers": (archive(SHAPE.format("1099511627776,")), "read"),
     "a deep header": (archive(SHAPE.format("(" * 4000)), "cannot be read"),
-    "a header of text": (archive(SHAPE.format("'a',")), "cannot be read"),
 }
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from semisure.errors import FileError, MissingExtraError, in_short
-from semisure.io.files import UNREADABLE, read_npz
+from semisure.io.files import read_npz
 from semisure.io.images import read_channel
 from semisure.types import (
     Array,
@@ -287,7 +287,7 @@ def _read_depth(path: Path) -> Array:
     if path.suffix == ".npz":
         try:
             return np.asarray(read_npz(path, ("depth",))["depth"], dtype=np.float64)
-        except UNREADABLE as error:
+        except Exception as error:  # noqa: BLE001, whatever damage leads to
             raise FileError(f"{path} is not a depth map: {in_short(error)}.") from None
     raw = read_channel(path)
     if raw.ndim != 2:

@@ -1,7 +1,7 @@
 """The one image reader: JPEG, PNG, TIFF and others, as upright 8-bit RGB.
 
-OpenCV decodes. Before that, Pillow reads the header: an image of a few bytes may ask
-for gigabytes.
+OpenCV decodes. Before that, Pillow reads the header, since an image of a few bytes may
+ask for gigabytes.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,12 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from PIL.BmpImagePlugin import BmpImageFile
-from PIL.GifImagePlugin import GifImageFile
-from PIL.Image import Exif
+from PIL import Image as pillow
+from PIL.ExifTags import IFD, Base
 from PIL.ImageFile import ImageFile
-from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
-from PIL.JpegImagePlugin import JpegImageFile
-from PIL.PngImagePlugin import PngImageFile
-from PIL.PpmImagePlugin import PpmImageFile
 from PIL.TiffImagePlugin import TiffImageFile
-from PIL.WebPImagePlugin import WebPImageFile
 
-from semisure.errors import FileError, InputError
+from semisure.errors import FileError, InputError, in_short
 from semisure.io.atomic import write_atomically
 from semisure.types.checks import as_path, require_file
 
@@ -39,40 +32,25 @@ Size = tuple[int, int]  # width, height
 IMAGE_SUFFIXES = frozenset(
     (".bmp", ".jpeg", ".jpg", ".jp2", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 )
-VIDEO_SUFFIXES = frozenset((".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpg", ".webm"))
-# What the first box of an iPhone's photo says of itself.
+# The formats that the first box of an iPhone's photo states.
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
 _HEIC_REMEDY = (
     "which OpenCV does not read. Convert it: `heif-convert a.heic a.jpg`, on a Mac "
     "`sips -s format jpeg a.heic --out a.jpg`; iPhones take JPEG by Settings, Camera, "
     "Formats, Most Compatible."
 )
-MAX_PIXELS = 200_000_000  # 0.6 GB as RGB; with 16 bits a quarter of it
+# Of an image; Pillow refuses more. As RGB these take 0.5 GB.
+MAX_PIXELS = 178_956_970
 MAX_BYTES = 400_000_000  # of a file
 MAX_SCANS = 100  # of a JPEG; a progressive one has about ten
+_FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 _JPEG = b"\xff\xd8"
 _JPEG_HEADER = 4 << 20  # bytes that hold the size, with all thumbnails before it
-# Pillow's own `open` refuses what is larger than 179 million pixels.
-_HEADERS: dict[bytes, Callable[[io.BytesIO], ImageFile]] = {
-    b"\x89PNG\r\n\x1a\n": PngImageFile,
-    _JPEG: JpegImageFile,
-    b"RIFF": WebPImageFile,
-    b"BM": BmpImageFile,
-    b"II": TiffImageFile,
-    b"MM": TiffImageFile,
-    b"\0\0\0\x0cjP  ": Jpeg2KImageFile,
-    b"\xff\x4f\xff\x51": Jpeg2KImageFile,
-    b"GIF8": GifImageFile,
-    b"P": PpmImageFile,
-}
+_TILE_WIDTH, _TILE_HEIGHT = 322, 323  # tags of a TIFF
 # 16-bit images seldom fill their range; this share at either end is cut off.
 _CLIPPED_SHARE = 0.001
-# EXIF tags
 _FILM_DIAGONAL_MM = (36.0**2 + 24.0**2) ** 0.5
-_EXIF_IFD, _FOCAL, _FOCAL_35, _WIDTH, _HEIGHT = 0x8769, 0x920A, 0xA405, 0xA002, 0xA003
-_PLANE_RESOLUTION, _PLANE_UNIT = 0xA20E, 0xA210
-_ORIENTATION = 0x0112
-_MM_PER_UNIT = {2: 25.4, 3: 10.0, 4: 1.0}
+_MM_PER_UNIT = {2: 25.4, 3: 10.0, 4: 1.0}  # by EXIF's codes
 
 
 def read_image(path: str | Path) -> Image:
@@ -143,13 +121,16 @@ def check_header(data: bytes, name: str, max_pixels: int = MAX_PIXELS) -> None:
     if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
         raise FileError(f"{name} is a HEIC photo, {_HEIC_REMEDY}")
     image = _header(data, name)
-    width, height = _stated_size(image)
     has_16_bits = image.mode[0] in "IF" or "16" in str([t.args for t in image.tile])
-    if width * height * (4 if has_16_bits else 1) > max_pixels:
+    if image.width * image.height * (4 if has_16_bits else 1) > max_pixels:
         raise FileError(
-            f"{name} has {width} × {height} pixels, more than the "
+            f"{name} has {image.width} × {image.height} pixels, more than the "
             f"{max_pixels:,} that are read. Reduce it first."
         )
+    # A decoder makes a whole tile, which may be larger than its image.
+    tags = image.tag_v2 if isinstance(image, TiffImageFile) else {}
+    if _number(tags, _TILE_WIDTH) * _number(tags, _TILE_HEIGHT) > max_pixels:
+        raise FileError(f"{name} has tiles of more than {max_pixels:,} pixels.")
     if data.startswith(_JPEG) and data.count(b"\xff\xda") > MAX_SCANS:
         raise FileError(f"{name} has more than {MAX_SCANS} scans. Save it again.")
 
@@ -163,57 +144,47 @@ def _unknown(name: str) -> FileError:
 
 def _header(data: bytes, name: str) -> ImageFile:
     """An image of which nothing but the header is read."""
-    for start, read in _HEADERS.items():
-        if data.startswith(start):
-            # Pillow takes seconds for a MB of padding, which nobody needs.
-            head = data[:_JPEG_HEADER] if start == _JPEG else data
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    return read(io.BytesIO(head))
-            except Exception:  # noqa: BLE001, whatever a damaged header leads to
-                break
-    raise _unknown(name)
-
-
-def _stated_size(image: ImageFile) -> Size:
-    """Of a TIFF in tiles, the tile's where that is larger: a decoder makes it."""
-    width, height = image.size
-    if isinstance(image, TiffImageFile) and image.tag_v2.get(322):
-        return max(width, image.tag_v2[322]), max(height, image.tag_v2[323])
-    return width, height
+    # Pillow takes seconds for a MB of padding, which nobody needs.
+    head = data[:_JPEG_HEADER] if data.startswith(_JPEG) else data
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return pillow.open(io.BytesIO(head), formats=_FORMATS)
+    except pillow.DecompressionBombError as error:
+        raise FileError(f"{name} is too large: {in_short(error)}.") from None
+    except Exception:  # noqa: BLE001, whatever a damaged header leads to
+        raise _unknown(name) from None
 
 
 def upright_size(data: bytes, name: str = "the image") -> Size:
-    """Width and height of a file's bytes once upright; a JPEG is not decoded for it.
+    """Width and height of a file's bytes once upright, by its header.
 
     >>> upright_size(b"P5 64 48 255 " + bytes(64 * 48))
     (64, 48)
     """
     image = _header(data, name)
-    if isinstance(image, JpegImageFile):
-        turned = _number(_exif(image), _ORIENTATION) in (5, 6, 7, 8)
-        return image.size[::-1] if turned else image.size
-    height, width = decode_image(data, name).shape[:2]
-    return width, height
+    turned = _number(_exif(image), Base.Orientation) in (5, 6, 7, 8)
+    return image.size[::-1] if turned else image.size
 
 
 def focal_px(path: str | Path, size: Size) -> float:
-    """Focal length in px of an image of `size`, as the EXIF of a JPEG states it.
+    """Focal length in px of an image of `size`, as its EXIF states it.
 
     A focal length as of 35 mm film is one whose diagonal field of view is that of a
     frame of 36 × 24 mm (CIPA DCG-001). Without it, the focal length in mm and the
     resolution of the focal plane tell the same, scaled to an image that may be reduced.
     """
-    image = _header(image_bytes(Path(path)), str(path))
-    exif = _exif(image) if isinstance(image, JpegImageFile) else {}
+    exif = _exif(_header(image_bytes(Path(path)), str(path)))
     diagonal = float(size[0] ** 2 + size[1] ** 2) ** 0.5
-    focal = _number(exif, _FOCAL_35) / _FILM_DIAGONAL_MM * diagonal
+    focal = _number(exif, Base.FocalLengthIn35mmFilm) / _FILM_DIAGONAL_MM * diagonal
     if not focal:
-        unit = int(_number(exif, _PLANE_UNIT)) or 2
-        per_mm = _number(exif, _PLANE_RESOLUTION) / _MM_PER_UNIT.get(unit, 25.4)
-        taken = max(_number(exif, _WIDTH), _number(exif, _HEIGHT)) or max(size)
-        focal = _number(exif, _FOCAL) * per_mm * max(size) / taken
+        code = int(_number(exif, Base.FocalPlaneResolutionUnit))
+        per_mm = _number(exif, Base.FocalPlaneXResolution) / _MM_PER_UNIT.get(
+            code, 25.4
+        )
+        sides = Base.ExifImageWidth, Base.ExifImageHeight
+        taken = max(_number(exif, side) for side in sides) or max(size)
+        focal = _number(exif, Base.FocalLength) * per_mm * max(size) / taken
     if not focal:
         raise FileError(
             f"{path} states no focal length in its EXIF; give --intrinsics fx,fy,cx,cy "
@@ -222,21 +193,23 @@ def focal_px(path: str | Path, size: Size) -> float:
     return focal
 
 
-def _exif(image: JpegImageFile) -> dict[int, Any]:
+def _exif(image: ImageFile) -> dict[int, Any]:
     """The tags of both directories that matter here."""
+    if image.format == "PNG":  # Pillow would decode it
+        return {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exif: Exif = image.getexif()
-            return {**exif, **exif.get_ifd(_EXIF_IFD)}
+            exif = image.getexif()
+            return {**exif, **exif.get_ifd(IFD.Exif)}
     except Exception:  # noqa: BLE001, whatever damaged tags lead to
         return {}
 
 
-def _number(exif: dict[int, Any], tag: int) -> float:
+def _number(tags: Mapping[int, Any], tag: int) -> float:
     """A tag's number; 0 where it is missing, or none."""
     try:
-        number = float(exif.get(tag, 0.0))
+        number = float(tags.get(tag, 0.0))
     except (TypeError, ValueError, ZeroDivisionError):
         return 0.0
     return number if isfinite(number) and number > 0 else 0.0
@@ -311,17 +284,3 @@ def jpeg(image: Image, quality: int = 88) -> bytes:
     pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
     _, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
     return encoded.tobytes()
-
-
-def frames(video: Path, every: int) -> Iterator[tuple[int, Image]]:
-    """Every `every`-th frame of a video with its number; others are not decoded."""
-    capture = cv2.VideoCapture(str(video))
-    try:
-        for k in count():
-            if not capture.grab():
-                return
-            frame = capture.retrieve()[1] if k % every == 0 else None
-            if frame is not None:
-                yield k, np.ascontiguousarray(frame[:, :, ::-1], np.uint8)
-    finally:
-        capture.release()
