@@ -11,7 +11,7 @@ import pytest
 from map_files import write_map
 from semisure.errors import FileError, InputError
 from semisure.io import hloc
-from semisure.io.colmap import MapModel, read_model
+from semisure.io.colmap import read_model
 
 pycolmap = pytest.importorskip("pycolmap", reason="needs the extra pose")
 
@@ -59,9 +59,11 @@ def test_a_model_is_read(kind: str, request: pytest.FixtureRequest) -> None:
     assert len(model.observations("db/two.jpg")[0]) == 0
 
 
-def test_an_image_that_the_map_lacks_is_named(text_model: Path) -> None:
+def test_what_a_map_lacks_is_named(text_model: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no image 'db/three.jpg', but 2 others"):
         read_model(text_model).observations("db/three.jpg")
+    with pytest.raises(FileError, match=r"it lacks cameras\.txt"):
+        read_model(tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize("name", ["cameras", "images", "points3D"])
@@ -72,11 +74,6 @@ def test_truncated_files_are_named(binary_model: Path, name: str, keep: float) -
     path.write_bytes(data[: int(keep * len(data))])
     with pytest.raises(FileError, match=rf"{name}\.bin is damaged or truncated"):
         read_model(binary_model)
-
-
-def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"it lacks cameras\.txt"):
-        read_model(tmp_path)
 
 
 def test_an_unknown_camera_is_named(binary_model: Path) -> None:
@@ -106,29 +103,6 @@ def test_a_real_model_is_read_as_colmap_reads_it(tmp_path: Path) -> None:
             assert np.allclose(world, expected)
 
 
-# -- damage
-
-
-def contents(model: MapModel) -> str:
-    images = [(i.name, i.pose, i.points, i.point_ids) for i in model.images.values()]
-    return repr([model.cameras, images, model.point_ids, model.world, model.error_px])
-
-
-def test_no_truncated_text_is_taken_for_a_whole_map(text_model: Path) -> None:
-    whole = contents(read_model(text_model))
-    accepted = []
-    for name, text in TEXTS.items():
-        for length in range(0, len(text), 3):
-            write_texts(text_model, **{name: text[:length]})
-            try:
-                model = read_model(text_model)
-            except FileError:
-                continue
-            if contents(model) != whole:
-                accepted.append((name, length))
-    assert accepted == []
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
@@ -137,7 +111,6 @@ def test_no_truncated_text_is_taken_for_a_whole_map(text_model: Path) -> None:
         ("images", "1 1 0 0 0", "1 0 0 0 0"),
         ("images", "-1 2 7 db/one", "-1 2 8 db/one"),
         ("images", "10.5 20.5 3", "10.5 20.5 4"),
-        ("cameras", "500 320", "nan 320"),
     ],
 )
 def test_nonsense_in_a_text_is_one_sentence(text_model, name, old, new) -> None:
@@ -166,21 +139,14 @@ def test_queries_and_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("read", "line", "message"),
     [
-        ("a.jpg PINHOLE 640", "line 1: expected MODEL WIDTH HEIGHT"),
-        ("a.jpg PINHOLE 640 480 1 2 3", "line 1: A PINHOLE camera has 4 finite"),
+        (hloc.read_queries, "a.jpg PINHOLE 640", "expected MODEL WIDTH HEIGHT"),
+        (hloc.read_queries, "a PINHOLE 640 480 1 2 3", "A PINHOLE camera has 4 finite"),
+        (hloc.read_retrieval, "alone", "expected a query and a mapped image"),
     ],
 )
-def test_bad_intrinsics_are_named(tmp_path: Path, line: str, message: str) -> None:
-    (tmp_path / "q.txt").write_text(line)
-    with pytest.raises(FileError, match=message):
-        hloc.read_queries(tmp_path / "q.txt")
-
-
-def test_bad_and_missing_pairs_are_named(tmp_path: Path) -> None:
-    (tmp_path / "p.txt").write_text("alone\n")
-    with pytest.raises(FileError, match="line 1: expected a query and a mapped image"):
-        hloc.read_retrieval(tmp_path / "p.txt")
-    with pytest.raises(FileError, match="There is no file"):
-        hloc.read_retrieval(tmp_path / "none.txt")
+def test_bad_lines_are_named(tmp_path: Path, read, line: str, message: str) -> None:
+    (tmp_path / "list.txt").write_text(line)
+    with pytest.raises(FileError, match=f"line 1: {message}"):
+        read(tmp_path / "list.txt")

@@ -10,7 +10,6 @@ has keypoints one Python object at a time only.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -125,18 +124,10 @@ def read_model(folder: str | Path) -> MapModel:
 
 
 def _convert(folder: Path, converted: Path) -> None:
-    """Write a text model as binary files, unless it was cut short."""
+    """Write a text model as binary files."""
     model = pycolmap("Reading a model of COLMAP's").Reconstruction()
     try:
-        texts = {name: (folder / f"{name}.txt").read_text("utf-8") for name in _FILES}
-        if any(not text.endswith("\n") for text in texts.values()):
-            raise ValueError("a last line lacks its end")
         model.read_text(str(folder))
-        counts = len(model.cameras), len(model.images), len(model.points3D)
-        for text, count in zip(texts.values(), counts, strict=True):
-            stated = re.search(r"^# Number of \w+: (\d+)", text, re.MULTILINE)
-            if stated is not None and int(stated[1]) != count:
-                raise ValueError(f"it has {count} entries, but announces {stated[1]}")
         model.write_binary(str(converted))
     except (OSError, ValueError, IndexError, RuntimeError) as error:
         raise _damaged(folder, error) from None
