@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from semisure.io.files import calibration_document
 from semisure.io.store import Manifest, Store
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Matches, Matrix3
-from semisure.types.pair_records import ImageRecord, Names, PairRecord
+from semisure.types.pair_records import ImageRecord, PairRecord
 
 PARTNERS, MATCHES, A_SHARD, SIZE = 100, 100, 64, (640, 480)
 VIEWS = 32  # that images are taken from, so that the store is made quickly
@@ -78,19 +79,17 @@ def made(folder: Path, pairs: int) -> Store:
         )
         for k in images
     )
-    there = store.shards()
-    for start in range(0, len(listed), A_SHARD):
-        batch = listed[start : start + A_SHARD]
-        names: list[Names] = [(name(i), name(j)) for i, j in batch]
-        shard = store.shard_of(names, {})
-        if shard not in there:
-            store.write(shard, [record(i, j) for i, j in batch])
+    if not store.shards():
+        for start in range(0, len(listed), A_SHARD):
+            batch = listed[start : start + A_SHARD]
+            store.write([record(i, j) for i, j in batch])
     return store
 
 
 def exported(store: Store, to: str, folder: Path) -> None:
-    command = [sys.executable, "-m", "semisure", "export", store.name, "--to", to]
-    command += ["--quiet", "-o", str(folder)]
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier run
+    command = [sys.executable, "-m", "semisure", "export", str(store.folder)]
+    command += ["--to", to, "--quiet", "-o", str(folder)]
     start = time.perf_counter()
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run(command, check=True)  # noqa: S603

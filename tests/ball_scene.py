@@ -117,7 +117,7 @@ def made_store(folder: Path, pairs: list[PairRecord]) -> Store:
         "calibration": calibration_document(EXAMPLE_CALIBRATION),
     }
     store = Store.made(folder, Manifest(recipe=recipe))
-    store.write("only", pairs)
+    store.write(pairs)
     names = sorted({name for pair in pairs for name in pair.names})
     store.write_images([image_record(name) for name in names])
     return store

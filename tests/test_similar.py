@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from semisure.cli import app
 from semisure.errors import InputError
 from semisure.io.images import write_png
-from semisure.io.store import Store
 from semisure.matchers.similar import describe_image, most_alike
 from semisure.pairs.lists import similar_pairs
 
@@ -65,6 +64,8 @@ def test_none_is_no_number_of_partners():
 
 def test_match_pairs_takes_the_similar_ones(photos, tmp_path):
     pytest.importorskip("pyarrow")
+    from semisure.io.store import Store
+
     store = tmp_path / "store"
     result = CliRunner().invoke(
         app,

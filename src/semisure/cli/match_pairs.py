@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from semisure.pairs.run import PairsOutcome
 
 REASONS_SHOWN = 20
-FOLLOWING = 4  # frames that a frame of a video is paired with
 
 
 @command(
@@ -25,18 +24,13 @@ FOLLOWING = 4  # frames that a frame of a video is paired with
     epilog="Example: `semisure match-pairs photos --exhaustive -o store`; a thousand "
     "photos in any order: `semisure match-pairs photos --similar 20 -o store`; hloc's "
     "list on a cluster, which ray.toml names: `semisure match-pairs photos --pairs "
-    "pairs.txt --config ray.toml -o s3://bucket/store`; a video: `semisure match-pairs "
-    "frames --video walk.mp4 -o store`; job 3 of an array of 16: `semisure match-pairs "
+    "pairs.txt --config ray.toml -o store`; frames of a video: `semisure match-pairs "
+    "frames --sequential 4 -o store`; job 3 of an array of 16: `semisure match-pairs "
     "photos --exhaustive --shard 3/16 -o store`",
 )
 def match_pairs(
-    images: Annotated[
-        Path, typer.Argument(help="Folder of images, or for the frames of --video.")
-    ],
-    output: Annotated[
-        str,
-        option("The store: a folder or fsspec address.", "-o", "--output"),
-    ],
+    images: Annotated[Path, typer.Argument(help="Folder of images.")],
+    output: Annotated[Path, option("The store: a folder.", "-o", "--output")],
     pairs: Annotated[Path | None, option("Text file, two image names a line.")] = None,
     exhaustive: Annotated[
         bool, option("Every image with every other.", "--exhaustive")
@@ -46,13 +40,6 @@ def match_pairs(
     ] = None,
     similar: Annotated[
         int | None, option("Every image with so many most like it, by daisy's cells.")
-    ] = None,
-    video: Annotated[
-        Path | None,
-        option(
-            "Write every fifth frame of this video to IMAGES first; default then: "
-            f"--sequential {FOLLOWING}."
-        ),
     ] = None,
     matcher: options.MatcherName = None,
     calibration: options.CalibrationName = None,
@@ -88,30 +75,20 @@ def match_pairs(
     given = locals()
     from semisure.one_call import law_for, matcher_of
     from semisure.pairs import lists
-    from semisure.pairs.run import Part
     from semisure.pairs.run import match_pairs as run
     from semisure.pairs.settings import PairSettings
 
     ways = pairs, exhaustive or None, sequential, similar
-    count = sum(way is not None for way in ways)
-    if count > 1 or not (count or video):
+    if sum(way is not None for way in ways) != 1:
         raise typer.BadParameter(
             "give one of --pairs, --exhaustive, --sequential, --similar"
         )
-    takers = PairSettings, law_for, run, lists.write_frames
-    settings = settings_of(given, *takers, engine=True)
+    settings = settings_of(given, PairSettings, law_for, run, engine=True)
     chosen = PairSettings(**taken(settings, PairSettings))
     named = matcher_of(chosen.matcher, **taken(settings, matcher_of))
     engine = engine_of(settings, workers)
-    part = None if shard is None else Part.parsed(shard)
     with stages(quiet or as_json) as begin:
         law = law_for(named, **taken(settings, law_for), begin=begin)
-        if video is not None:
-            tick = begin(f"Reading {video.name}")
-            frames = taken(settings, lists.write_frames)
-            lists.write_frames(video, images, **frames, tick=tick)
-            if not count:
-                sequential = FOLLOWING
         if pairs is not None:
             listed = lists.read_pairs(pairs)
         elif sequential is not None:
@@ -127,7 +104,6 @@ def match_pairs(
             output,
             chosen,
             engine=engine,
-            part=part,
             **{**taken(settings, run), "calibration": law},
             begin=begin,
         )
@@ -152,7 +128,7 @@ def _print(outcome: PairsOutcome) -> None:
     )
     store = outcome.store
     typer.echo(
-        f"Store {store.name}: {len(store.shards()):,} shards, "
+        f"Store {store.folder}: {len(store.shards()):,} shards, "
         f"{store.total_bytes() / 1e6:,.1f} MB."
     )
     if outcome.failed:

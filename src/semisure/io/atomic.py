@@ -58,6 +58,18 @@ def check_output_folder(folder: Path) -> None:
     _check_parent(folder, folder)
 
 
+def check_new(path: Path) -> None:
+    """Raise if anything of that name is there.
+
+    >>> check_new(Path("nowhere") / "new.db")
+    """
+    if os.path.lexists(path):
+        raise FileError(
+            f"{path} is there already. Delete it, or choose another folder for the "
+            "output."
+        )
+
+
 def check_not_inputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """Raise if an output is also an input, or another output."""
     taken = {os.path.realpath(path): "read, too" for path in inputs}

@@ -15,23 +15,21 @@ passed over. All of it is plain JSON and Parquet that other programs read.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 from semisure.__about__ import __version__
 from semisure.errors import FileError, InputError, in_short
 from semisure.io import shards
-from semisure.io.atomic import as_json
+from semisure.io.atomic import write_json
 from semisure.io.cache import sha256_of
 from semisure.io.files import calibration_from
-from semisure.io.places import Place
 from semisure.types import Calibration
+from semisure.types.checks import require_file
 from semisure.types.pair_records import (
     ImageRecord,
     Names,
@@ -42,7 +40,6 @@ from semisure.types.pair_records import (
 FORMAT = "semisure-store"
 SCHEMA_VERSION = 1
 MANIFEST, IMAGES, SHARDS = "manifest.json", "images", "shards"
-_SUFFIX = ".parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,66 +75,63 @@ class Manifest:
             return None
         return calibration_from(document, Path(MANIFEST))
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "schema_version": SCHEMA_VERSION,
-            "semisure_version": __version__,
-            "images": self.images,
-            "recipe": dict(self.recipe),
-        }
+
+class _Entry(NamedTuple):
+    """Where a pair is, and the pair."""
+
+    shard: Path
+    row: int
+    pair: PairSummary
 
 
 class Store:
-    """The pairs in a folder, or at an fsspec address.
+    """The pairs in a folder.
 
     >>> import tempfile
     >>> store = Store.made(tempfile.mkdtemp(), Manifest(recipe={"matcher": "mine"}))
     >>> lost = PairRecord(image0="a", image1="b", state="failed", reasons=("no b",))
-    >>> store.write("first", [lost])
-    >>> [(pair.names, pair.state) for pair in Store.at(store.name).summaries()]
+    >>> store.write([lost])
+    >>> [(pair.names, pair.state) for pair in Store.at(store.folder).summaries()]
     [(('a', 'b'), 'failed')]
     """
 
-    def __init__(self, place: Place, manifest: Manifest) -> None:
-        self.place, self.manifest = place, manifest
-
-    @property
-    def name(self) -> str:
-        """Its path or address."""
-        return self.place.name
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder, self.manifest = folder, manifest
 
     @classmethod
-    def made(cls, address: str | Path, manifest: Manifest) -> Store:
-        """The store at `address`, begun if it is not there.
+    def made(cls, folder: str | Path, manifest: Manifest) -> Store:
+        """The store in a folder, begun if it is not there.
 
         One that was made by another recipe is refused.
         """
-        shards.require_pyarrow()  # now, not after an hour of work
-        place = Place(address)
-        there = _manifest_at(place)
-        if there is None:
-            place.write(MANIFEST, as_json(manifest.document()))
-            there = manifest
-        if there.key != manifest.key:
+        path = Path(folder) / MANIFEST
+        if not path.exists():
+            document = {
+                "format": FORMAT,
+                "schema_version": SCHEMA_VERSION,
+                "semisure_version": __version__,
+                **asdict(manifest),
+            }
+            write_json(path, document)
+        store = cls.at(folder)
+        if store.manifest.key != manifest.key:
             raise InputError(
-                f"{place.name} holds pairs that were made otherwise: "
-                f"{_difference(there.recipe, manifest.recipe)}. Choose another store."
+                f"{folder} holds pairs that were made otherwise: "
+                f"{_difference(store.manifest.recipe, manifest.recipe)}. Choose "
+                "another store."
             )
-        return cls(place, there)
+        return store
 
     @classmethod
-    def at(cls, address: str | Path) -> Store:
+    def at(cls, folder: str | Path) -> Store:
         """The store that is there."""
-        shards.require_pyarrow()
-        place = Place(address)
-        manifest = _manifest_at(place)
-        if manifest is None:
+        path = Path(folder) / MANIFEST
+        if not path.exists():
             raise FileError(
-                f"{place.name} is no store: it has no {MANIFEST}. Make one with "
+                f"{folder} is no store: it has no {MANIFEST}. Make one with "
                 "`semisure match-pairs`."
             )
-        return cls(place, manifest)
+        return cls(Path(folder), _read_manifest(path))
 
     # ---- images ----------------------------------------------------------------------
 
@@ -145,141 +139,92 @@ class Store:
         """The images by name; of one that was changed, the newest."""
         newest: dict[str, ImageRecord] = {}
         for table in self._tables(IMAGES):
-            with self._opened(IMAGES, table) as (file, name):
-                for image in shards.images_in(file, name):
-                    older = newest.get(image.name)
-                    if older is None or older.modified_ns < image.modified_ns:
-                        newest[image.name] = image
+            for image in shards.images_in(table):
+                older = newest.get(image.name)
+                if older is None or older.modified_ns < image.modified_ns:
+                    newest[image.name] = image
         return dict(sorted(newest.items()))
 
     def write_images(self, images: Iterable[ImageRecord]) -> None:
         """Add a table of images."""
         in_order = sorted(images, key=lambda image: image.name)
-        content = shards.parquet_of_images(in_order)
-        name = hashlib.sha256(content).hexdigest()[:32]
-        self.place.write(_path(IMAGES, name), content)
+        name = sha256_of(json.dumps([asdict(image) for image in in_order]))[:32]
+        shards.write_images(self.folder / IMAGES / f"{name}.parquet", in_order)
 
-    # ---- shards ----------------------------------------------------------------------
+    # ---- pairs -----------------------------------------------------------------------
 
-    def shard_of(self, pairs: Sequence[Names], digests: Mapping[str, str]) -> str:
-        """The name of the shard that would hold these pairs of these images."""
-        rests_on = [[name, digests.get(name, "")] for pair in pairs for name in pair]
-        return sha256_of(json.dumps([self.manifest.key, rests_on]))[:32]
+    def write(self, records: Sequence[PairRecord]) -> None:
+        """Put a shard of these pairs in place, whole."""
+        rests_on = [
+            [name, digest]
+            for r in records
+            for name, digest in ((r.image0, r.digest0), (r.image1, r.digest1))
+        ]
+        name = sha256_of(json.dumps([self.manifest.key, rests_on]))[:32]
+        shards.write_pairs(self.folder / SHARDS / f"{name}.parquet", records)
 
-    def shards(self) -> list[str]:
-        """Names of the shards that are there."""
+    def shards(self) -> list[Path]:
+        """The files of pairs that are there."""
         return self._tables(SHARDS)
 
     def total_bytes(self) -> int:
         """Of all shards."""
-        return sum(self.place.size(_path(SHARDS, shard)) for shard in self.shards())
+        return sum(shard.stat().st_size for shard in self.shards())
 
-    def write(self, shard: str, records: Sequence[PairRecord]) -> None:
-        """Put a shard in place, whole."""
-        self.place.write(_path(SHARDS, shard), shards.parquet_of(records))
-
-    def _tables(self, folder: str) -> list[str]:
-        """The whole files in a folder; a dot begins the name of one that is not."""
-        return [
-            name.removesuffix(_SUFFIX)
-            for name in self.place.listed(folder)
-            if name.endswith(_SUFFIX) and not name.startswith(".")
-        ]
-
-    @contextmanager
-    def _opened(self, folder: str, table: str) -> Iterator[tuple[IO[bytes], str]]:
-        """A file, and its name for a sentence."""
-        path = _path(folder, table)
-        with self.place.opened(path) as file:
-            yield file, f"{self.name}/{path}"
-
-    # ---- pairs -----------------------------------------------------------------------
-
-    def summaries(self) -> Iterator[PairSummary]:
-        """All pairs without their matches, each once.
-
-        A pair that failed comes last, and only where no other shard has its matches.
-        """
-        seen, failed = set[Names](), dict[Names, PairSummary]()
-        for _, _, pair in self._places():
-            if pair.state == "failed":
-                failed[pair.names] = pair
-            elif pair.names not in seen:
-                seen.add(pair.names)
-                yield pair
-        yield from (pair for names, pair in failed.items() if names not in seen)
+    def summaries(self) -> list[PairSummary]:
+        """All pairs without their matches, each once; those that failed come last."""
+        return [entry.pair for entry in self._latest().values()]
 
     def records(self) -> Iterator[PairRecord]:
         """The pairs that have matches, each once, some in memory at a time."""
-        is_current, seen = self._current(), set[Names]()
+        latest = self._latest()
         for shard in self.shards():
-            with self._opened(SHARDS, shard) as (file, name):
-                for record in shards.records_in(file, name):
-                    if record.names in seen or not is_current(record):
-                        continue
-                    if record.matches is not None:
-                        seen.add(record.names)
-                        yield record
+            for row, record in enumerate(shards.records_in(shard)):
+                entry = latest.get(record.names)
+                if record.matches is not None and entry and entry[:2] == (shard, row):
+                    yield record
 
     def record(self, image0: str, image1: str) -> PairRecord | None:
         """One pair by its names in their order; None where it is not there.
 
         The first call reads the names of all pairs, once.
         """
-        if (image0, image1) not in self._index:
-            return None
-        shard, row = self._index[image0, image1]
-        with self._opened(SHARDS, shard) as (file, name):
-            return shards.record_in(file, name, row)
+        entry = self._entries.get((image0, image1))
+        return None if entry is None else shards.record_in(entry.shard, entry.row)
 
     @cached_property
-    def _index(self) -> dict[Names, tuple[str, int]]:
-        """Where each pair is; where it failed, and was matched later, the later one."""
-        failed: dict[Names, tuple[str, int]] = {}
-        good: dict[Names, tuple[str, int]] = {}
-        for shard, row, pair in self._places():
-            (failed if pair.state == "failed" else good)[pair.names] = shard, row
-        return failed | good
+    def _entries(self) -> dict[Names, _Entry]:
+        return self._latest()
 
-    def _places(self) -> Iterator[tuple[str, int, PairSummary]]:
-        """Shard and row of each pair that is current."""
-        is_current = self._current()
-        for shard in self.shards():
-            with self._opened(SHARDS, shard) as (file, name):
-                for row, pair in enumerate(shards.summaries_in(file, name)):
-                    if is_current(pair):
-                        yield shard, row, pair
+    def _latest(self) -> dict[Names, _Entry]:
+        """Each pair of the images as they are now, not as they once were.
 
-    def _current(self) -> Callable[[PairSummary], bool]:
-        """Whether a pair is of the images as they are now, not as they once were."""
+        Where one shard has its matches and another one its failure, the matches count.
+        """
         now = {name: image.digest for name, image in self.images().items()}
+        matched: dict[Names, _Entry] = {}
+        failed: dict[Names, _Entry] = {}
+        for shard in self.shards():
+            for row, pair in enumerate(shards.summaries_in(shard)):
+                ends = (pair.image0, pair.digest0), (pair.image1, pair.digest1)
+                if all(digest in ("", now.get(name, digest)) for name, digest in ends):
+                    entries = failed if pair.state == "failed" else matched
+                    entries.setdefault(pair.names, _Entry(shard, row, pair))
+        return {**matched, **{k: v for k, v in failed.items() if k not in matched}}
 
-        def is_current(pair: PairSummary) -> bool:
-            ends = (pair.image0, pair.digest0), (pair.image1, pair.digest1)
-            return all(digest in ("", now.get(name, digest)) for name, digest in ends)
-
-        return is_current
+    def _tables(self, folder: str) -> list[Path]:
+        """The whole files in a folder; a dot begins the name of one that is not."""
+        return sorted((self.folder / folder).glob("[!.]*.parquet"))
 
 
-def _path(folder: str, table: str) -> str:
-    return f"{folder}/{table}{_SUFFIX}"
-
-
-def _manifest_at(place: Place) -> Manifest | None:
-    content = place.read(MANIFEST)
-    if content is None:
-        return None
+def _read_manifest(path: Path) -> Manifest:
     try:
-        document = json.loads(content)
+        document = json.loads(require_file(path).read_text(encoding="utf-8"))
         if document["format"] != FORMAT or document["schema_version"] > SCHEMA_VERSION:
             raise ValueError("it is no store of this version of semisure")
-        if not isinstance(document["recipe"], dict):
-            raise ValueError("its recipe must have names and values")
-        return Manifest(recipe=document["recipe"], images=str(document["images"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise FileError(
-            f"{place.name}/{MANIFEST} cannot be read: {in_short(error)}."
-        ) from None
+        return Manifest(recipe=dict(document["recipe"]), images=document["images"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise FileError(f"{path} cannot be read: {in_short(error)}.") from None
 
 
 def _difference(before: Any, now: Any, name: str = "") -> str:

@@ -11,15 +11,14 @@ from typing import TypeAlias
 
 from semisure.errors import FileError, InputError, SemisureError, in_short
 from semisure.io.images import Image, read_image
-from semisure.io.places import Place
 from semisure.io.shards import as_stored
-from semisure.io.store import Manifest, Store
+from semisure.io.store import Store
 from semisure.matchers import NamedMatcher, fingerprint
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.result import PairResult
 from semisure.pairs.settings import PairSettings
 from semisure.types import Calibration, Matcher, Matches
-from semisure.types.pair_records import Names, PairRecord, PairState, Size
+from semisure.types.pair_records import Names, PairRecord, PairSummary, Size
 
 IMAGES_KEPT = 4  # decoded, at least: pairs that follow each other share images
 
@@ -38,14 +37,6 @@ class PairItem:
         return self.image0, self.image1
 
 
-@dataclass(frozen=True, slots=True)
-class PairAnswer:
-    """What the driver is told of a pair; its matches are in the store."""
-
-    state: PairState
-    reason: str = ""  # why it is weak, unrelated or failed
-
-
 ImageReader: TypeAlias = Callable[[str], Image]  # by the name in the folder
 
 
@@ -54,23 +45,22 @@ class MatchBatch:
     """A batch of pairs in, a shard in the store, small answers out."""
 
     folder: str  # of the images
-    store: str
-    manifest: Manifest
+    store: Store
     settings: PairSettings
     calibration: Calibration
 
-    def __call__(self, items: Sequence[PairItem]) -> list[PairAnswer]:
+    def __call__(self, items: Sequence[PairItem]) -> list[PairSummary]:
         matcher = self._matcher()
         # Pairs that follow each other get the same arrays.
         read = lru_cache(maxsize=IMAGES_KEPT)(self._image)
         records = [self._record(item, matcher, read) for item in items]
-        write_shard(Store(Place(self.store), self.manifest), items, records)
-        return [PairAnswer(r.state, next(iter(r.reasons), "")) for r in records]
+        self.store.write(records)
+        return [record.summary() for record in records]
 
     def _matcher(self) -> Matcher:
         """The matcher, whose weights and code must be the driver's."""
         settings = self.settings
-        recipe = self.manifest.recipe["matcher"]
+        recipe = self.store.manifest.recipe["matcher"]
         for name, value in _fingerprint(settings.matcher, settings.weights).items():
             if recipe[name] != value:
                 raise InputError(
@@ -98,8 +88,6 @@ class MatchBatch:
         except SemisureError as error:
             # Without the folder: the same reason wherever the images lie.
             return failed_record(item, str(error).replace(f"{self.folder}{os.sep}", ""))
-        except MemoryError:
-            return failed_record(item, "There is not enough memory for this pair.")
         except Exception as error:  # noqa: BLE001, a night's work is not lost for one
             reason = f"{type(error).__name__}: {in_short(error)}"
             return failed_record(item, f"An internal error occurred: {reason}.")
@@ -133,16 +121,6 @@ class MatchBatch:
             K1=K1,
         )
         return record_of_result(item, result)
-
-
-def write_shard(
-    store: Store, items: Sequence[PairItem], records: Sequence[PairRecord]
-) -> None:
-    """Put records in place under the name that their pairs give."""
-    digests: dict[str, str] = {}
-    for item in items:
-        digests |= {item.image0: item.digest0, item.image1: item.digest1}
-    store.write(store.shard_of([item.names for item in items], digests), records)
 
 
 def record_of_result(item: PairItem, result: PairResult) -> PairRecord:

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from semisure.errors import FileError, InputError
-from semisure.io.atomic import check_output_folder, write_json
-from semisure.io.cache import digest
-from semisure.io.images import (
-    VIDEO_SUFFIXES,
-    find_images,
-    frames,
-    read_image,
-    write_png,
-)
+from semisure.io.images import find_images, read_image
 from semisure.matchers.daisy_cells import Projection
 from semisure.matchers.similar import describe_image, most_alike
 from semisure.types import Tick, silent
-from semisure.types.checks import read_lines, require_file
+from semisure.types.checks import read_lines
 from semisure.types.pair_records import Names, check_name
-
-NOTE = "frames.json"  # what the frames in a folder are of
 
 
 def image_names(folder: Path) -> list[str]:
@@ -134,44 +122,3 @@ def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
             )
         kept.setdefault((min(first, second), max(first, second)), (first, second))
     return list(kept.values())
-
-
-def write_frames(
-    video: str | Path, folder: str | Path, every: int = 5, tick: Tick = silent
-) -> int:
-    """Write every `every`-th frame of a video as PNG; those that are there are kept."""
-    video, folder = require_file(Path(video), "video"), Path(folder)
-    if every < 1:
-        raise InputError(f"every must be at least 1, but is {every}.")
-    if video.suffix.lower() not in VIDEO_SUFFIXES:
-        raise FileError(
-            f"{video} is no video that is read: {', '.join(sorted(VIDEO_SUFFIXES))}."
-        )
-    check_output_folder(folder)
-    note, made_of = folder / NOTE, {"video": digest([video]), "every": every}
-    written = _note(note)
-    if written.get("made_of") == made_of and written.get("frames"):
-        return int(written["frames"])
-    if written.get("made_of") != made_of and folder.is_dir() and any(folder.iterdir()):
-        raise InputError(
-            f"{folder} must be empty, or hold every {every}-th frame of {video}, but "
-            "it holds something else. Choose another folder."
-        )
-    write_json(note, {"made_of": made_of, "frames": None})  # begun
-    count = 0
-    for count, (k, frame) in enumerate(frames(video, every), start=1):
-        write_png(folder / f"frame_{k:06d}.png", frame)
-        tick(count, count + 1)
-    if count < 2:
-        raise FileError(
-            f"{video} must give two frames or more, but OpenCV reads {count}."
-        )
-    write_json(note, {"made_of": made_of, "frames": count})
-    return count
-
-
-def _note(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(require_file(path).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError):
-        return {}

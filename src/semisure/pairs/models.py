@@ -155,24 +155,17 @@ class Motion:
 
     def describe(self) -> str:
         """Two lines for people."""
-        turn, move = self._turn(), self._move()
-        return f"rotation     {turn}\ntranslation  along {move}"
-
-    def _turn(self) -> str:
-        angle = f"{self.rotation_deg:.3f}°{_plus_minus(self.rotation_std_deg)}"
-        return f"{angle} about {_vector(self.axis)}"
-
-    def _move(self) -> str:
-        return f"{_vector(self.direction)}{_plus_minus(self.direction_std_deg)}"
+        turn, move = map(_plus_minus, (self.rotation_std_deg, self.direction_std_deg))
+        return (
+            f"rotation     {self.rotation_deg:.3f}°{turn} about {_vector(self.axis)}\n"
+            f"translation  along {_vector(self.direction)}{move}"
+        )
 
     def document(self) -> dict[str, object]:
         """The same for JSON."""
         turn = self.rotation_deg, self.axis.tolist(), self.rotation_std_deg
         move = self.direction.tolist(), self.direction_std_deg
         return dict(zip(MOTION_NAMES, (*turn, *move), strict=True))
-
-    def __repr__(self) -> str:
-        return f"Motion(rotation {self._turn()}, translation along {self._move()})"
 
 
 def std_deg(covariance: Matrix) -> tuple[float, float]:

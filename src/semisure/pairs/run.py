@@ -12,61 +12,23 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from semisure.engine import (
-    Engine,
-    EngineSettings,
-    Lost,
-    in_batches,
-    in_order,
-    open_engine,
-)
-from semisure.errors import FileError, InputError, SemisureError
+from semisure.engine import Engine, EngineSettings, Lost, in_batches, open_engine
+from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import image_bytes, upright_size
 from semisure.io.store import Manifest, Store
-from semisure.pairs.batch import (
-    MatchBatch,
-    PairAnswer,
-    PairItem,
-    failed_record,
-    write_shard,
-)
+from semisure.pairs.batch import MatchBatch, PairItem, failed_record
 from semisure.pairs.lists import unique_pairs
 from semisure.pairs.settings import PairSettings
 from semisure.types import Calibration
 from semisure.types.display import Begin, quietly
-from semisure.types.pair_records import ImageRecord, Names, PairState
+from semisure.types.pair_records import ImageRecord, Names, PairState, PairSummary
 
 PAIRS_A_SHARD = 64
-IMAGES_A_BATCH = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The `number`-th of `count` jobs of an array, the first being 1."""
-
-    number: int
-    count: int
-
-    @classmethod
-    def parsed(cls, text: str) -> Part:
-        """Of "K/N".
-
-        >>> Part.parsed("2/3")
-        Part(number=2, count=3)
-        """
-        words = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
-        if words is None or not 1 <= int(words[1]) <= int(words[2]):
-            raise InputError(
-                f"A part must be K/N, K from 1 to N, such as 3/16, but is {text!r}."
-            )
-        return cls(int(words[1]), int(words[2]))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,16 +42,16 @@ class PairsOutcome:
     failed: dict[str, list[Names]] = field(default_factory=dict)  # by reason
     seconds: float = 0.0
 
-    def count(self, names: Names, answer: PairAnswer) -> None:
+    def count(self, pair: PairSummary) -> None:
         """Add a pair."""
-        self.states[answer.state] += 1
-        if answer.state == "failed":
-            self.failed.setdefault(answer.reason, []).append(names)
+        self.states[pair.state] += 1
+        if pair.state == "failed":
+            self.failed.setdefault(pair.reasons[0], []).append(pair.names)
 
     def document(self) -> dict[str, object]:
         """The same for JSON."""
         return {
-            "store": self.store.name,
+            "store": str(self.store.folder),
             "pairs": self.asked,
             "already_there": self.earlier,
             **{state: self.states[state] for state in sorted(self.states)},
@@ -112,15 +74,14 @@ def match_pairs(
     calibration: Calibration | None = None,
     engine: EngineSettings | Engine | None = None,
     pairs_a_shard: int = PAIRS_A_SHARD,
-    part: Part | None = None,
+    shard: str | None = None,
     retry_failed: bool = False,
-    max_failures: int | None = None,
     begin: Begin = quietly,
 ) -> PairsOutcome:
-    """Match what the store `output` lacks of `pairs`, names of images in `folder`.
+    """Match the pairs that the store `output` lacks, names of images in `folder`.
 
     A pair that cannot be matched is kept with the reason, and tried again only if
-    `retry_failed`. Once more than `max_failures` pairs of this run failed, it ends.
+    `retry_failed`. With `shard` "K/N", this is the K-th of N jobs of an array.
 
     >>> import tempfile
     >>> import numpy as np
@@ -140,49 +101,54 @@ def match_pairs(
     settings, folder = settings or PairSettings(), Path(folder)
     if not folder.is_dir():
         raise InputError(f"There is no folder of images {folder}.")
-    if pairs_a_shard < 1:
-        raise InputError(f"A shard must hold at least 1 pair, not {pairs_a_shard}.")
     law = calibration or load_calibration(settings.matcher)
+    shards = list(in_batches(unique_pairs(pairs), pairs_a_shard))
+    if shard is not None:
+        shards = _part(shards, shard)
     started = time.monotonic()
-    with ExitStack() as stack:
-        if engine is None or isinstance(engine, EngineSettings):
-            engine = stack.enter_context(open_engine(engine))
+    with open_engine(engine) as workers:
         images_folder = os.path.abspath(folder)  # noqa: PTH100, links stay links
         manifest = Manifest(recipe=settings.recipe(law), images=images_folder)
         store = Store.made(output, manifest)
-        shards = list(in_batches(unique_pairs(pairs), pairs_a_shard))
-        if part is not None:
-            shards = shards[part.number - 1 :: part.count]
         outcome = PairsOutcome(store=store, asked=sum(map(len, shards)))
-        digests = _digests(store, folder, shards, engine, begin)
-        done = _done(store, retry_failed)
+        digests = _digests(store, folder, shards, begin)
+        done = {
+            pair.names: pair
+            for pair in store.summaries()
+            if not (retry_failed and pair.state == "failed")
+        }
         for names in chain.from_iterable(shards):
             if names in done:
-                outcome.count(names, done[names])
+                outcome.count(done[names])
                 outcome.earlier += 1
-        todo = [[names for names in shard if names not in done] for shard in shards]
+        todo = [
+            [_item(names, digests) for names in part if names not in done]
+            for part in shards
+        ]
         left = list(chain.from_iterable(todo))
-        work = MatchBatch(images_folder, store.name, store.manifest, settings, law)
-        batches = ([_item(p, digests) for p in shard] for shard in todo if shard)
-        tick, failed = begin(f"Matching {len(left)} pairs"), 0
-        for count, (index, answer) in enumerate(engine.map(work, batches), start=1):
+        work = MatchBatch(images_folder, store, settings, law)
+        answers = workers.map(work, (items for items in todo if items))
+        tick = begin(f"Matching {len(left)} pairs")
+        for count, (index, answer) in enumerate(answers, start=1):
             if isinstance(answer, Lost):
                 reason = f"It ended every process that had it: {answer.reason}."
-                item = _item(left[index], digests)
-                write_shard(store, [item], [failed_record(item, reason)])
-                answer = PairAnswer("failed", reason)
-            outcome.count(left[index], answer)
-            failed += answer.state == "failed"
-            if max_failures is not None and failed > max_failures:
-                raise SemisureError(
-                    f"More than {max_failures} pairs failed, the last "
-                    f"({' '.join(left[index])}) because: {answer.reason} What is done "
-                    f"is kept in {store.name}; run the command again to continue."
-                )
+                answer = failed_record(left[index], reason)
+                store.write([answer])
+            outcome.count(answer)
             tick(count, len(left))
     by_count = sorted(outcome.failed.items(), key=lambda entry: -len(entry[1]))
     outcome.failed, outcome.seconds = dict(by_count), time.monotonic() - started
     return outcome
+
+
+def _part(shards: list[Sequence[Names]], shard: str) -> list[Sequence[Names]]:
+    """Every N-th of the shards from the K-th on, for "K/N"."""
+    words = re.fullmatch(r"(\d+)/(\d+)", shard)
+    if words is None or not 1 <= int(words[1]) <= int(words[2]):
+        raise InputError(
+            f"A shard must be K/N, K from 1 to N, such as 3/16, but is {shard!r}."
+        )
+    return shards[int(words[1]) - 1 :: int(words[2])]
 
 
 def _item(names: Names, digests: Mapping[str, str]) -> PairItem:
@@ -190,60 +156,41 @@ def _item(names: Names, digests: Mapping[str, str]) -> PairItem:
     return PairItem(first, second, digests.get(first, ""), digests.get(second, ""))
 
 
-def _done(store: Store, retry_failed: bool) -> dict[Names, PairAnswer]:
-    """The pairs that the store has."""
-    return {
-        pair.names: PairAnswer(pair.state, next(iter(pair.reasons), ""))
-        for pair in store.summaries()
-        if not (retry_failed and pair.state == "failed")
-    }
-
-
-# ---- images: each is looked at once, whatever the number of its pairs ----------------
+# ---- images: each is read for its digest once, whatever the number of its pairs ------
 
 
 def _digests(
-    store: Store,
-    folder: Path,
-    shards: Sequence[Sequence[Names]],
-    engine: Engine,
-    begin: Begin,
+    store: Store, folder: Path, shards: Sequence[Sequence[Names]], begin: Begin
 ) -> dict[str, str]:
     """Digests of the images that can be read; unchanged ones are not read again."""
     names = sorted({name for shard in shards for pair in shard for name in pair})
-    stored = store.images()
-    new = [name for name in names if not _is_unchanged(folder / name, stored.get(name))]
-    answers = in_order(
-        engine,
-        partial(image_record, folder),
-        new,
-        begin(f"Looking at {len(names)} images"),
-        batch=IMAGES_A_BATCH,
-        lost=lambda name, _: None,
-    )
-    images = [image for image in answers if image is not None]
-    changed = [image for image in images if stored.get(image.name) != image]
-    if changed:
-        store.write_images(changed)
-    digests = {name: image.digest for name, image in stored.items()}
-    return digests | {image.name: image.digest for image in images}
+    images, new = store.images(), []
+    tick = begin(f"Reading {len(names)} images")
+    for done, name in enumerate(names, start=1):
+        stored = images.get(name)
+        image = _image_record(folder / name, name, stored)
+        if image is not None and image is not stored:
+            images[name] = image
+            new.append(image)
+        tick(done, len(names))
+    if new:
+        store.write_images(new)
+    return {name: image.digest for name, image in images.items()}
 
 
-def _is_unchanged(path: Path, image: ImageRecord | None) -> bool:
-    """Whether size and time of a file are still as they were."""
+def _image_record(
+    path: Path, name: str, stored: ImageRecord | None
+) -> ImageRecord | None:
+    """The record of a file; `stored` if size and time of the file are still the same.
+
+    None for a file that cannot be read: its pairs will say what is wrong.
+    """
     try:
         stat = path.stat()
-    except OSError:
-        return False
-    sizes = stat.st_size, stat.st_mtime_ns
-    return image is not None and sizes == (image.bytes, image.modified_ns)
-
-
-def image_record(folder: Path, name: str) -> ImageRecord | None:
-    """Size and digest of an image file; None where its pairs will say what is wrong."""
-    path = folder / name
-    try:
-        stat, data = path.stat(), image_bytes(path)
+        before = None if stored is None else (stored.bytes, stored.modified_ns)
+        if before == (stat.st_size, stat.st_mtime_ns):
+            return stored
+        data = image_bytes(path)
         width, height = upright_size(data, str(path))
     except (FileError, OSError):
         return None

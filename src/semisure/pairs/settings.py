@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from semisure.errors import FileError, InputError
 from semisure.estimators.settings import RansacSettings
-from semisure.io.cache import digest, libraries, sources_of
+from semisure.io.cache import code_digest, libraries
 from semisure.io.files import calibration_document
 from semisure.io.intrinsics import intrinsics_of
 from semisure.matchers import check_name, fingerprint
@@ -18,6 +18,10 @@ from semisure.types.pair_records import Size
 
 Geometry = Literal["auto", "homography", "fundamental", "essential", "none"]
 GEOMETRIES: tuple[Geometry, ...] = get_args(Geometry)
+_GEOMETRY = (  # settings that matter for models only
+    *("model", "estimator", "method", "threshold_px", "seed"),
+    *("intrinsics", "fov", "focal_from_exif"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,9 @@ class PairSettings:
 
     def recipe(self, calibration: Calibration) -> dict[str, Any]:
         """All that decides a pair's answers besides its images."""
+        law = calibration_document(calibration)
+        del law["semisure_version"]  # the code says more
+        geometry = {name: getattr(self, name) for name in _GEOMETRY}
         return {
             "matcher": {
                 "name": self.matcher,
@@ -77,22 +84,8 @@ class PairSettings:
                 "device": self.device,
                 **fingerprint(self.matcher, self.weights),
             },
-            "geometry": None if self.model == "none" else self._geometry(),
-            "calibration": None if self.model == "none" else _document(calibration),
-            "code": digest(sources_of("semisure.pairs.batch")),
+            "geometry": None if self.model == "none" else geometry,
+            "calibration": None if self.model == "none" else law,
+            "code": code_digest(),
             "libraries": dict(libraries()),
         }
-
-    def _geometry(self) -> dict[str, Any]:
-        names = "model", "estimator", "method", "threshold_px", "seed", "intrinsics"
-        return {
-            **{name: getattr(self, name) for name in names},
-            "fov_deg": self.fov,
-            "focal_from_exif": self.focal_from_exif,
-        }
-
-
-def _document(calibration: Calibration) -> dict[str, Any]:
-    document = calibration_document(calibration)
-    del document["semisure_version"]  # the code says more
-    return document

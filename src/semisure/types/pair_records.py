@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from semisure.errors import InputError
@@ -67,6 +67,11 @@ class PairRecord(PairSummary):
     weight: PerMatch | None = None  # behind the model, 0 to 1
     expected_px: PerMatch | None = None  # expected error
     fine_scale: PerAxis | None = None  # px, where the coarse cell is right
+
+    def summary(self) -> PairSummary:
+        """The pair without its matches."""
+        names = [field.name for field in fields(PairSummary)]
+        return PairSummary(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
