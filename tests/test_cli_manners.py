@@ -87,7 +87,6 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
     from semisure.estimators import ESTIMATOR_NAMES
     from semisure.law.fit_law import OPTIMISERS
     from semisure.mapping.export import Format
-    from semisure.mapping.reconstruct import Mapper
     from semisure.matchers import MATCHER_NAMES
     from semisure.pairs.models import MODELS
     from semisure.pairs.settings import GEOMETRIES
@@ -99,7 +98,6 @@ def test_the_names_that_help_lists_are_those_of_the_code() -> None:
         (pair.match, "model", MODELS),
         (match_pairs.match_pairs, "model", GEOMETRIES),
         (sfm.export, "to", get_args(Format)),
-        (sfm.reconstruct, "mapper", get_args(Mapper)),
         (fit.fit, "law", LAW_NAMES),
         (fit.fit, "optimiser", OPTIMISERS),
     ):

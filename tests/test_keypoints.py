@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from semisure.geometry.lifting import nearest
-from semisure.mapping.keypoints import cell_means, one_to_one
+from semisure.mapping.keypoints import cell_means
 from semisure.mapping.placement import Links, place
 
 
@@ -25,13 +25,6 @@ def test_no_points_are_no_keypoints():
     nothing = np.zeros((0, 2))
     assert len(means(nothing)[0]) == 0
     assert nearest(cKDTree(nothing), np.ones((3, 2)), 2.0).tolist() == [-1, -1, -1]
-
-
-def test_matches_are_one_to_one_and_the_best_of_both_images():
-    first, second = np.array([0, 0, 1, 2, -1]), np.array([3, 4, 4, 5, 6])
-    score = np.array([0.5, 0.9, 0.8, 0.7, 1.0])
-    # 0–4 beats 0–3 and 1–4; nothing is left for 1, though 1–4 was its only match.
-    assert one_to_one(first, second, score).tolist() == [[1, 0, 4], [3, 2, 5]]
 
 
 def ring(count: int, shift: np.ndarray) -> Links:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from semisure.cli import app
 from semisure.errors import FileError, SemisureError
 from semisure.io import atomic
-from semisure.io.atomic import write_atomically, write_json
+from semisure.io.atomic import write_json
 from semisure.io.files import save_calibration, save_matches
 from semisure.io.images import write_png
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -160,13 +160,6 @@ def test_links_in_a_circle_and_pipes_are_refused(tmp_path: Path) -> None:
             write_json(tmp_path / "pipe", {})
 
 
-def test_a_name_that_is_too_long_is_one_sentence(tmp_path: Path) -> None:
-    write_json(tmp_path / ("x" * 250), {})
-    for check in (atomic.check_output, lambda path: write_json(path, {})):
-        with pytest.raises(FileError, match="cannot be written: File name too long"):
-            check(tmp_path / ("x" * 300))
-
-
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
@@ -193,21 +186,6 @@ def test_on_a_full_disk_the_old_file_stays(tmp_path: Path) -> None:
     assert done.stdout.endswith("t.json cannot be written: File too large.\n")
     assert (tmp_path / "t.json").read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
-
-
-@posix
-def test_permissions_are_the_users_and_the_mask_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The mask is the whole process's: a change would open other threads' files."""
-    before = os.umask(0o027)
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "umask", lambda mask: pytest.fail("changed the mask"))
-            write_atomically(tmp_path / "ours", b"x")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o640
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")

@@ -95,14 +95,6 @@ def export(
 def reconstruct(
     store: StorePlace,
     output: options.OutputFolder,
-    mapper: Annotated[
-        Literal["incremental", "global"] | None,
-        option(
-            "pycolmap's mapper: incremental, the default, or global, which is faster "
-            "with many images.",
-            metavar="NAME",
-        ),
-    ] = None,
     images: Images = None,
     cameras: Cameras = None,
     shared_camera: SharedCamera = False,

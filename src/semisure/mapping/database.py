@@ -8,10 +8,7 @@ the pixels as they are stored.
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ import numpy as np
 
 from semisure.errors import FileError
 from semisure.geometry.camera import CORNER_TO_CENTRE_PX, Camera
-from semisure.io.atomic import appearing_whole
+from semisure.io.atomic import appearing_whole, check_new
 from semisure.io.colmap import pycolmap
 from semisure.io.images import focal_px
 from semisure.mapping.keypoints import KeypointMatches, KeypointPair
@@ -28,7 +25,6 @@ from semisure.pairs.models import lines_matrix
 from semisure.types.pair_records import Size
 
 GUESSED_FOCAL = 1.2  # of the longer side, as COLMAP does
-_OURS = int.from_bytes(b"semi", "big")  # SQLite's application_id
 # p ↦ p + ½, for models of pixels
 _TO_COLMAP = np.array(
     [[1, 0, CORNER_TO_CENTRE_PX], [0, 1, CORNER_TO_CENTRE_PX], [0, 0, 1]]
@@ -47,51 +43,30 @@ def write_database(
 
     Images that `cameras` does not name get the focal length of the EXIF in the folder
     `images`, or a guess. With `shared_camera` images of equal intrinsics have one
-    camera in common. An older database is replaced only if this function wrote it.
+    camera in common. A file that is there already is an error.
     """
-    check_ours(path)
+    check_new(path)
     library = pycolmap("COLMAP's database")
-    with appearing_whole(path) as part:
-        with library.Database.open(str(part)) as database:
-            written: dict[tuple[Camera, bool], tuple[int, int]] = {}
-            ids = {}
-            for name, size in matches.sizes.items():
-                camera = camera_of(name, size, images, cameras or {})
-                if not shared_camera or camera not in written:
-                    written[camera] = _write_camera(library, database, *camera)
-                ids[name] = _write_image(library, database, name, *written[camera])
-            for name, found in matches.keypoints.items():
-                moved = (found.points + CORNER_TO_CENTRE_PX).astype(np.float32)
-                database.write_keypoints(ids[name], moved)
-            for pair in matches.pairs:
-                id0, id1 = (ids[name] for name in pair.pair.names)
-                indices = pair.matches.astype(np.uint32)
-                database.write_matches(id0, id1, indices)
-                geometry = _geometry(library, pair, indices)
-                database.write_two_view_geometry(id0, id1, geometry)
-        with closing(sqlite3.connect(part)) as connection:
-            connection.execute(f"PRAGMA application_id = {_OURS}")
-
-
-def check_ours(path: Path) -> None:
-    """Raise if `path` is there and is no database that :func:`write_database` wrote.
-
-    >>> import tempfile
-    >>> check_ours(Path(tempfile.mkdtemp()) / "new.db")
-    """
-    if not os.path.lexists(path):
-        return
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True)) as old:
-            ours = old.execute("PRAGMA application_id").fetchone() == (_OURS,)
-    except sqlite3.Error:
-        ours = False
-    if not ours:
-        raise FileError(
-            f"{path} would be replaced, but semisure did not write it. Choose another "
-            "folder for the output, or move that file."
-        )
+    with (
+        appearing_whole(path) as part,
+        library.Database.open(str(part)) as database,
+    ):
+        written: dict[tuple[Camera, bool], tuple[int, int]] = {}
+        ids = {}
+        for name, size in matches.sizes.items():
+            camera = camera_of(name, size, images, cameras or {})
+            if not shared_camera or camera not in written:
+                written[camera] = _write_camera(library, database, *camera)
+            ids[name] = _write_image(library, database, name, *written[camera])
+        for name, keypoints in matches.keypoints.items():
+            moved = (keypoints.points + CORNER_TO_CENTRE_PX).astype(np.float32)
+            database.write_keypoints(ids[name], moved)
+        for pair in matches.pairs:
+            id0, id1 = (ids[name] for name in pair.pair.names)
+            indices = pair.matches.astype(np.uint32)
+            database.write_matches(id0, id1, indices)
+            geometry = _geometry(library, pair, indices)
+            database.write_two_view_geometry(id0, id1, geometry)
 
 
 def camera_of(

@@ -20,12 +20,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from semisure.errors import FileError, InputError, MissingExtraError, in_short
+from semisure.errors import FileError, InputError, in_short
 from semisure.geometry.camera import Camera
-from semisure.io.atomic import appearing_whole, check_not_inputs, write_atomically
+from semisure.io.atomic import appearing_whole, check_new, write_atomically
 from semisure.io.colmap import read_model
 from semisure.io.store import Store
-from semisure.mapping.database import check_ours, write_database
+from semisure.mapping.database import write_database
 from semisure.mapping.keypoints import KeypointMatches, Keypoints, keypoint_matches
 from semisure.types import Array, Calibration, Labels, PerMatch, Points, Tick, silent
 from semisure.types.checks import require_file
@@ -38,7 +38,6 @@ FILES: dict[Format, tuple[str, ...]] = {
     "colmap": (DATABASE,),
     "csv": ("pairs.csv", "matches.csv"),
 }
-CELLS_PX = 0.01, 1e6  # finer than any match, wider than any image
 PAIR_COLUMNS = (
     *("image0", "image1", "state", "matches", "probability", "kind"),
     *(f"m{row}{column}" for row in range(3) for column in range(4)),
@@ -80,16 +79,9 @@ class ExportSettings:
     images: Path | None = None  # folder, for EXIF; by default the store's
     shared_camera: bool = False
     calibration: Calibration | None = None  # by default the store's own
-    cell_px: float | None = None  # of the image; by default half the fine window
     max_keypoints: int | None = None  # of an image, the most voted
 
     def __post_init__(self) -> None:
-        low, high = CELLS_PX
-        if self.cell_px is not None and not low <= self.cell_px <= high:
-            raise InputError(
-                f"cell_px must lie between {low:g} and {high:g}, but is "
-                f"{self.cell_px:g}."
-            )
         if self.max_keypoints is not None and self.max_keypoints < 1:
             raise InputError(
                 f"max_keypoints must be at least 1, but is {self.max_keypoints}."
@@ -103,7 +95,7 @@ def export(
     settings: ExportSettings | None = None,
     tick: Tick = silent,
 ) -> Exported:
-    """Write the store at `address` into the folder `output`.
+    """Write the store at `address` into the folder `output`; no file is replaced.
 
     ========  ==================================================================
     hloc      ``features.h5``, ``matches.h5`` and ``pairs.txt``
@@ -120,18 +112,17 @@ def export(
     >>> store = Store.made(folder / "store", Manifest(recipe={}))
     >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=200)
     >>> pair = PairRecord(image0="a", image1="b", state="matched", matches=matches)
-    >>> store.write("first", [pair])
-    >>> made = export(store.name, "hloc", folder)
+    >>> store.write([pair])
+    >>> made = export(store.folder, "hloc", folder)
     >>> [file.name for file in made.files], made.images, made.pairs
     (['features.h5', 'matches.h5', 'pairs.txt'], 2, 1)
     """
     settings, store = settings or ExportSettings(), Store.at(address)
     files = tuple(Path(output) / name for name in FILES[to])
-    check_not_inputs(files, [settings.reference] if settings.reference else [])
+    for file in files:
+        check_new(file)
     if to == "csv":
         return _write_csv(store, files, tick)
-    if to == "colmap":
-        check_ours(files[0])  # before the work
     matches, unrelated = keypoints_of(store, settings, tick), 0
     if to == "hloc":
         unrelated = _write_hloc(store, files, matches)
@@ -159,7 +150,6 @@ def keypoints_of(
     return keypoint_matches(
         store.records(),
         settings.calibration or store.manifest.calibration,
-        cell_px=settings.cell_px,
         max_keypoints=settings.max_keypoints,
         reference=reference,
         tick=tick,
@@ -204,10 +194,10 @@ def _write_hloc(store: Store, files: tuple[Path, ...], matches: KeypointMatches)
                 "Rename it and match again, or export to colmap or csv."
             )
     with _new_hdf5(matched) as new_group:
-        for (name0, name1), found in written.items():
+        for (name0, name1), matched_pair in written.items():
             key = "/".join(name.replace("/", "-") for name in (name0, name1))
             group = new_group(key, f"{name0} with {name1}")
-            matches0, scores0 = by_first(*found)
+            matches0, scores0 = by_first(*matched_pair)
             # An entry for each keypoint, most of them −1: a tenth of it, compressed.
             packed = (
                 {"compression": "gzip", "compression_opts": 1} if len(matches0) else {}
@@ -232,53 +222,44 @@ def write_features(path: Path, keypoints: Mapping[str, Keypoints]) -> None:
     [[3.0, 4.5]]
     """
     with _new_hdf5(path) as new_group:
-        for name, found in keypoints.items():
+        for name, image in keypoints.items():
             group = new_group(name, name)
-            points = found.points.astype(np.float32)
+            points = image.points.astype(np.float32)
             stored = group.create_dataset("keypoints", data=points)
-            stored.attrs["uncertainty"] = found.pixel
-            group.create_dataset("score", data=found.votes.astype(np.float32))
+            stored.attrs["uncertainty"] = image.pixel
+            group.create_dataset("score", data=image.votes.astype(np.float32))
 
 
 def read_features(path: Path) -> dict[str, Points]:
     """The keypoints (k, 2) px of all images of a file of hloc's features."""
-    found: dict[str, Points] = {}
+    import h5py
+
+    require_file(path)
+    keypoints: dict[str, Points] = {}
 
     def visit(name: str, entry: Any) -> None:
-        if name.endswith("/keypoints") and hasattr(entry, "shape"):
-            # libhdf5 may look for damaged text for ever.
-            if entry.dtype.kind not in "fiu":
-                raise ValueError("keypoints that are no numbers")
+        if name.endswith("/keypoints"):
             points = np.asarray(entry[()], np.float64)
-            found[name.removesuffix("/keypoints")] = points.reshape(-1, 2)
+            keypoints[name.removesuffix("/keypoints")] = points.reshape(-1, 2)
 
-    h5py, path = _h5py(), require_file(path)
-    # What h5py and NumPy raise on damaged files.
-    unreadable = OSError, RuntimeError, LookupError, ValueError, TypeError
     try:
         with h5py.File(path, "r") as file:
             file.visititems(visit)
-    except (*unreadable, AttributeError, OverflowError) as error:
+        if not keypoints:
+            raise ValueError("no image has keypoints")
+    except Exception as error:  # noqa: BLE001, whatever a damaged file leads to
         raise FileError(
             f"{path} holds no features of hloc's: {in_short(error)}."
         ) from None
-    if not found:
-        raise FileError(f"{path} holds no features of hloc's: no image has keypoints.")
-    return found
-
-
-def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError:
-        raise MissingExtraError("h5py", "store", "Exchanging files with hloc") from None
-    return h5py
+    return keypoints
 
 
 @contextmanager
 def _new_hdf5(path: Path) -> Iterator[Callable[[str, str], Any]]:
     """A function that makes a group in a new file, by its key and what it is of."""
-    with appearing_whole(path) as part, _h5py().File(part, "w") as file:
+    import h5py
+
+    with appearing_whole(path) as part, h5py.File(part, "w") as file:
 
         def new_group(key: str, what: str) -> Any:
             try:

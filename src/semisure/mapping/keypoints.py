@@ -85,26 +85,29 @@ class KeypointMatches:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sightings:
+class _Side:
+    """One image of a pair and the points in it."""
+
+    name: str
+    size: Size
+    points: Points
+    variance: PerAxis  # px², the shared error included
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ExplainedPair:
     """The matches of a pair that its model explains, less their shift."""
 
     pair: PairSummary
     matches: Matches
-    variance: tuple[PerAxis, PerAxis]  # px² in both images, the shared error included
     score: PerMatch
-
-    def sides(self) -> Iterable[tuple[str, Size, Points, PerAxis]]:
-        """Name, size, points and variances of both images."""
-        seen, names = self.matches, self.pair.names
-        yield names[0], seen.source_size, seen.source, self.variance[0]
-        yield names[1], seen.target_size, seen.target, self.variance[1]
+    sides: tuple[_Side, _Side]
 
 
 def keypoint_matches(
     records: Iterable[PairRecord],
     calibration: Calibration | None,
     *,
-    cell_px: float | None = None,
     max_keypoints: int | None = None,
     reference: Mapping[str, Points] | None = None,
     tick: Tick = silent,
@@ -112,41 +115,43 @@ def keypoint_matches(
 ) -> KeypointMatches:
     """Keypoints of the images of pairs, and the matches between them.
 
-    `cell_px` is the side of the squares that hold a keypoint each, by default half the
-    window of the fine stage. `reference` has the keypoints of images whose keypoints
-    are decided already, such as those of a map: they stay, and only other images get
-    new ones. `total` is the number of records, for the ticks.
+    Each square of half the fine stage's window has one; the `max_keypoints` most voted
+    ones of an image are kept. `reference` has the keypoints of images that have some,
+    such as those of a map: they stay, and only other images get new ones. `total` is
+    the number of records, for the ticks.
     """
-    pairs, window = _sightings(records, calibration, tick, total)
-    sizes = {name: size for seen in pairs for name, size, _, _ in seen.sides()}
-    parts: dict[str, list[tuple[Points, PerAxis, PerMatch]]] = {n: [] for n in sizes}
-    for seen in pairs:
-        for name, _, points, variance in seen.sides():
-            parts[name].append((points, variance, seen.score))
+    pairs, window = _explained_pairs(records, calibration, tick, total)
+    parts: dict[str, list[tuple[_Side, PerMatch]]] = {}
+    for pair in pairs:
+        for side in pair.sides:
+            parts.setdefault(side.name, []).append((side, pair.score))
+    sizes = {name: part[0][0].size for name, part in parts.items()}
     keypoints = {}
-    for name in sorted(sizes):
-        width = window * max(sizes[name])
-        cell, stated = cell_px or WINDOWS_A_CELL * width, (reference or {}).get(name)
-        points, variance, score = (
-            np.concatenate(column) for column in zip(*parts[name], strict=True)
+    for name, size in sorted(sizes.items()):
+        width = window * max(size)
+        pixel, cell = width / PIXELS_A_WINDOW, WINDOWS_A_CELL * width
+        given = (reference or {}).get(name)
+        if given is not None:
+            once = np.ones(len(given))
+            keypoints[name] = Keypoints(given, once, pixel, cell, fixed=True)
+            continue
+        points, votes = cell_means(
+            np.concatenate([side.points for side, _ in parts[name]]),
+            np.concatenate([side.variance for side, _ in parts[name]]),
+            np.concatenate([score for _, score in parts[name]]),
+            cell,
         )
-        points, votes = cell_means(points, variance, score, cell)
         best = np.sort(np.argsort(-votes, kind="stable")[:max_keypoints])
-        points, votes = points[best], votes[best]
-        if stated is not None:
-            points, votes = stated, np.ones(len(stated))
-        keypoints[name] = Keypoints(
-            points, votes, width / PIXELS_A_WINDOW, cell, fixed=stated is not None
-        )
+        keypoints[name] = Keypoints(points[best], votes[best], pixel, cell)
     return _agreed(pairs, sizes, keypoints)
 
 
-def _sightings(
+def _explained_pairs(
     records: Iterable[PairRecord],
     calibration: Calibration | None,
     tick: Tick,
     total: int,
-) -> tuple[list[_Sightings], float]:
+) -> tuple[list[_ExplainedPair], float]:
     """The pairs to use, and the fine window as a share of the longer side."""
     pairs, windows = [], []
     for done, record in enumerate(records, start=1):
@@ -155,9 +160,9 @@ def _sightings(
             share = matches.fine_window / matches.refined_size.max(axis=1)
             windows.append(np.median(share))
             if record.usable or record.state == "matched":
-                pairs.append(_sighted(record, matches, calibration))
+                pairs.append(_explained(record, matches, calibration))
         tick(done, max(total, done))
-    pairs = [seen for seen in pairs if len(seen.score) >= FEWEST]
+    pairs = [pair for pair in pairs if len(pair.score) >= FEWEST]
     if not pairs:
         raise InputError(
             "No pair of the store has a model that may be right, so that there is "
@@ -166,9 +171,9 @@ def _sightings(
     return pairs, float(np.median(windows))
 
 
-def _sighted(
+def _explained(
     record: PairRecord, matches: Matches, calibration: Calibration | None
-) -> _Sightings:
+) -> _ExplainedPair:
     """The matches of a pair that its model explains; all where it has no model."""
     weight = np.ones(len(matches)) if record.weight is None else record.weight
     if record.fine_scale is None:
@@ -179,15 +184,15 @@ def _sighted(
     matches, fine = matches.take(kept), fine[kept]
     if calibration is not None:
         matches, _ = without_bias(matches, calibration)
-    first, second = (
-        SHARED_PX**2 + np.where(matches.side[:, None] == side, fine, 0.0)
-        for side in (0, 1)
+    score, refined = matches.confidence * weight[kept], matches.side[:, None]
+    own0, own1 = (
+        SHARED_PX**2 + np.where(refined == image, fine, 0.0) for image in (0, 1)
     )
-    summary = replace(
-        record, matches=None, weight=None, expected_px=None, fine_scale=None
+    sides = (
+        _Side(record.image0, matches.source_size, matches.source, own0),
+        _Side(record.image1, matches.target_size, matches.target, own1),
     )
-    score = matches.confidence * weight[kept]
-    return _Sightings(summary, matches, (first, second), score)
+    return _ExplainedPair(record.summary(), matches, score, sides)
 
 
 def cell_means(
@@ -216,62 +221,62 @@ def cell_means(
 
 
 def _agreed(
-    pairs: list[_Sightings], sizes: dict[str, Size], keypoints: dict[str, Keypoints]
+    pairs: list[_ExplainedPair], sizes: dict[str, Size], keypoints: dict[str, Keypoints]
 ) -> KeypointMatches:
     """Keypoints where the matches agree, and the matches that do."""
     from scipy.spatial import cKDTree
 
-    trees = {name: cKDTree(found.points) for name, found in keypoints.items()}
+    trees = {name: cKDTree(image.points) for name, image in keypoints.items()}
     # A point at the radius is near enough.
-    reach = {name: found.cell_px * (1 + 1e-12) for name, found in keypoints.items()}
+    reach = {name: image.cell_px * (1 + 1e-12) for name, image in keypoints.items()}
     counts = [len(k) for k in keypoints.values()]
     ends = dict(zip(keypoints, np.cumsum(counts).tolist(), strict=True))
     links, matched = [], []
-    for seen in pairs:
+    for pair in pairs:
         first, second = (
-            nearest(trees[name], points, reach[name])
-            for name, _, points, _ in seen.sides()
+            nearest(trees[side.name], side.points, reach[side.name])
+            for side in pair.sides
         )
-        match, one, other = one_to_one(first, second, seen.score).T
+        match, one, other = one_to_one(first, second, pair.score).T
         places = np.stack([one, other], axis=1)
-        matched.append(KeypointPair(seen.pair, places, seen.score[match]))
-        links.append(_links(seen, match, one, other, keypoints, ends))
+        matched.append(KeypointPair(pair.pair, places, pair.score[match]))
+        links.append(_links(pair, match, one, other, keypoints, ends))
     moves = [
         FIXED_PX if k.fixed else CELLS_A_MOVE * k.cell_px for k in keypoints.values()
     ]
     move, weight = place(Links.joined(links), np.repeat(moves, counts))
     moved = {}
-    for name, found in keypoints.items():
-        own = move[ends[name] - len(found) : ends[name]]
-        moved[name] = replace(found, points=found.points + own)
+    for name, image in keypoints.items():
+        own = move[ends[name] - len(image) : ends[name]]
+        moved[name] = replace(image, points=image.points + own)
     agreeing = []
-    for pair in matched:
-        own_weight, weight = np.split(weight, [len(pair.matches)])
+    for made in matched:
+        own_weight, weight = np.split(weight, [len(made.matches)])
         kept = own_weight >= DISAGREES
         if kept.sum() >= FEWEST:
             agreeing.append(
-                KeypointPair(pair.pair, pair.matches[kept], pair.score[kept])
+                KeypointPair(made.pair, made.matches[kept], made.score[kept])
             )
     return KeypointMatches(sizes, moved, agreeing)
 
 
 def _links(
-    seen: _Sightings,
+    pair: _ExplainedPair,
     match: Labels,
     one: Labels,
     other: Labels,
     keypoints: Mapping[str, Keypoints],
     ends: Mapping[str, int],
 ) -> Links:
-    """What the matches of a pair say about the places of their keypoints."""
-    image0, image1 = seen.pair.names
+    """The matches of a pair as links between their keypoints."""
+    image0, image1 = pair.pair.names
     first, second = keypoints[image0], keypoints[image1]
-    maps = local_maps(seen.matches, match)
-    offset = seen.matches.target[match] - second.points[other]
-    gap = seen.matches.source[match] - first.points[one]
+    maps = local_maps(pair.matches, match)
+    offset = pair.matches.target[match] - second.points[other]
+    gap = pair.matches.source[match] - first.points[one]
     gap -= np.einsum("nij,nj->ni", maps, offset)
-    carried = np.einsum("nij,nj->ni", maps**2, seen.variance[1][match])
-    variance = (seen.variance[0][match] + carried).mean(axis=1)
+    carried = np.einsum("nij,nj->ni", maps**2, pair.sides[1].variance[match])
+    variance = (pair.sides[0].variance[match] + carried).mean(axis=1)
     return Links(
         first=ends[image0] - len(first) + one,
         second=ends[image1] - len(second) + other,

@@ -24,14 +24,14 @@ from semisure.engine import (
     in_batches,
     open_engine,
 )
-from semisure.errors import InputError, SemisureError
+from semisure.errors import InputError
 from semisure.estimators.pose import estimate_pose
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
-from semisure.geometry.lifting import RADIUS_PX, lift
+from semisure.geometry.lifting import lift
 from semisure.io.atomic import write_atomically, write_json
-from semisure.io.cache import kept_row, key_of
+from semisure.io.cache import code_digest, kept_row, key_of
 from semisure.io.colmap import MapModel, read_model
 from semisure.io.hloc import read_queries, read_retrieval
 from semisure.mapping.sources import FromImages, FromStore, Source, stored
@@ -61,8 +61,6 @@ class LocalizeSettings:
     estimator: str = "lo-ransac"
     method: RefitMethod = "core+"
     threshold_px: float = 12.0  # hloc's
-    radius_px: float = RADIUS_PX
-    max_pairs: int | None = None
     seed: int = 0
 
 
@@ -109,7 +107,6 @@ def localize(
     *,
     made_of: Mapping[str, Any] | None = None,
     engine: Engine = HERE,
-    max_failures: int | None = None,
     tick: Tick = silent,
 ) -> list[Localized]:
     """Poses of all queries, written to the folder `output` one by one.
@@ -117,11 +114,10 @@ def localize(
     ``poses.txt`` is in Aachen's submission format, ``report.json`` sums up and names
     the queries without a pose, ``queries/`` has one file each. `made_of` is what else
     decides the results (matcher, map, images): if it changed, they are computed again.
-    Another `engine` than this process needs a `source` that can be pickled. The run
-    ends once more than `max_failures` queries have no pose.
+    Another `engine` than this process needs a `source` that can be pickled.
     """
     settings, output = settings or LocalizeSettings(), Path(output)
-    made_of = {**(made_of or {}), "version": __version__}
+    made_of = {**(made_of or {}), "code": code_digest()}
     tasks: list[_Task] = []
     for name, camera in queries.items():
         mapped = list(pairs.get(name, ()))
@@ -131,20 +127,12 @@ def localize(
         _kept, model=model, source=source, calibration=calibration, settings=settings
     )
     results: dict[int, Localized] = {}
-    failed: list[Localized] = []
     for index, answer in engine.map(Each(work), in_batches(tasks, 1)):
         if isinstance(answer, Lost):  # it is tried again by the next run
             reason = f"It ended every process that had it: {answer.reason}."
             answer = Localized(query=tasks[index][1], reason=reason)
         results[index] = answer
         tick(len(results), len(tasks))
-        failed += [answer] if answer.pose is None else []
-        if max_failures is not None and len(failed) > max_failures:
-            raise SemisureError(
-                f"More than {max_failures} queries have no pose, the first "
-                f"({failed[0].query}) because: {failed[0].reason} What is done is "
-                "kept; run the command again to continue."
-            )
     ordered = [results[index] for index in sorted(results)]
     _write_results(ordered, output, settings)
     return ordered
@@ -163,7 +151,6 @@ def localize_files(
     query_images: Path | None = None,
     matches: Path | None = None,
     engine: EngineSettings | None = None,
-    max_failures: int | None = None,
     begin: Begin = quietly,
 ) -> list[Localized]:
     """The same of files: a COLMAP model, lists of queries, and hloc's list of pairs.
@@ -201,7 +188,6 @@ def localize_files(
             settings,
             made_of=made_of,
             engine=workforce,
-            max_failures=max_failures,
             tick=begin(f"Localising {counted(len(cameras), 'query', 'queries')}"),
         )
 
@@ -257,7 +243,7 @@ def localize_query(
     """The pose of one query from its matches to the `mapped` images."""
     parts: list[WorldMatches] = []
     images: list[dict[str, Any]] = []
-    for other in mapped[: settings.max_pairs]:
+    for other in mapped:
         try:
             observed = model.observations(other)
             matches = source(name, other)
@@ -265,7 +251,7 @@ def localize_query(
         except InputError as error:
             images.append({"image": other, "skipped": str(error)})
             continue
-        part = lift(matches, *observed, radius_px=settings.radius_px)
+        part = lift(matches, *observed)
         images.append({"image": other, "matches": len(matches), "lifted": len(part)})
         parts.append(part)
     details: dict[str, Any] = {"mapped": images}

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 from semisure.errors import FileError, InputError
 from semisure.io.images import Image, read_image
-from semisure.io.shards import as_stored
-from semisure.io.store import Manifest, Store
 from semisure.matchers import identity
 from semisure.types import Matcher, Matches
 from semisure.types.pair_records import PairRecord
@@ -72,12 +70,14 @@ class FromStore:
     """
 
     def __init__(self, path: str | Path, source: Source | None = None) -> None:
+        from semisure.io.store import Store  # loads pyarrow
+
         self.store, self.source = Store.at(path), source
         self._new: list[PairRecord] = []
 
-    def __reduce__(self) -> tuple[type, tuple[str, Source | None]]:
+    def __reduce__(self) -> tuple[type, tuple[Path, Source | None]]:
         """For worker processes, which open the store themselves."""
-        return type(self), (self.store.name, self.source)
+        return type(self), (self.store.folder, self.source)
 
     def __call__(self, query: str, mapped: str) -> Matches:
         record = self.store.record(query, mapped)
@@ -88,8 +88,10 @@ class FromStore:
             return record.matches.swapped()
         if self.source is None:
             raise FileError(
-                f"{self.store.name} has no matches of {query} and {mapped}."
+                f"{self.store.folder} has no matches of {query} and {mapped}."
             )
+        from semisure.io.shards import as_stored
+
         matches = as_stored(self.source(query, mapped))
         self._new.append(
             PairRecord(
@@ -105,8 +107,7 @@ class FromStore:
     def keep(self) -> None:
         """Put what was matched since into the store, as one shard."""
         if self._new:
-            pairs = [record.names for record in self._new]
-            self.store.write(self.store.shard_of(pairs, {}), self._new)
+            self.store.write(self._new)
             self._new.clear()
 
 
@@ -115,13 +116,14 @@ def stored(source: Source, path: str | Path, matcher: Any = None) -> FromStore:
 
     The store is begun if it is not there; one of another `matcher` is refused.
     """
+    from semisure.io.store import MANIFEST, Manifest, Store
+
     wanted = None if matcher is None else identity(matcher)
     recipe: dict[str, Any] = {"matcher": wanted, "geometry": None}
-    try:
-        stated = Store.at(path).manifest.recipe.get("matcher") or {}
-    except FileError:
+    if not Path(path, MANIFEST).exists():
         Store.made(path, Manifest(recipe=recipe))
         return FromStore(path, source)
+    stated = Store.at(path).manifest.recipe.get("matcher") or {}
     for name in ("weights", "code", "fingerprint"):
         if wanted is not None and stated.get(name) != wanted.get(name):
             raise InputError(
