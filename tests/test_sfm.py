@@ -147,37 +147,25 @@ def test_a_file_that_is_no_reference_is_told(store, tmp_path):
 # ---- COLMAP --------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def for_colmap(tmp_path_factory, store):
-    folder = tmp_path_factory.mktemp("colmap")
+def test_pycolmap_opens_our_database(tmp_path, store, pairs):
+    pycolmap = pytest.importorskip("pycolmap")
     result = run(
-        "export", store.folder, "--to", "colmap", "--shared-camera", "-o", folder
+        "export", store.folder, "--to", "colmap", "--shared-camera", "-o", tmp_path
     )
     assert result.exit_code == 0, result.output
-    return folder / "database.db"
-
-
-def test_pycolmap_opens_our_database(for_colmap, pairs):
-    pycolmap = pytest.importorskip("pycolmap")
-    with pycolmap.Database.open(str(for_colmap)) as database:
-        images = {image.name: image for image in database.read_all_images()}
-        assert sorted(images) == sorted(CAMERAS)
-        (camera,) = database.read_all_cameras()  # shared, and guessed
-        assert camera.focal_length == 1.2 * 640
-        assert not camera.has_prior_focal_length
-        _, found = database.read_two_view_geometries()
-        assert len(found) == len(pairs)
-        inliers = sum(len(geometry.inlier_matches) for geometry in found)
-        assert inliers > 300 * len(pairs)
-
-
-def test_models_are_written_for_colmaps_pixels(for_colmap):
-    pycolmap = pytest.importorskip("pycolmap")
-    with pycolmap.Database.open(str(for_colmap)) as database:
+    with pycolmap.Database.open(str(tmp_path / "database.db")) as database:
         images = {image.name: image.image_id for image in database.read_all_images()}
+        (camera,) = database.read_all_cameras()  # shared, and guessed
+        _, geometries = database.read_two_view_geometries()
         ids = images["0.png"], images["2.png"]
         geometry = database.read_two_view_geometry(*ids)
         first, second = (database.read_keypoints(k)[:, :2].astype(float) for k in ids)
+    assert sorted(images) == sorted(CAMERAS)
+    assert camera.focal_length == 1.2 * 640
+    assert not camera.has_prior_focal_length
+    assert len(geometries) == len(pairs)
+    assert sum(len(g.inlier_matches) for g in geometries) > 300 * len(pairs)
+    # Models are written for COLMAP's pixels.
     one, other = np.asarray(geometry.inlier_matches).T
     x0 = np.column_stack([first[one], np.ones(len(one))])
     x1 = np.column_stack([second[other], np.ones(len(other))])

@@ -45,9 +45,9 @@ class EngineSettings:
     cluster; 0 is this process alone. Without an `address`, Ray is started on this
     machine.
 
-    >>> EngineSettings(kind="ray", workers=0)
+    >>> EngineSettings(workers=-1)
     Traceback (most recent call last):
-    semisure.errors.InputError: workers must be at least 1 with ray, but is 0.
+    semisure.errors.InputError: workers must be at least 0, but is -1.
     """
 
     kind: Kind = "local"
@@ -57,12 +57,8 @@ class EngineSettings:
 
     def __post_init__(self) -> None:
         as_choice("engine", self.kind, get_args(Kind))
-        least = 1 if self.kind == "ray" else 0
-        if self.workers is not None and self.workers < least:
-            raise InputError(
-                f"workers must be at least {least} with {self.kind}, but is "
-                f"{self.workers}."
-            )
+        if self.workers is not None and self.workers < 0:
+            raise InputError(f"workers must be at least 0, but is {self.workers}.")
         if self.address is not None and self.kind != "ray":
             raise InputError("An address is for the engine of kind ray.")
 

@@ -116,12 +116,7 @@ HERE: Engine = _Here()
 
 
 class ProcessPool:
-    """At most `count` processes; with a share of a GPU each, they are spread over all.
-
-    >>> pool = ProcessPool(1)
-    >>> pool.count
-    1
-    """
+    """At most `count` processes; with a share of a GPU each, spread over all GPUs."""
 
     def __init__(self, count: int, gpus_per_worker: float = 0.0) -> None:
         self.count, self._gpus = count, gpus_per_worker

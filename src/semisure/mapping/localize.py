@@ -15,15 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semisure.__about__ import __version__
-from semisure.engine import (
-    HERE,
-    Each,
-    Engine,
-    EngineSettings,
-    Lost,
-    in_batches,
-    open_engine,
-)
+from semisure.engine import HERE, Engine, EngineSettings, Lost, in_order, open_engine
 from semisure.errors import InputError
 from semisure.estimators.pose import estimate_pose
 from semisure.estimators.settings import RansacSettings
@@ -126,16 +118,15 @@ def localize(
     work = partial(
         _kept, model=model, source=source, calibration=calibration, settings=settings
     )
-    results: dict[int, Localized] = {}
-    for index, answer in engine.map(Each(work), in_batches(tasks, 1)):
-        if isinstance(answer, Lost):  # it is tried again by the next run
-            reason = f"It ended every process that had it: {answer.reason}."
-            answer = Localized(query=tasks[index][1], reason=reason)
-        results[index] = answer
-        tick(len(results), len(tasks))
-    ordered = [results[index] for index in sorted(results)]
-    _write_results(ordered, output, settings)
-    return ordered
+    results = in_order(engine, work, tasks, tick, _lost)
+    _write_results(results, output, settings)
+    return results
+
+
+def _lost(task: _Task, lost: Lost) -> Localized:
+    """The answer for a query that the next run tries again."""
+    reason = f"It ended every process that had it: {lost.reason}."
+    return Localized(query=task[1], reason=reason)
 
 
 def localize_files(
