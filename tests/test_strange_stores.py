@@ -75,7 +75,7 @@ def test_hlocs_lists_cannot_hold_blanks_nor_its_files_like_names(
 def test_an_export_replaces_no_file(tmp_path: Path, to: Format) -> None:
     store, theirs = a_store(tmp_path / "store"), tmp_path / FILES[to][0]
     theirs.write_text("precious")
-    with pytest.raises(FileError, match="is there already"):
+    with pytest.raises(FileError, match="exists already"):
         export(store.folder, to, tmp_path)
     assert theirs.read_text() == "precious"
     assert {*tmp_path.iterdir()} == {store.folder, theirs}
@@ -89,7 +89,7 @@ def test_a_reconstruction_replaces_nothing_and_leaves_no_debris(tmp_path: Path) 
     assert [*project.iterdir()] == []
     for name in (DATABASE, "models", "model"):
         (project / name).mkdir()
-        with pytest.raises(FileError, match="is there already"):
+        with pytest.raises(FileError, match="exists already"):
             reconstruct(store.folder, project)
         (project / name).rmdir()
 

@@ -1,7 +1,7 @@
 """Engines of one machine: this process, or a pool of processes that may die.
 
 Each process of the pool has one batch at a time, over its own pipe: a death costs that
-batch, and tells which it was. Processes are spawned when there is work for them, and
+batch, and shows which it was. Processes are spawned when there is work for them, and
 end with this one, however that ends.
 """
 
@@ -276,7 +276,7 @@ def _ctrl_c_blocked() -> Iterator[None]:
 
 
 def stay_a_child() -> None:
-    """Leave Ctrl-C to the parent, and end with it: one that was killed cannot tell."""
+    """Leave Ctrl-C to the parent, and end with it, even if it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -59,13 +59,13 @@ def check_output_folder(folder: Path) -> None:
 
 
 def check_new(path: Path) -> None:
-    """Raise if anything of that name is there.
+    """Raise if anything of that name exists.
 
     >>> check_new(Path("nowhere") / "new.db")
     """
     if os.path.lexists(path):
         raise FileError(
-            f"{path} is there already. Delete it, or choose another folder for the "
+            f"{path} exists already. Delete it, or choose another folder for the "
             "output."
         )
 
@@ -92,7 +92,7 @@ def _check_parent(path: Path, folder: Path) -> None:
         raise _unwritable(path, error.strerror or str(error)) from None
     if not folder.is_dir():
         raise _unwritable(path, f"{folder} is not a folder")
-    # Permissions do not tell everything: of /proc, of full disks, of the superuser.
+    # Permissions do not suffice: for /proc, full disks, or the superuser.
     probe = folder / f".{_token()}"
     try:
         probe.touch(exist_ok=False)

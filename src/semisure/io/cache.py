@@ -1,4 +1,4 @@
-"""What was computed once, kept on disk under a digest of all that it rests on.
+"""Results kept on disk, each named by a digest of all that it depends on.
 
 A changed image, setting, weight or line of code has another digest, so that a stale
 file is never found. Code that only shows answers does not count, or a changed colour in

@@ -148,12 +148,12 @@ def _read_binary(folder: Path, called: Path) -> MapModel:
     images = read("images.bin", _images)
     ids, world, error_px = read("points3D.bin", _points)
     order = np.argsort(ids, kind="stable")
-    known = np.append(-1, ids[order])  # ascending
+    all_ids = np.append(-1, ids[order])  # ascending
     for image in images:
         if image.camera_id not in cameras:
             raise _damaged(called, f"it lacks the camera of {image.name}")
-        place = np.searchsorted(known, image.point_ids, side="right") - 1
-        lost = image.point_ids[known[place] != image.point_ids]
+        place = np.searchsorted(all_ids, image.point_ids, side="right") - 1
+        lost = image.point_ids[all_ids[place] != image.point_ids]
         if len(lost):
             raise _damaged(called, f"it lacks point {lost[0]}, seen by {image.name}")
     by_name = {image.name: image for image in images}
@@ -173,8 +173,8 @@ def _cameras(data: bytes) -> dict[int, RawCamera]:
         kind = library.CameraModelId(model)
         if not kind.name.isidentifier():
             raise ValueError(f"camera {key} is of the unknown model {model}")
-        known = library.Camera.create_from_model_id(key, kind, 1.0, 1, 1)
-        params = struct.unpack_from(f"<{len(known.params)}d", data, at + 24)
+        example = library.Camera.create_from_model_id(key, kind, 1.0, 1, 1)
+        params = struct.unpack_from(f"<{len(example.params)}d", data, at + 24)
         if not np.isfinite(params).all():
             raise ValueError(f"the parameters of camera {key} are not finite")
         cameras[key] = RawCamera(kind.name, width, height, params)

@@ -77,7 +77,7 @@ _PAIRS = pa.schema(
 
 
 def as_stored(matches: Matches) -> Matches:
-    """The matches as they come back from a file: what is computed from both is alike.
+    """The matches as a file gives them back, so that both give the same results.
 
     >>> from semisure.synthetic import SyntheticMatcher
     >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=9)
@@ -179,7 +179,7 @@ def _read(
     columns: list[str] | None = None,
     group: int | None = None,
 ) -> Iterator[T]:
-    """What is `made` of each row; lists of numbers come as arrays."""
+    """Each row turned into an object by `made`; lists of numbers come as arrays."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
             if not parquet.schema_arrow.equals(schema):

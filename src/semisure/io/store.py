@@ -69,7 +69,7 @@ class Manifest:
 
     @property
     def calibration(self) -> Calibration | None:
-        """The calibration that models were refitted with, if there were any."""
+        """The calibration that models were refitted with; None without models."""
         document = self.recipe.get("calibration")
         if document is None:
             return None
@@ -100,7 +100,7 @@ class Store:
 
     @classmethod
     def made(cls, folder: str | Path, manifest: Manifest) -> Store:
-        """The store in a folder, begun if it is not there.
+        """The store in a folder, made if the folder has none.
 
         One that was made by another recipe is refused.
         """
@@ -124,7 +124,7 @@ class Store:
 
     @classmethod
     def at(cls, folder: str | Path) -> Store:
-        """The store that is there."""
+        """The store that a folder has."""
         path = Path(folder) / MANIFEST
         if not path.exists():
             raise FileError(
@@ -164,7 +164,7 @@ class Store:
         shards.write_pairs(self.folder / SHARDS / f"{name}.parquet", records)
 
     def shards(self) -> list[Path]:
-        """The files of pairs that are there."""
+        """The files of pairs."""
         return self._tables(SHARDS)
 
     def total_bytes(self) -> int:
@@ -185,7 +185,7 @@ class Store:
                     yield record
 
     def record(self, image0: str, image1: str) -> PairRecord | None:
-        """One pair by its names in their order; None where it is not there.
+        """One pair by its names in their order; None if the store lacks it.
 
         The first call reads the names of all pairs, once.
         """

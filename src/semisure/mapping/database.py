@@ -43,7 +43,7 @@ def write_database(
 
     Images that `cameras` does not name get the focal length of the EXIF in the folder
     `images`, or a guess. With `shared_camera` images of equal intrinsics have one
-    camera in common. A file that is there already is an error.
+    camera in common. A file that exists already is an error.
     """
     check_new(path)
     library = pycolmap("COLMAP's database")

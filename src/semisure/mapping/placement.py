@@ -2,7 +2,7 @@
 
 A match of the points p and q, taken by the keypoints k and l next to them, is off by
 how far k is from p and l from q: hloc leaves it so. But around a match one image is an
-affine map A of the other, which the neighbouring matches tell, so that it says
+affine map A of the other, which the neighbouring matches give, so that
 
     k − p = A (l − q)        up to the match's own error.
 

@@ -27,7 +27,7 @@ SMALLEST_MODEL = 3  # images
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconstructionSettings:
-    """Keypoints and cameras, and what is asked of pycolmap."""
+    """Keypoints and cameras, and options of pycolmap."""
 
     export: ExportSettings = field(default_factory=ExportSettings)
     refine_cameras: bool = True  # focal length and lens; False keeps them
@@ -65,7 +65,7 @@ def reconstruct(
     """A COLMAP model of the store at `address`, written to ``output/model``.
 
     Beside it are ``database.db``, all models that were found below ``models``, and
-    ``report.json``. An output that is there already is an error. `begin` is called with
+    ``report.json``. An output that exists already is an error. `begin` is called with
     the name of each stage.
 
     >>> model = reconstruct("store", "sfm")  # doctest: +SKIP

@@ -105,7 +105,7 @@ class FromStore:
         return matches
 
     def keep(self) -> None:
-        """Put what was matched since into the store, as one shard."""
+        """Write the new matches into the store, as one shard."""
         if self._new:
             self.store.write(self._new)
             self._new.clear()
@@ -114,7 +114,7 @@ class FromStore:
 def stored(source: Source, path: str | Path, matcher: Any = None) -> FromStore:
     """The same matches, each pair kept in the store at `path`, and read there.
 
-    The store is begun if it is not there; one of another `matcher` is refused.
+    A store is made if there is none; one of another `matcher` is refused.
     """
     from semisure.io.store import MANIFEST, Manifest, Store
 

@@ -124,7 +124,7 @@ class MatchBatch:
 
 
 def record_of_result(item: PairItem, result: PairResult) -> PairRecord:
-    """What is kept of a pair's result."""
+    """The record of a pair's result."""
     verdict, model = result.verdict, result.refit.model
     reasons = verdict.reasons
     if model is None and result.refit.reason:
@@ -147,7 +147,7 @@ def record_of_result(item: PairItem, result: PairResult) -> PairRecord:
 
 
 def failed_record(item: PairItem, reason: str) -> PairRecord:
-    """What is kept of a pair that could not be matched."""
+    """The record of a pair that could not be matched."""
     return PairRecord(**asdict(item), state="failed", reasons=(reason,))
 
 

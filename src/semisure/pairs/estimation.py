@@ -215,7 +215,7 @@ def _fitted(
     initial: ArrayLike | None = None,
 ) -> PairResult:
     """One model estimated, or taken as `initial`, and refitted."""
-    # Estimators know no location: it is taken off what they see, and only there.
+    # Estimators know no location: it is subtracted from their input, and only there.
     unbiased, _ = without_bias(matches, calibration)
     if kind != "homography":
         threshold_px = LINE_THRESHOLD * settings.threshold_px

@@ -109,7 +109,7 @@ def view_of_lines(
 def chance_of(
     kind: Kind, model: FloatArray, matches: Matches, cameras: Cameras | None
 ) -> float:
-    """Chance, as far as the a-contrario test can tell, of an accidental model."""
+    """Probability of an accidental model, by the a-contrario test."""
     F = lines_matrix(kind, model, cameras)
     if F is None:
         return model_failure(model, matches)
@@ -140,7 +140,7 @@ class Motion:
 
     @classmethod
     def of(cls, P_01: Pose, covariance: Matrix | None = None) -> Motion:
-        """The motion of a relative pose [R | t], and how far it is known."""
+        """The motion of a relative pose [R | t], and its standard errors."""
         vector = rotation_vector(P_01[:, :3])
         angle = float(np.linalg.norm(vector))
         turn, move = (None, None) if covariance is None else std_deg(covariance)

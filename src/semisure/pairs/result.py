@@ -1,4 +1,4 @@
-"""What comes out of two images, and the sentence about it."""
+"""The result of two images, and its summary in a sentence."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ NOTHING = "unrelated images"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairResult:
-    """What semisure has to say about two images.
+    """The matches of two images with their errors, and the model that they obey.
 
-    `matches` are as the matcher gave them, and what is said of each, its expected
-    error included, is said of those points. Their location
+    `matches` are as the matcher gave them, and the errors are those of these points.
+    Their location
     ``semisure.without_bias(result.matches, result.calibration)`` takes off.
 
     >>> from semisure.pairs.estimation import refit_matches
@@ -97,15 +97,15 @@ class PairResult:
 
     @property
     def blind_law(self) -> ErrorLaw:
-        """The same as cues and pair tell it, before each match's own residual."""
+        """The same by cues and pair alone, without each match's own residual."""
         return self.law if self.pair_law is None else self.pair_law.blind
 
     @cached_property
     def pair_law(self) -> PairLaw | None:
         """The law adapted to the pair, and how it differs from the matcher's.
 
-        It takes a calibration that says how pairs differ, and a model to adapt by
-        whose own error is known.
+        It needs a calibration that states how pairs differ, and a model with a
+        covariance.
         """
         if self.calibration.pairs is None or not self.related:
             return None
@@ -167,7 +167,7 @@ class PairResult:
         return judged(alarms, support, lines=lines, off_plane=depth and not lines)
 
     def support(self) -> Support:
-        """What the matches say for and against the model."""
+        """The evidence of the matches for and against the model."""
         weight = self.refit.weight
         if self.H_01 is None:
             law = predictive_law(self.matches, self.calibration)

@@ -1,4 +1,4 @@
-"""A run: what is left of a list of pairs goes to the engine, and the store fills.
+"""Match the pairs of a list that a store lacks, by an engine.
 
 The list is cut into shards of fixed size, whatever the number of workers, so that every
 run of it writes the same files.

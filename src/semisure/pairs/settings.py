@@ -1,4 +1,4 @@
-"""The settings that decide what is found in a pair, and their recipe."""
+"""The settings that decide the result of a pair, and their recipe."""
 
 from __future__ import annotations
 

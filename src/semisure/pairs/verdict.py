@@ -18,14 +18,14 @@ from semisure.geometry.support import Support
 
 Name = Literal["sound", "weak", "unrelated"]
 SOUND = 0.9  # from this probability on
-# What is told as a reason where the probability is lower.
+# Limits of the reasons that are given where the probability is lower.
 FEW, NARROW, REPEATED, APART = 0.35, 0.35, 0.05, 0.85
 
 # Of 1, log(1 − log false alarms), log repeated, logit together and log excess. How many
-# agree, how sure the law is of them and how widely they lie tell no more of a plane.
+# agree, how sure the law is of them and how widely they lie add nothing for a plane.
 OF_HOMOGRAPHY = (-4.43, 0.463, -1.17, 0.0, 0.0)
 OF_LINES = (-17.3, 2.5, 0.0, 4.37, -4.49)
-LEAST_REPEATED = 1e-3  # fewer pairs of matches than this say nothing
+LEAST_REPEATED = 1e-3  # smaller shares of repeated matches are noise
 LEAST_APART = 0.02  # the same of neighbours that move apart
 LEAST_EXCESS = 0.05
 
@@ -62,8 +62,8 @@ def probability(log_alarms: float, support: Support, *, lines: bool) -> float:
     if log_alarms >= 0:
         return 0.0
     coefficients = OF_LINES if lines else OF_HOMOGRAPHY
-    told = zip(coefficients, features(log_alarms, support), strict=True)
-    return 1.0 / (1.0 + exp(-sum(c * feature for c, feature in told)))
+    terms = zip(coefficients, features(log_alarms, support), strict=True)
+    return 1.0 / (1.0 + exp(-sum(c * feature for c, feature in terms)))
 
 
 def judged(
