@@ -261,7 +261,7 @@ PAIR = [picture(), picture()]
         (PAIR, {"threshold": "nan"}, 422, "threshold must be one finite number"),
         (PAIR, {"seed": "x"}, 422, "seed must be numbers"),
         (PAIR, {"fov": "180"}, 422, "fov must lie between 0 and 180"),
-        ([png_of_size(60_000, 60_000), picture()], {}, 422, "60000 × 60000 pixels"),
+        ([png_of_size(60_000, 60_000), picture()], {}, 422, "pixels that are read"),
         ([png_of_size(600, 600, 16), picture()], {}, 422, "600 × 600 pixels"),
         ([picture(), bytes(300_001)], {}, 422, "Image 2 has more than the 0.3 MB"),
         ([picture(), bytes(700_001)], {}, 413, "The upload is larger"),

@@ -22,7 +22,7 @@ from PIL.ExifTags import IFD, Base
 from PIL.ImageFile import ImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 
-from semisure.errors import FileError, InputError, in_short
+from semisure.errors import FileError, InputError
 from semisure.io.atomic import write_atomically
 from semisure.types.checks import as_path, require_file
 
@@ -150,8 +150,11 @@ def _header(data: bytes, name: str) -> ImageFile:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return pillow.open(io.BytesIO(head), formats=_FORMATS)
-    except pillow.DecompressionBombError as error:
-        raise FileError(f"{name} is too large: {in_short(error)}.") from None
+    except pillow.DecompressionBombError:
+        raise FileError(
+            f"{name} has more than the {MAX_PIXELS:,} pixels that are read. Reduce it "
+            "first."
+        ) from None
     except Exception:  # noqa: BLE001, whatever a damaged header leads to
         raise _unknown(name) from None
 
