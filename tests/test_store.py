@@ -167,6 +167,11 @@ def test_another_recipe_is_refused_with_what_differs(store: Store) -> None:
     assert Store.made(store.folder, MANIFEST).manifest.key == MANIFEST.key
 
 
+def test_an_address_is_no_folder() -> None:
+    with pytest.raises(InputError, match="A store is a folder"):
+        Store.made("s3://bucket/store", Manifest(recipe={}))
+
+
 def test_the_calibration_is_in_the_manifest(tmp_path: Path) -> None:
     daisy = load_calibration("daisy")
     recipe = {"calibration": calibration_document(daisy)}

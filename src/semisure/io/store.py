@@ -105,6 +105,11 @@ class Store:
         One that was made by another recipe is refused.
         """
         path = Path(folder) / MANIFEST
+        if "://" in str(folder):
+            raise InputError(
+                f"A store is a folder, but {folder} is an address. Mount it, or make "
+                "the store here and copy it."
+            )
         if not path.exists():
             document = {
                 "format": FORMAT,

@@ -148,4 +148,27 @@ def map_database(
             "No model could be made: no two images have enough matches seen under "
             "different angles. Match more pairs, or give cameras."
         )
-    return max(with_points, key=lambda model: model.num_reg_images())
+    largest = max(with_points, key=lambda model: model.num_reg_images())
+    with quiet():
+        adjust_robustly(library, largest, settings)
+    return largest
+
+
+def adjust_robustly(library: Any, model: Any, settings: ReconstructionSettings) -> None:
+    """One more bundle adjustment, with Cauchy's loss.
+
+    Errors of semi-dense keypoints have heavier tails than the mapper's squares expect.
+    """
+    options = library.BundleAdjustmentOptions()
+    options.print_summary = False
+    options.refine_focal_length = settings.refine_cameras
+    options.refine_extra_params = settings.refine_cameras
+    options.ceres.loss_function_type = library.LossFunctionType.CAUCHY
+    options.ceres.loss_function_scale = model.compute_mean_reprojection_error()
+    options.ceres.solver_options.num_threads = settings.workers
+    config = library.BundleAdjustmentConfig()
+    for key in model.reg_image_ids():
+        config.add_image(key)
+    config.fix_gauge(library.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
+    library.create_default_bundle_adjuster(options, config, model).solve()
+    model.update_point_3d_errors()
