@@ -47,10 +47,11 @@ def test_tiles_find_what_the_whole_matrix_holds(
     threshold: float, border: int, monkeypatch
 ) -> None:
     monkeypatch.setattr(cues, "TILE_ROWS", 7)  # 108 rows: the last tile is smaller
+    monkeypatch.setattr(cues, "BORDER", border)
     f0, f1 = features()
-    i, j, confidence, spread = cues.mutual_cells(
-        Cells(f0, f1, SIZE0, SIZE1), threshold=threshold, border=border
-    )
+    grids = Cells(f0, f1, SIZE0, SIZE1)
+    i, j, confidence = cues.mutual_cells(grids, threshold=threshold)
+    spread = cues.row_spread(grids, i)
     cells, dual, rows = brute_force(f0, f1, threshold, border)
     assert len(cells) > 5
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == cells
@@ -62,11 +63,12 @@ def test_tiles_find_what_the_whole_matrix_holds(
         assert spread[:, axis].numpy() == pytest.approx(std, rel=1e-5, abs=1e-6)
 
 
-def test_equal_cells_are_all_reported_as_the_library_does() -> None:
+def test_equal_cells_are_all_reported_as_the_library_does(monkeypatch) -> None:
     """Two rows that tie for a column: both hold its maximum."""
+    monkeypatch.setattr(cues, "BORDER", 0)
     f = torch.eye(4)[[0, 0, 2, 3]] * 5
-    i, j, *_ = cues.mutual_cells(
-        Cells(f, torch.eye(4) * 5, (2, 2), (2, 2)), threshold=0.0, border=0
+    i, j, _ = cues.mutual_cells(
+        Cells(f, torch.eye(4) * 5, (2, 2), (2, 2)), threshold=0.0
     )
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == [
         (0, 0),
@@ -81,7 +83,7 @@ def test_two_equal_peaks_by_hand() -> None:
     f1 = torch.full((7, 1), -50.0)
     f1[[1, 5]] = 0.0
     cells = Cells(torch.ones(1, 1), f1, (1, 1), (1, 7))
-    assert cues.log_sums(cells)[2].tolist() == [[2.0, 0.0]]
+    assert cues.row_spread(cells, torch.tensor([0])).tolist() == [[2.0, 0.0]]
 
 
 # ---- the clock -----------------------------------------------------------------------

@@ -24,9 +24,11 @@ from semisure.matchers.cues import (
     best_pixels,
     cell_corner,
     cell_windows,
+    cells_of,
     grid_std,
     in_batches,
     mutual_cells,
+    row_spread,
     square,
     wide,
 )
@@ -261,12 +263,9 @@ class CoMatchNet(nn.Module):
         half0, quarter0, coarse0 = self.backbone(image0)
         half1, quarter1, coarse1 = self.backbone(image1)
         x0, x1, covisible0, covisible1 = self.loftr_coarse(coarse0, coarse1)
-        size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
-        x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
-        f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
-        cells = Cells(f0 / self.coarse_matching["temperature"], f1, size0, size1)
-        fine0 = self.fine_preprocess(x0, quarter0, half0)
-        fine1 = self.fine_preprocess(x1, quarter1, half1)
+        cells = cells_of(x0, x1, self.coarse_matching["temperature"])
+        fine0 = self.fine_preprocess(x0 / WIDTH**0.5, quarter0, half0)
+        fine1 = self.fine_preprocess(x1 / WIDTH**0.5, quarter1, half1)
         return Features(cells, covisible0, covisible1, fine0, fine1)
 
     def forward(
@@ -288,7 +287,7 @@ class CoMatchNet(nn.Module):
             "cell": cell1 - 0.5,
             "confidence": chosen.confidence,
             "fine_std": fine.std1,
-            "coarse_std": CELL * chosen.spread,
+            "coarse_std": CELL * row_spread(cells, chosen.index0),
         }
 
     def refine(self, features: Features, index0: Tensor, index1: Tensor) -> Fine:

@@ -28,16 +28,16 @@ from semisure.matchers.cues import (
     BORDER,
     CELL,
     SUBPIXEL,
-    TEMPERATURE,
-    Cells,
     around_pixel,
     best_pixels,
     cell_corner,
     cell_windows,
+    cells_of,
     grid_mean,
     grid_std,
     in_batches,
     mutual_cells,
+    row_spread,
     square,
     wide,
 )
@@ -129,12 +129,8 @@ def _heads(
     coarse: list[Tensor], fine: list[Tensor], threshold: float
 ) -> dict[str, Tensor]:
     """Matches and cues from coarse maps (1, 256, h, w), fine ones (1, 64, 8h, 8w)."""
-    size0, size1 = ((c.shape[2], c.shape[3]) for c in coarse)
-    f0, f1 = (c[0].flatten(1).T.contiguous() for c in coarse)
-    sharp = f0 / (f0.shape[1] * TEMPERATURE)
-    index0, index1, confidence, spread = mutual_cells(
-        Cells(sharp, f1, size0, size1), threshold=threshold
-    )
+    cells = cells_of(*coarse)
+    index0, index1, confidence = mutual_cells(cells, threshold=threshold)
 
     def stages(index0: Tensor, index1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         window0 = cell_windows(fine[0], index0, side=CELL, margin=0)
@@ -143,14 +139,14 @@ def _heads(
         )
 
     moved0, moved1, fine_std = in_batches(stages, index0, index1)
-    cell = cell_corner(index1, size1[1]) - 0.5
+    cell = cell_corner(index1, cells.size1[1]) - 0.5
     return {
-        "source": cell_corner(index0, size0[1]) + moved0 - 0.5,
+        "source": cell_corner(index0, cells.size0[1]) + moved0 - 0.5,
         "target": cell + moved1,
         "cell": cell,
         "confidence": confidence,
         "fine_std": fine_std,
-        "coarse_std": CELL * spread,
+        "coarse_std": CELL * row_spread(cells, index0),
     }
 
 
