@@ -136,14 +136,6 @@ def test_truncated_and_altered_files_are_refused(server: Server) -> None:
             w.obtain(ON_TERMS)
 
 
-def test_a_file_that_nothing_states_is_said_to_be_unverified(server, caplog) -> None:
-    cached = w.cache_folder() / "comatch.ckpt"
-    cached.parent.mkdir(parents=True)
-    cached.write_bytes(b"whatever")
-    assert w.obtain(w.WEIGHTS["comatch"]) == cached
-    assert "was not verified" in caplog.text
-
-
 # ---- downloads -----------------------------------------------------------------------
 
 
