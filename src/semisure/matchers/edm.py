@@ -42,6 +42,7 @@ TRAINING_ONLY = ("fine_matching.flow.",)
 DIMS = (32, 64, 128, 256, 256)  # channels at 1/2 … 1/32
 WIDTH = DIMS[-1]
 SHARPNESS = 20.0  # of the cosine attention
+SHARE = 0.35  # of image 0's cells that are refined, the most confident first
 BINS = 17  # offsets from −4 to 4 px along each axis
 MIN_SCORE = 1e-6
 
@@ -54,8 +55,6 @@ class Edm(Network):
     ----------
     threshold
         Least confidence of a match; 0.05 is the authors' for outdoor scenes.
-    share
-        Share of image 0's cells that are refined, the most confident first.
     max_side, device, weights
         As in :class:`~semisure.matchers.network.Network`.
     """
@@ -65,7 +64,6 @@ class Edm(Network):
     multiple = 32
 
     threshold: float = 0.05
-    share: float = 0.35
 
     @classmethod
     def network(cls) -> EdmNet:
@@ -76,7 +74,7 @@ class Edm(Network):
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         answer: dict[str, Tensor]
-        answer = self.model(image0, image1, self.threshold, self.share)
+        answer = self.model(image0, image1, self.threshold)
         return answer
 
 
@@ -227,14 +225,11 @@ class EdmNet(nn.Module):
         return cells_of(c0, c1), fine0 + flat0, fine1 + flat1
 
     def forward(
-        self, image0: Tensor, image1: Tensor, threshold: float, share: float
+        self, image0: Tensor, image1: Tensor, threshold: float
     ) -> dict[str, Tensor]:
-        """Points and cues in px, pixel centres at integers; `side` is the one moved.
-
-        Of the best `share` of image 0's cells.
-        """
+        """Points and cues in px, pixel centres at integers; `side` is the one moved."""
         cells, fine0, fine1 = self.features(image0, image1)
-        best = top_cells(cells, count=int(len(cells.f0) * share))
+        best = top_cells(cells, count=int(len(cells.f0) * SHARE))
         sure = best.confidence > threshold
         index0, index1 = best.index0[sure], best.index1[sure]
         heat1, sigma1 = self.fine_matching(fine0[index0], fine1[index1])
