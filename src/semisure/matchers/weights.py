@@ -12,7 +12,6 @@ import hashlib
 import importlib.util
 import os
 import re
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -202,10 +201,6 @@ def _fetch(weights: Weights, *, accept_terms: bool) -> Path:
         ) from None
 
 
-def _quiet() -> bool:
-    return bool(os.environ.get(QUIET_VARIABLE))
-
-
 def _from_hub(weights: Weights) -> Path:
     """The file in the hub's cache, where its name is what the hub says it must be."""
     try:
@@ -213,33 +208,19 @@ def _from_hub(weights: Weights) -> Path:
         from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError:
         raise MissingExtraError("huggingface_hub", "torch", weights.filename) from None
-    if _quiet():
+    if os.environ.get(QUIET_VARIABLE):
         disable_progress_bars()
     return Path(hf_hub_download(weights.hub, weights.filename))
 
 
 def _from_url(weights: Weights, target: Path) -> Path:
     """The file in semisure's cache, if it is the official one; else nothing is kept."""
-    from rich.console import Console
-    from rich.progress import wrap_file
-
-    content = b""
-    with (
-        urllib.request.urlopen(weights.url, timeout=30) as answer,  # noqa: S310
-        wrap_file(
-            answer,
-            weights.size,
-            description=f"{weights.filename}, {weights.licence}",
-            console=Console(stderr=True),
-            disable=_quiet() or not sys.stderr.isatty(),
-        ) as shown,
-    ):
-        while len(content) < 2 * weights.size and (block := shown.read(1 << 20)):
-            content += block
+    with urllib.request.urlopen(weights.url, timeout=30) as answer:  # noqa: S310
+        content = answer.read(2 * weights.size)
     if fault := _fault(content, weights, target):
         raise FileError(
             f"{weights.url} did not send the official {weights.filename}: {fault}. "
             "Nothing was kept; run again."
         )
-    write_atomically(target, bytes(content))
+    write_atomically(target, content)
     return target
