@@ -19,7 +19,6 @@ from semisure.matchers.daisy_cells import (
     coarse_match,
     mutual_nearest,
 )
-from semisure.matchers.patches import heat_covariance, heat_map, peak_offset
 from semisure.metrics import corner_error, spearman
 from semisure.types import Matcher, Matches
 
@@ -200,27 +199,3 @@ def test_tiled_coarse_matching_equals_the_whole_matrix() -> None:
     again = mutual_nearest(*cells)
     assert np.array_equal(again[0], i)
     assert np.array_equal(again[1], j)
-
-
-def test_heat_map_is_the_normalised_correlation() -> None:
-    rng = np.random.default_rng(0)
-    window = rng.normal(100, 20, (17, 17, 1)).astype(np.float32)
-    template = window[2:14:2, 4:16:2] * 1.5 + 7  # a piece of it, brighter
-    heat = heat_map(template, window)
-    assert heat.shape == (7, 7, 1)
-    y, x = np.unravel_index(heat[:, :, 0].argmax(), (7, 7))
-    assert (y, x) == (2, 4)
-    assert heat.max() == pytest.approx(1.0, abs=1e-4)
-    piece = window[0:12:2, 0:12:2, 0]
-    by_hand = np.corrcoef(piece.ravel(), template[:, :, 0].ravel())[0, 1]
-    assert heat[0, 0, 0] == pytest.approx(by_hand, abs=1e-4)
-
-
-def test_peak_and_spread_of_a_known_bump() -> None:
-    y, x = np.mgrid[-3:4, -3:4].astype(np.float32)
-    for dx, dy in ((0.0, 0.0), (0.3, -0.4), (1.2, 0.7)):
-        bump = 1 - 0.01 * ((x - dx) ** 2 + 4 * (y - dy) ** 2)
-        offset = peak_offset(bump[..., None].astype(np.float32))
-        assert offset[0] == pytest.approx([dx, dy], abs=1e-3)
-    spread = np.sqrt(np.diagonal(heat_covariance(bump[..., None]), axis1=1, axis2=2))
-    assert spread[0, 0] > 1.2 * spread[0, 1]  # flatter along x

@@ -60,36 +60,6 @@ def test_predicted_errors_are_observed_on_held_out_photos() -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    calls = []
-    daisy = load_matcher()
-
-    def failing(image0, image1):
-        calls.append(1)
-        if len(calls) == 6:
-            raise KeyboardInterrupt
-        return daisy(image0, image1)
-
-    def run(seed: int):
-        few = SelfCalSettings(pairs=8, max_side=256, seed=seed)
-        return self_calibrate(failing, photos(), few, name="x", cache=tmp_path)
-
-    failing.fingerprint = "daisy"
-    with pytest.raises(KeyboardInterrupt):
-        run(1)
-    stored = list(tmp_path.glob("*.npz"))
-    assert len(stored) == 5
-    stored[0].write_bytes(b"damaged")  # is done again
-    resumed = run(1)
-    assert len(calls) == 6 + (8 - 5) + 1
-    few = SelfCalSettings(pairs=8, max_side=256, seed=1)
-    whole = self_calibrate(daisy, photos(), few, name="x")
-    assert np.array_equal(pack(resumed.calibration), pack(whole.calibration))
-    run(2)  # other settings never reuse these pairs
-    assert len(calls) == 6 + (8 - 5) + 1 + 8
-
-
-@pytest.mark.slow
 def test_processes_calibrate_as_this_one_does(pool: Engine, tmp_path: Path) -> None:
     few = SelfCalSettings(pairs=8, max_side=256, seed=1)
     here = self_calibrate(load_matcher(), photos(), few, name="x")
