@@ -54,14 +54,6 @@ class FirstUse:
     begin: Begin = quietly
 
 
-def shipped_for(matcher: Matcher) -> Calibration | None:
-    """The shipped calibration of a matcher of ours with its official weights."""
-    name = name_of(matcher)
-    if name is None or not is_shipped(name) or not has_official_weights(matcher):
-        return None
-    return load_calibration(name)
-
-
 def calibration_for(
     matcher: Matcher,
     calibration: Calibration | SelfCalibration | str | PathLike[str] | None = None,
@@ -78,8 +70,11 @@ def calibration_for(
     >>> calibration_for(load_matcher("daisy")).matcher
     'daisy'
     """
+    name = name_of(matcher)
     if calibration is None:
-        return shipped_for(matcher) or first_use_law(matcher, first_use or FirstUse())
+        if name is not None and is_shipped(name) and has_official_weights(matcher):
+            return load_calibration(name)
+        return first_use_law(matcher, first_use or FirstUse())
     shown = "given"
     if isinstance(calibration, str | PathLike):
         shown, calibration = str(calibration), load_calibration(Path(calibration))
@@ -89,7 +84,6 @@ def calibration_for(
         advice = "Give a name, the path of a file, or a semisure.Calibration."
         require_kind("calibration", calibration, SelfCalibration, advice)
         calibration = calibration.calibration
-    name = name_of(matcher)
     if name is not None and calibration.matcher not in (name, "unknown") and not force:
         raise InputError(
             f"The calibration {shown} is of {calibration.matcher}, not of {name}, so "
