@@ -17,7 +17,7 @@ from semisure.calibrate.random_views import random_pair
 from semisure.cli import app
 from semisure.demo import PHOTOS, sample_folder
 from semisure.engine import Engine
-from semisure.errors import FileError, InputError
+from semisure.errors import InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
 from semisure.law.likelihood import pack
@@ -146,11 +146,6 @@ def test_too_few_and_unusable_photos_get_one_sentence(tmp_path: Path) -> None:
         SelfCalSettings(pairs=1)
     with pytest.raises(InputError, match="held_out must lie in"):
         SelfCalSettings(held_out=1.0)
-
-
-def test_a_calibration_that_nobody_ships_is_told() -> None:
-    with pytest.raises(FileError, match="There is no calibration nobody: neither"):
-        load_calibration("nobody")
 
 
 def test_unrelated_images_are_called_so() -> None:

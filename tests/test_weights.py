@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -242,10 +241,3 @@ def test_fetch_asks_for_consent(
         assert "has its weights in" in done.output
     if not flags:
         assert "For research only." in done.output
-
-
-def test_quiet_and_json_silence_the_download(monkeypatch: pytest.MonkeyPatch) -> None:
-    for flag in ("--quiet", "--json"):
-        monkeypatch.setenv(w.QUIET_VARIABLE, "")
-        CliRunner().invoke(app, ["refit", "nowhere.npz", flag])
-        assert os.environ[w.QUIET_VARIABLE] == "1", flag

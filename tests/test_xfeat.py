@@ -21,7 +21,6 @@ from semisure.errors import FileError, InputError  # noqa: E402
 from semisure.io.images import Image, read_image, reduced  # noqa: E402
 from semisure.matchers.weights import WEIGHTS, locate  # noqa: E402
 from semisure.matchers.xfeat import (  # noqa: E402
-    TEMPERATURE,
     RawXFeatStar,
     XFeatStar,
     softmax_moments,
@@ -128,7 +127,7 @@ def brute_force(xfeat: XFeatStar, image0: Image, image1: Image):
         kept = heat.max(-1).values > 0.25
         i0, i1, heat = i0[kept], i1[kept], heat[kept].numpy()
         unit0, unit1 = (torch.nn.functional.normalize(f.double()) for f in (f0, f1))
-        cosine = unit1 @ unit0.T / TEMPERATURE
+        cosine = unit1 @ unit0.T / xfeat.temperature
         rows, columns = torch.softmax(cosine, 1), torch.softmax(cosine, 0)
         confidence = (rows * columns)[i1, i0].numpy()
         row, at = rows[i1].numpy(), d0["keypoints"][0].double().numpy()

@@ -30,8 +30,7 @@ from semisure.matchers.cues import grid_mean, grid_std, in_batches, square, wide
 from semisure.matchers.network import Network
 from semisure.matchers.stopwatch import extraction
 
-# Of the coarse softmax over normalised features. Sharp enough to tell keypoints apart:
-# of 0.1, 0.05 and 0.02 the law fits best at 0.02.
+# Sharp enough to tell keypoints apart: of 0.1, 0.05 and 0.02 the law fits best at 0.02.
 TEMPERATURE = 0.02
 GRID = 8  # the fine head's logits stand for 8 × 8 offsets
 FINE_SHARPNESS = 3.0  # the library's factor on those logits
@@ -46,6 +45,9 @@ class XFeatStar(Network):
     ----------
     top_k
         Keypoints per image.
+    temperature
+        Temperature of the coarse softmax over normalised features. A calibration
+        holds for the temperature it was fitted with.
     max_side, device, weights
         As in :class:`~semisure.matchers.network.Network`.
     """
@@ -55,6 +57,7 @@ class XFeatStar(Network):
     centred: ClassVar[bool] = True  # else points are the library's
 
     top_k: int = 4096
+    temperature: float = TEMPERATURE
 
     @classmethod
     def network(cls) -> Any:
@@ -79,7 +82,7 @@ class XFeatStar(Network):
             position, other = _middle(position, scale0), _middle(other, scale1)
             offset = offset + 0.5  # the library's grid runs from −4 to 3
         unit0, unit1 = (torch.nn.functional.normalize(f, dim=1) for f in (f0, f1))
-        cues = partial(_coarse_cues, unit0, unit1, position)
+        cues = partial(_coarse_cues, unit0, unit1, self.temperature, position)
         confidence, coarse_std = in_batches(cues, index0, index1)
         return {
             "source": position[index0] + offset[sure] * scale,
@@ -138,10 +141,15 @@ def _refine(model: Any, f0: Tensor, f1: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
 @extraction("coarse")
 def _coarse_cues(
-    f0: Tensor, f1: Tensor, position: Tensor, index0: Tensor, index1: Tensor
+    f0: Tensor,
+    f1: Tensor,
+    temperature: float,
+    position: Tensor,
+    index0: Tensor,
+    index1: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Dual-softmax entry (m,) and std (m, 2) over image 0's keypoints."""
-    back, there = f1[index1] / TEMPERATURE, f0[index0] / TEMPERATURE
+    back, there = f1[index1] / temperature, f0[index0] / temperature
     entry, std = softmax_moments(back @ f0.T, position, index0)
     return entry * softmax_entry(there @ f1.T, index1), std
 
