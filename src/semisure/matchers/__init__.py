@@ -25,9 +25,9 @@ with its matches refined on the full-size photos; ``daisy`` does so by itself.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -314,7 +314,7 @@ def _describe(name: str, package: str) -> MatcherStatus:
     if weights is None:
         return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready", law)
     local = locate(weights)
-    if not (find_spec("torch") and find_spec(package)):
+    if not all(map(importlib.util.find_spec, ("torch", package))):
         status = f"not installed. {next_step(package, 'torch')}"
     elif local is not None:
         status = f"ready, weights in {local[1]}"
