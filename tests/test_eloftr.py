@@ -159,33 +159,6 @@ def test_features_are_the_librarys(network) -> None:
         ).abs().max() < 1e-4 * fine.abs().max()
 
 
-def test_attention_takes_images_of_different_sizes(network) -> None:
-    """Against attention written out: every token of 4 × 4 cells sees every other."""
-    g = torch.Generator().manual_seed(1)
-    block = network.efficientloftr.local_feature_transformer.layers[0].cross_attention
-    hidden = torch.randn(1, 256, 8, 12, generator=g)
-    source = torch.randn(1, 256, 16, 4, generator=g)
-    with torch.inference_mode():
-        attended = e._attend(block, hidden, source)
-        query, key_value = (
-            t.flatten(1, 2)[0] for t in block.aggregation(hidden, source)
-        )
-        layer = block.attention
-        q, k, v = layer.q_proj(query), layer.k_proj(key_value), layer.v_proj(key_value)
-        heads = [slice(32 * n, 32 * n + 32) for n in range(8)]
-        message = torch.cat(
-            [torch.softmax(q[:, s] @ k[:, s].T / 32**0.5, 1) @ v[:, s] for s in heads],
-            dim=1,
-        )
-        message = layer.o_proj(message).T.reshape(1, 256, 2, 3)
-        message = torch.nn.functional.interpolate(
-            message, scale_factor=4, mode="bilinear"
-        )
-        both = torch.cat([hidden, message], dim=1).movedim(1, 3)
-        expected = hidden + block.mlp(both).movedim(3, 1)
-    assert (attended - expected).abs().max() < 1e-5
-
-
 def test_original_checkpoint_is_understood(network, weights: Path, tmp_path) -> None:
     """By its own names: one of each kind, written out."""
     pairs = {

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from semisure.errors import InputError, MissingExtraError
 from semisure.estimators import ESTIMATOR_NAMES, estimate_homography, load_estimator
-from semisure.estimators.settings import RansacSettings, poselib_with
+from semisure.estimators.settings import RansacSettings
 from semisure.geometry.homography import residual
 from semisure.metrics import corner_error
 from semisure.types import FloatArray, Matches, RobustEstimator
@@ -96,17 +95,6 @@ def test_unknown_names_get_one_sentence() -> None:
 def test_wrong_settings_get_one_sentence(wrong: dict, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         RansacSettings(**wrong)
-
-
-def test_poselib_options_are_checked_against_the_installed_names(monkeypatch) -> None:
-    names = "max_error", "max_iterations", "min_iterations", "success_prob"
-    library = SimpleNamespace(RansacOptions=lambda: dict.fromkeys((*names, "seed")))
-    monkeypatch.setitem(sys.modules, "poselib", library)
-    _, options = poselib_with(RansacSettings(), "max_reproj_error")
-    assert options["max_error"] == 3.0
-    library.RansacOptions = lambda: dict.fromkeys(names)
-    with pytest.raises(MissingExtraError, match="seed"):
-        poselib_with(RansacSettings(), "max_reproj_error")
 
 
 def test_missing_extra_names_its_pip_line(monkeypatch, matches: Matches) -> None:

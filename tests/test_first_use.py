@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -172,30 +171,6 @@ def test_settings_tell_matchers_apart(photos: Path, cache: Path) -> None:
     for matcher in (load_matcher("daisy", max_side=n) for n in (100, 100, 120)):
         choice.first_use_law(matcher, FirstUse(photos=photos))
     assert len([*cache.iterdir()]) == 2
-
-
-@pytest.mark.parametrize("total", [2, 3, 60])
-def test_the_time_is_estimated_once_it_can_be(monkeypatch, total: int) -> None:
-    """Views that take ten seconds each; with a bar, one sentence is enough."""
-    said = []
-    for options in ({}, {"begin": lambda stage: lambda done, total: None}):
-        clock, told = iter(range(0, 1000, 10)), []
-        monkeypatch.setattr(choice, "monotonic", partial(next, clock))
-        options = FirstUse(tell=told.append, **options)
-        tick = choice._estimating(options)("Matching views")
-        for done in range(1, total + 1):
-            tick(done, total)
-        said.append(told)
-    if total < 60:
-        assert said[0][0] == f"1 of {total} views; {10 * (total - 1)} s to go."
-        return
-    assert said[0] == [
-        "This takes about 10 min.",  # 57 are left
-        "15 of 60 views; 8 min to go.",
-        "30 of 60 views; 5 min to go.",
-        "45 of 60 views; 2 min to go.",
-    ]
-    assert said[1] == said[0][:1]
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from semisure.errors import InputError
 from semisure.geometry.homography import project
 from semisure.matchers import check_name, load_matcher, name_of, refined_name
 from semisure.matchers.daisy import Daisy
-from semisure.matchers.full_size import FullSize, Refined, scattered_linear
+from semisure.matchers.full_size import FullSize, Refined
 from semisure.types import FloatArray, Matches
 
 SIZE = 900, 700  # width, height
@@ -197,23 +197,6 @@ def test_other_photos_than_the_matches_are_told_in_a_sentence(
 def test_no_matches_are_no_trouble(pair: tuple[Any, Any]) -> None:
     assert len(FullSize()(*pair, rough().take(slice(0)), SEEN)) == 0
     assert len(FullSize()(*pair, rough().take(slice(1)), SEEN)) == 1
-
-
-def test_local_maps_follow_two_planes() -> None:
-    """Left half turned by 10 degrees, right half stretched by a fifth."""
-    rng = np.random.default_rng(0)
-    source = rng.uniform(0, 1000, (4000, 2))
-    c, s = np.cos(np.radians(10)), np.sin(np.radians(10))
-    maps = np.array([[[c, -s], [s, c]], [[1.2, 0.0], [0.0, 1.0]]])
-    right = source[:, 0] > 500
-    true = maps[right.astype(int)]
-    target = np.einsum("nij,nj->ni", true, source - 500.0) + 500.0
-    wrong = rng.random(4000) < 0.1
-    target[wrong] += rng.uniform(-300, 300, (wrong.sum(), 2))
-    found = scattered_linear(source, target)
-    inside = np.abs(source[:, 0] - 500) > 120
-    assert np.quantile(np.abs(found - true)[inside], 0.95) < 0.06
-    np.testing.assert_allclose(scattered_linear(source[:1], target[:1])[0], np.eye(2))
 
 
 # ---- matchers that refine ------------------------------------------------------------

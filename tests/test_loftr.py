@@ -1,4 +1,4 @@
-"""LoFTR: kornia's own matches, and cues equal to a brute-force softmax."""
+"""LoFTR: kornia's own matches. Its cues: GIM's parity, and test_own_network.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ kornia = pytest.importorskip(
     "kornia", minversion="0.9", reason="kornia 0.9 is not installed"
 )
 
-import network_parity as parity  # noqa: E402
 from semisure.errors import InputError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import load_matcher, name_of  # noqa: E402
@@ -55,21 +54,9 @@ def own_matches(model, image0: Image, image1: Image, threshold: float):
         for i in (image0, image1)
     ]
     model.coarse_matching.thr = threshold
-    seen: dict = {}
-    hooks = [
-        model.coarse_matching.register_forward_pre_hook(
-            lambda m, args, kw: seen.update(c0=args[0][0], c1=args[1][0]),
-            with_kwargs=True,
-        ),
-        model.fine_matching.register_forward_pre_hook(
-            lambda m, args: seen.update(f0=args[0], f1=args[1], data=args[2])
-        ),
-    ]
     with torch.inference_mode():
         out = model({"image0": tensors[0], "image1": tensors[1]})
-    for hook in hooks:
-        hook.remove()
-    return {name: t.numpy() for name, t in out.items()}, seen
+    return {name: t.numpy() for name, t in out.items()}
 
 
 def check_cells(matches) -> None:
@@ -84,7 +71,7 @@ def check_cells(matches) -> None:
 def test_matches_are_the_librarys_own(weights: Path, threshold: float) -> None:
     loftr = LoFTR(weights=weights, threshold=threshold)
     matches = loftr(*IMAGES)
-    own, _ = own_matches(loftr.model, *IMAGES, threshold)
+    own = own_matches(loftr.model, *IMAGES, threshold)
     assert len(matches) == len(own["keypoints0"]) >= (10 if threshold == 0 else 0)
     # The library's frame has its origin at the corner of the first pixel.
     assert np.abs(matches.source + 0.5 - own["keypoints0"]).max() < 1e-4
@@ -94,26 +81,6 @@ def test_matches_are_the_librarys_own(weights: Path, threshold: float) -> None:
     assert (matches.fine_window == 8.0).all()
     if len(matches):
         check_cells(matches)
-
-
-def test_cues_are_those_of_the_whole_matrices(weights: Path) -> None:
-    loftr = LoFTR(weights=weights, threshold=0.0)
-    matches = loftr(*IMAGES)
-    _, seen = own_matches(loftr.model, *IMAGES, 0.0)
-    c0, c1, f0, f1 = (seen[k].double().numpy() for k in ("c0", "c1", "f0", "f1"))
-    i, j = seen["data"]["i_ids"].numpy(), seen["data"]["j_ids"].numpy()
-    similarity = c0 @ c1.T / 256 / 0.1
-    weight = np.exp(similarity - similarity.max())
-    rows, columns = weight / weight.sum(1, keepdims=True), weight / weight.sum(0)
-    assert matches.confidence == pytest.approx((rows * columns)[i, j], abs=1e-5)
-    coarse = parity.softmax_std(similarity[i], seen["data"]["hw1_c"], 8.0)
-    assert matches.coarse_std == pytest.approx(coarse, rel=1e-4, abs=1e-5)
-    heat = np.einsum("mc,mrc->mr", f0[:, 12], f1) / 128**0.5
-    fine = parity.softmax_std(heat, (5, 5), 2.0)
-    assert matches.fine_std == pytest.approx(fine, abs=1e-5)
-    # And the library's own number, which adds both axes in units of four pixels.
-    total = seen["data"]["expec_f"][:, 2].numpy()
-    assert matches.fine_std.sum(axis=1) / 4 == pytest.approx(total, abs=1e-5)
 
 
 def test_reduced_images_are_mapped_back_to_their_own_pixels(weights: Path) -> None:

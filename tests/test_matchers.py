@@ -12,7 +12,6 @@ from semisure.errors import InputError
 from semisure.estimators import estimate_homography
 from semisure.geometry.homography import residual
 from semisure.io.images import Image, read_image, reduced
-from semisure.matchers import daisy as daisy_module
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import (
@@ -20,8 +19,6 @@ from semisure.matchers.daisy_cells import (
     coarse_match,
     mutual_nearest,
 )
-from semisure.matchers.patches import heat_covariance, heat_map, peak_offset
-from semisure.matchers.threads import _libraries, by_threads
 from semisure.metrics import corner_error, spearman
 from semisure.types import Matcher, Matches
 
@@ -202,63 +199,3 @@ def test_tiled_coarse_matching_equals_the_whole_matrix() -> None:
     again = mutual_nearest(*cells)
     assert np.array_equal(again[0], i)
     assert np.array_equal(again[1], j)
-
-
-def test_heat_map_is_the_normalised_correlation() -> None:
-    rng = np.random.default_rng(0)
-    window = rng.normal(100, 20, (17, 17, 1)).astype(np.float32)
-    template = window[2:14:2, 4:16:2] * 1.5 + 7  # a piece of it, brighter
-    heat = heat_map(template, window)
-    assert heat.shape == (7, 7, 1)
-    y, x = np.unravel_index(heat[:, :, 0].argmax(), (7, 7))
-    assert (y, x) == (2, 4)
-    assert heat.max() == pytest.approx(1.0, abs=1e-4)
-    piece = window[0:12:2, 0:12:2, 0]
-    by_hand = np.corrcoef(piece.ravel(), template[:, :, 0].ravel())[0, 1]
-    assert heat[0, 0, 0] == pytest.approx(by_hand, abs=1e-4)
-
-
-def test_peak_and_spread_of_a_known_bump() -> None:
-    y, x = np.mgrid[-3:4, -3:4].astype(np.float32)
-    for dx, dy in ((0.0, 0.0), (0.3, -0.4), (1.2, 0.7)):
-        bump = 1 - 0.01 * ((x - dx) ** 2 + 4 * (y - dy) ** 2)
-        offset = peak_offset(bump[..., None].astype(np.float32))
-        assert offset[0] == pytest.approx([dx, dy], abs=1e-3)
-    spread = np.sqrt(np.diagonal(heat_covariance(bump[..., None]), axis1=1, axis2=2))
-    assert spread[0, 0] > 1.2 * spread[0, 1]  # flatter along x
-
-
-def test_guided_cells_match_as_well_as_all_with_all(
-    photo: Image, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    image0, image1, H_01 = random_pair(photo, np.random.default_rng(2))
-    every = load_matcher("daisy")(image0, image1)
-    monkeypatch.setattr(daisy_module, "MAX_PRODUCTS", 0)
-    monkeypatch.setattr(daisy_module, "GUIDE_SIDE", 200)
-    guided = load_matcher("daisy")(image0, image1)
-    right = [
-        (np.linalg.norm(residual(H_01, found), axis=1) < 2).sum()
-        for found in (every, guided)
-    ]
-    assert right[1] > 0.75 * right[0] > 100
-    assert right[1] / len(guided) > right[0] / len(every) - 0.02
-
-
-def test_blas_has_its_threads_back_whoever_leaves_last() -> None:
-
-    def threads() -> list[int]:
-        blas = _libraries().select(user_api="blas")
-        return [library["num_threads"] for library in blas.info()]
-
-    before, one = threads(), [1] * len(threads())
-    first, second = by_threads(abs, [1, 2]), by_threads(abs, [3, 4])
-    cv2.setNumThreads(2)
-    try:
-        assert (next(first), next(second)) == (1, 3)
-        assert threads() == one
-        assert list(first) == [2]
-        assert threads() == one  # the second is not done yet
-        second.close()
-        assert threads() == before
-    finally:
-        cv2.setNumThreads(-1)

@@ -66,7 +66,7 @@ class OriginalLoFTR(torch.nn.Module):
     def match_coarse(self, f0, f1, data, mask_c0, mask_c1) -> None:
         logits = f0[0] / (f0.shape[-1] * 0.1)
         cells = Cells(logits, f1[0], (8, 10), (8, 10))
-        i, j, confidence, _ = mutual_cells(cells, threshold=0.0)
+        i, j, confidence = mutual_cells(cells, threshold=0.0)
         data.update(i_ids=i, j_ids=j, mconf=confidence)
 
     def match_fine(self, w0, w1, data) -> None:

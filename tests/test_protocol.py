@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from semisure.bench import BENCHES, options
 from semisure.bench.options import Options
 from semisure.bench.studies import (
@@ -46,29 +44,6 @@ def test_powell_as_in_the_supplement() -> None:
     """ "a maximum of 120 iterations and a function-value tolerance of 10⁻⁷"."""
     assert powell.ITERATIONS == 120
     assert powell.FTOL == 1e-7
-
-
-def test_powell_is_really_run_with_those_settings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import numpy as np
-    import scipy.optimize
-
-    from semisure.law.fit_law import fit
-    from semisure.synthetic import SyntheticMatcher
-
-    asked = []
-    minimise = scipy.optimize.minimize
-
-    def watched(*args, **named):
-        asked.append((named["method"], named["options"], named["bounds"] is not None))
-        return minimise(*args, **named)
-
-    monkeypatch.setattr("scipy.optimize.minimize", watched)
-    fit([SyntheticMatcher().match(np.eye(3), count=60)], optimiser="powell")
-    (method, settings, bounded), *_ = asked
-    assert (method.lower(), bounded) == ("powell", True)
-    assert (settings["maxiter"], settings["ftol"]) == (120, 1e-7)
 
 
 def test_quantities_as_in_supplement_b3() -> None:

@@ -17,7 +17,7 @@ from semisure.calibrate.random_views import random_pair
 from semisure.cli import app
 from semisure.demo import PHOTOS, sample_folder
 from semisure.engine import Engine
-from semisure.errors import FileError, InputError
+from semisure.errors import InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
 from semisure.law.likelihood import pack
@@ -57,36 +57,6 @@ def test_predicted_errors_are_observed_on_held_out_photos() -> None:
     assert f"on {result.trust.matches:,} held-out matches" in result.trust.verdict()
     assert result.calibration.provenance["photos"] == 7
     assert max(result.calibration.resolution) == 256
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    calls = []
-    daisy = load_matcher()
-
-    def failing(image0, image1):
-        calls.append(1)
-        if len(calls) == 6:
-            raise KeyboardInterrupt
-        return daisy(image0, image1)
-
-    def run(seed: int):
-        few = SelfCalSettings(pairs=8, max_side=256, seed=seed)
-        return self_calibrate(failing, photos(), few, name="x", cache=tmp_path)
-
-    failing.fingerprint = "daisy"
-    with pytest.raises(KeyboardInterrupt):
-        run(1)
-    stored = list(tmp_path.glob("*.npz"))
-    assert len(stored) == 5
-    stored[0].write_bytes(b"damaged")  # is done again
-    resumed = run(1)
-    assert len(calls) == 6 + (8 - 5) + 1
-    few = SelfCalSettings(pairs=8, max_side=256, seed=1)
-    whole = self_calibrate(daisy, photos(), few, name="x")
-    assert np.array_equal(pack(resumed.calibration), pack(whole.calibration))
-    run(2)  # other settings never reuse these pairs
-    assert len(calls) == 6 + (8 - 5) + 1 + 8
 
 
 @pytest.mark.slow
@@ -176,11 +146,6 @@ def test_too_few_and_unusable_photos_get_one_sentence(tmp_path: Path) -> None:
         SelfCalSettings(pairs=1)
     with pytest.raises(InputError, match="held_out must lie in"):
         SelfCalSettings(held_out=1.0)
-
-
-def test_a_calibration_that_nobody_ships_is_told() -> None:
-    with pytest.raises(FileError, match="There is no calibration nobody: neither"):
-        load_calibration("nobody")
 
 
 def test_unrelated_images_are_called_so() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -136,14 +135,6 @@ def test_truncated_and_altered_files_are_refused(server: Server) -> None:
             w.obtain(ON_TERMS)
 
 
-def test_a_file_that_nothing_states_is_said_to_be_unverified(server, caplog) -> None:
-    cached = w.cache_folder() / "comatch.ckpt"
-    cached.parent.mkdir(parents=True)
-    cached.write_bytes(b"whatever")
-    assert w.obtain(w.WEIGHTS["comatch"]) == cached
-    assert "was not verified" in caplog.text
-
-
 # ---- downloads -----------------------------------------------------------------------
 
 
@@ -250,10 +241,3 @@ def test_fetch_asks_for_consent(
         assert "has its weights in" in done.output
     if not flags:
         assert "For research only." in done.output
-
-
-def test_quiet_and_json_silence_the_download(monkeypatch: pytest.MonkeyPatch) -> None:
-    for flag in ("--quiet", "--json"):
-        monkeypatch.setenv(w.QUIET_VARIABLE, "")
-        CliRunner().invoke(app, ["refit", "nowhere.npz", flag])
-        assert os.environ[w.QUIET_VARIABLE] == "1", flag

@@ -13,17 +13,16 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from semisure.errors import FileError, InputError
 from semisure.io.cache import cache_folder, digest, key_of
 from semisure.io.files import is_shipped, load_calibration, save_calibration
 from semisure.matchers import has_official_weights, identity, name_of
-from semisure.types import Calibration, Matcher, Tick
+from semisure.types import Calibration, Matcher
 from semisure.types.checks import require_kind
 from semisure.types.display import Begin, counted, quietly
 
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
     from semisure.calibrate.photos import Photos, SelfCalibration
 
 VIEWS = 60
-TIMED_VIEWS = 3  # are matched before the time of all is estimated
-WORTH_TELLING_S = 5.0
-# Of a matcher's settings, those that leave its answers alone, or are known by content.
-_NO_MATTER = ("device", "weights")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +54,6 @@ class FirstUse:
     begin: Begin = quietly
 
 
-def shipped_for(matcher: Matcher) -> Calibration | None:
-    """The shipped calibration of a matcher of ours with its official weights."""
-    name = name_of(matcher)
-    if name is None or not is_shipped(name) or not has_official_weights(matcher):
-        return None
-    return load_calibration(name)
-
-
 def calibration_for(
     matcher: Matcher,
     calibration: Calibration | SelfCalibration | str | PathLike[str] | None = None,
@@ -83,8 +70,11 @@ def calibration_for(
     >>> calibration_for(load_matcher("daisy")).matcher
     'daisy'
     """
+    name = name_of(matcher)
     if calibration is None:
-        return shipped_for(matcher) or first_use_law(matcher, first_use or FirstUse())
+        if name is not None and is_shipped(name) and has_official_weights(matcher):
+            return load_calibration(name)
+        return first_use_law(matcher, first_use or FirstUse())
     shown = "given"
     if isinstance(calibration, str | PathLike):
         shown, calibration = str(calibration), load_calibration(Path(calibration))
@@ -94,7 +84,6 @@ def calibration_for(
         advice = "Give a name, the path of a file, or a semisure.Calibration."
         require_kind("calibration", calibration, SelfCalibration, advice)
         calibration = calibration.calibration
-    name = name_of(matcher)
     if name is not None and calibration.matcher not in (name, "unknown") and not force:
         raise InputError(
             f"The calibration {shown} is of {calibration.matcher}, not of {name}, so "
@@ -111,7 +100,7 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
     # A callable's own name, whatever its settings are now.
     own = str(getattr(matcher, "__qualname__", type(matcher).__qualname__))
     name = name_of(matcher) or own
-    decided_by = _decided_by(matcher)
+    decided_by = identity(matcher)
     if decided_by is None:
         raise InputError(
             f"The matcher {name} has no calibration. Make one with "
@@ -142,11 +131,12 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
         photos = calibration_photos(f"Calibrating {name} on first use")
     options.tell(
         f"{name} has no calibration yet: calibrating it once, on {settings.pairs} "
-        f"random views of {counted(len(photos), 'photo')}."
+        f"random views of {counted(len(photos), 'photo')}, which takes as long as "
+        f"{settings.pairs} matches."
     )
-    parts, begin = file.with_suffix(".parts"), _estimating(options)
+    parts = file.with_suffix(".parts")
     result = self_calibrate(
-        matcher, photos, settings, name=name, cache=parts, begin=begin
+        matcher, photos, settings, name=name, cache=parts, begin=options.begin
     )
     first_use = {"views": settings.pairs, "photos": digest(photos)}
     provenance = {**result.calibration.provenance, "first_use": first_use}
@@ -155,42 +145,3 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
     shutil.rmtree(parts, ignore_errors=True)
     options.tell(f"Done: {result.trust.verdict()} Kept for later in {file}.")
     return calibration
-
-
-def _decided_by(matcher: Matcher) -> dict[str, str] | None:
-    """What decides the matcher's errors; None where it does not say."""
-    decided_by = identity(matcher)
-    if decided_by is None or not is_dataclass(matcher) or "settings" not in decided_by:
-        return decided_by
-    settings = {
-        field.name: str(getattr(matcher, field.name))
-        for field in fields(matcher)
-        if field.repr and field.name not in _NO_MATTER
-    }
-    return {**decided_by, "settings": str(settings)}
-
-
-def _estimating(options: FirstUse) -> Begin:
-    """Stages that, once a few views are matched, tell how long the rest takes."""
-
-    def begin(stage: str) -> Tick:
-        tick, started = options.begin(stage), monotonic()
-
-        def counting(done: int, total: int) -> None:
-            tick(done, total)
-            left_s = (monotonic() - started) / max(done, 1) * (total - done)
-            if stage != "Matching views" or left_s < WORTH_TELLING_S:
-                return
-            if done == TIMED_VIEWS:
-                options.tell(f"This takes about {_duration(left_s)}.")
-            elif options.begin is quietly and done % max(1, total // 4) == 0:  # no bar
-                options.tell(f"{done} of {total} views; {_duration(left_s)} to go.")
-
-        return counting
-
-    return begin
-
-
-def _duration(seconds: float) -> str:
-    """A time for people."""
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -67,10 +67,11 @@ def calibrate_maps(
 
     Examples
     --------
-    >>> calibrate_maps("daisy", ["sfm/model"], images="photos")  # doctest: +SKIP
+    >>> maps = [Path("sfm/model")]
+    >>> calibrate_maps(matcher, maps, images=Path("photos"))  # doctest: +SKIP
     """
     settings = settings or SelfCalSettings()
-    sources = _named([open_map(folder, images, map_pairs) for folder in maps])
+    sources = {str(folder): open_map(folder, images, map_pairs) for folder in maps}
     scenes: dict[str, list[ScenePair]] = {}
     skipped: list[str] = []
     for label, source in sources.items():
@@ -156,19 +157,9 @@ class PairOfFiles:
 class Map:
     """Pairs of images whose matches' errors are known."""
 
-    name: str
     method: str  # where the truth comes from
     files: Sequence[tuple[Path, Path]]
     truth: Callable[[int, Matches], ScenePair]  # of a pair by its number
-
-
-def _named(maps: Sequence[Map]) -> dict[str, Map]:
-    """Maps by name; COLMAP calls every first model 0."""
-    named: dict[str, Map] = {}
-    for one in maps:
-        taken = one.name in named
-        named[f"{one.name} ({len(named) + 1})" if taken else one.name] = one
-    return named
 
 
 def open_map(folder: Path, images: Path | None, limit: int) -> Map:
@@ -193,7 +184,6 @@ def _posed(folder: Path, limit: int) -> Map:
         )
     chosen = evenly(listed, limit)
     return Map(
-        name=folder.resolve().name,
         method="posed images with depth",
         files=[(pair.camera0.image, pair.camera1.image) for pair in chosen],
         truth=lambda k, matches: with_depth(chosen[k], matches),
@@ -243,7 +233,6 @@ def _colmap(folder: Path, images: Path | None, limit: int) -> Map:
     chosen = evenly(there, limit)
     quality = f"median reprojection error {np.median(model.error_px):.2f} px"
     return Map(
-        name=folder.resolve().name,
         method=f"matches beside points of a COLMAP model, {quality}",
         files=[(images / a, images / b) for a, b in chosen],
         truth=lambda k, matches: beside_points(model, chosen[k], matches),

@@ -37,7 +37,6 @@ from semisure.refit.core import without_bias
 from semisure.types import (
     AlongLines,
     Calibration,
-    Index,
     Matches,
     Matrix3,
     PairSpread,
@@ -211,10 +210,6 @@ class SeenAlong:
     away: PerMatch  # departure from neighbours, px
     error: PerMatch  # along the line, px
 
-    def take(self, rows: Index) -> SeenAlong:
-        arrays = (self.distance, self.normal, self.away, self.error)
-        return SeenAlong(self.law.take(rows), *(array[rows] for array in arrays))
-
     def score(self, numbers: Vector) -> float:
         """Mean log density of the errors under these; true lines are exact."""
         seen = self.distance, self.normal, np.zeros(1), self.away
@@ -241,15 +236,16 @@ def _along_lines(
     pairs: Sequence[ScenePair], adapting: Calibration
 ) -> Sequence[SeenAlong]:
     """What a scene's pairs show along lines, with no more than its share of matches."""
-    whole = []
-    for pair in pairs:
+    known = [np.flatnonzero(within_px(pair.residual)) for pair in pairs]
+    share = _share(map(len, known))
+    seen = []
+    for pair, rows in zip(pairs, known, strict=True):
         law, lines, effects = _geometry(pair, adapting)
         assert lines is not None
         away = departure_by_lines(pair.matches, law, lines)
         normal, (x, y) = lines.normal, (pair.residual - law.location).T
         error = y * normal[:, 0] - x * normal[:, 1]
-        law = with_effects(law, effects)
-        seen = SeenAlong(law, lines.distance, normal, away, error)
-        whole.append(seen.take(within_px(pair.residual)))
-    rows = _share(len(pair.error) for pair in whole)
-    return [pair.take(rows) for pair in whole]
+        arrays = lines.distance, normal, away, error
+        law, chosen = with_effects(law, effects), rows[share]
+        seen.append(SeenAlong(law.take(chosen), *(a[chosen] for a in arrays)))
+    return seen

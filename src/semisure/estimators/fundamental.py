@@ -9,16 +9,18 @@ of image 0 and y of image 1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 
 from semisure.estimators.homography import ESTIMATOR_NAMES
 from semisure.estimators.settings import (
     RansacSettings,
-    poselib_with,
+    by_poselib,
+    models_in,
     robust_estimate,
     sample_order,
-    sound,
     usac_params,
 )
 from semisure.geometry import epipolar
@@ -52,53 +54,34 @@ def estimate_fundamental(
     as_choice("estimator", estimator, FUNDAMENTAL_ESTIMATORS)
     settings = settings or FUNDAMENTAL_SETTINGS
 
-    def find() -> FloatArray | None:
+    def find() -> list[FloatArray]:
         if estimator == "poselib":
-            F = _poselib(matches, settings)
+            points = matches.source, matches.target
+            F = by_poselib("estimate_fundamental", settings, *points)
         else:
             F = _opencv(matches, estimator, settings)
-        return None if F is None else fm.of_rank_2(F)
+        return [fm.of_rank_2(each) for each in models_in(F)]
 
-    return robust_estimate(
-        estimator,
-        "fundamental matrix",
-        len(matches),
-        fm.MINIMAL_SAMPLE + 1,
-        find,
-        lambda F: _inliers(F, matches, settings),
-    )
+    def inliers_of(F: FloatArray) -> Mask:
+        # By the distance from the line on the refined side.
+        distance = epipolar.lines_of(F[None], matches).distance
+        return np.asarray(np.abs(distance) <= settings.threshold_px)
 
-
-def _inliers(F: FloatArray, matches: Matches, settings: RansacSettings) -> Mask:
-    """Within the threshold of the line on the refined side."""
-    distance = epipolar.lines_of(F[None], matches).distance
-    return np.asarray(np.abs(distance) <= settings.threshold_px)
+    n, least = len(matches), fm.MINIMAL_SAMPLE + 1
+    return robust_estimate(estimator, "fundamental matrix", n, least, find, inliers_of)
 
 
-def _opencv(matches: Matches, name: str, settings: RansacSettings) -> FloatArray | None:
+def _opencv(matches: Matches, name: str, settings: RansacSettings) -> Any:
     order = sample_order(name, matches.confidence, settings)
     source = np.ascontiguousarray(matches.source[order])
     target = np.ascontiguousarray(matches.target[order])
-    if name == "ransac":
-        F, _ = cv2.findFundamentalMat(
-            source,
-            target,
-            cv2.FM_RANSAC,
-            settings.threshold_px,
-            settings.confidence,
-            settings.max_iterations,
-        )
-    else:
-        F, _ = cv2.findFundamentalMat(source, target, usac_params(name, settings))
-    stacked = sound(F)
-    if stacked is None or len(stacked) < 3:
-        return None
-    # Seven matches may leave several matrices, stacked; the rest must choose.
-    candidates = [fm.of_rank_2(one) for one in stacked.reshape(-1, 3, 3) if one.any()]
-    return max(candidates, key=lambda F: _inliers(F, matches, settings).sum())
-
-
-def _poselib(matches: Matches, settings: RansacSettings) -> FloatArray | None:
-    poselib, options = poselib_with(settings, "max_epipolar_error")
-    F, info = poselib.estimate_fundamental(matches.source, matches.target, options)
-    return sound(F) if info["num_inliers"] else None
+    if name != "ransac":
+        return cv2.findFundamentalMat(source, target, usac_params(name, settings))[0]
+    return cv2.findFundamentalMat(
+        source,
+        target,
+        cv2.FM_RANSAC,
+        settings.threshold_px,
+        settings.confidence,
+        settings.max_iterations,
+    )[0]

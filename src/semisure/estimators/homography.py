@@ -15,16 +15,17 @@ name             library     what runs
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import cv2
 import numpy as np
 
 from semisure.estimators.settings import (
     RansacSettings,
-    poselib_with,
+    by_poselib,
+    models_in,
     robust_estimate,
     sample_order,
-    sound,
     usac_params,
 )
 from semisure.geometry.homography import normalised, project
@@ -47,7 +48,7 @@ MINIMAL_SAMPLE = 4
 
 def estimate_homography(
     matches: Matches,
-    estimator: str | RobustEstimator = "magsac++",
+    estimator: str = "magsac++",
     settings: RansacSettings | None = None,
 ) -> Estimate:
     """θ₀ of the matches: a homography with its inliers, or the reason for none.
@@ -64,9 +65,7 @@ def estimate_homography(
     'only 3 matches, a homography needs 4'
     """
     require_matches(matches)
-    run = (
-        load_estimator(estimator, settings) if isinstance(estimator, str) else estimator
-    )
+    run = load_estimator(estimator, settings)
     return run(matches.source, matches.target, matches.confidence)
 
 
@@ -94,13 +93,13 @@ def _estimate(
     name: str,
     settings: RansacSettings,
 ) -> Estimate:
-    def find() -> FloatArray | None:
+    def find() -> list[FloatArray]:
         if name == "poselib":
-            H = _poselib(source, target, settings)
+            H = by_poselib("estimate_homography", settings, source, target)
         else:
             order = sample_order(name, confidence, settings)
             H = _opencv(source[order], target[order], name, settings)
-        return None if H is None else normalised(H)
+        return [normalised(each) for each in models_in(H)]
 
     def inliers_of(H: FloatArray) -> Mask:
         distance = np.linalg.norm(target - project(H, source), axis=1)
@@ -110,26 +109,14 @@ def _estimate(
     return robust_estimate(name, "homography", len(source), least, find, inliers_of)
 
 
-def _opencv(
-    source: Points, target: Points, name: str, settings: RansacSettings
-) -> FloatArray | None:
-    if name == "ransac":
-        H, _ = cv2.findHomography(
-            source,
-            target,
-            cv2.RANSAC,
-            settings.threshold_px,
-            maxIters=settings.max_iterations,
-            confidence=settings.confidence,
-        )
-    else:
-        H, _ = cv2.findHomography(source, target, usac_params(name, settings))
-    return sound(H)
-
-
-def _poselib(
-    source: Points, target: Points, settings: RansacSettings
-) -> FloatArray | None:
-    poselib, options = poselib_with(settings, "max_reproj_error")
-    H, info = poselib.estimate_homography(source, target, options)
-    return sound(H) if info["num_inliers"] else None
+def _opencv(source: Points, target: Points, name: str, settings: RansacSettings) -> Any:
+    if name != "ransac":
+        return cv2.findHomography(source, target, usac_params(name, settings))[0]
+    return cv2.findHomography(
+        source,
+        target,
+        cv2.RANSAC,
+        settings.threshold_px,
+        maxIters=settings.max_iterations,
+        confidence=settings.confidence,
+    )[0]

@@ -21,10 +21,10 @@ import numpy as np
 
 from semisure.estimators.settings import (
     RansacSettings,
-    poselib_with,
+    by_poselib,
+    models_in,
     robust_estimate,
     sample_order,
-    sound,
     usac_params,
 )
 from semisure.geometry import pose as se3
@@ -60,12 +60,14 @@ def estimate_pose(
     as_choice("estimator", estimator, POSE_ESTIMATOR_NAMES)
     settings = settings or RansacSettings()
 
-    def find() -> FloatArray | None:
+    def find() -> list[FloatArray]:
         if estimator == "poselib":
-            return _poselib(matches, camera, settings)
-        if estimator == "pycolmap":
-            return _pycolmap(matches, camera, settings)
-        return _opencv(matches, camera, estimator, settings)
+            pose = _poselib(matches, camera, settings)
+        elif estimator == "pycolmap":
+            pose = _pycolmap(matches, camera, settings)
+        else:
+            pose = _opencv(matches, camera, estimator, settings)
+        return models_in(pose, columns=4)
 
     def inliers_of(pose: FloatArray) -> Mask:
         pixels = se3.project(pose, camera, matches.world)
@@ -102,18 +104,16 @@ def _opencv(
         done, _, turn, t, _ = cv2.solvePnPRansac(*given, params=params)
     if not done:
         return None
-    return sound(np.column_stack([rotation(np.ravel(turn)), np.ravel(t)]))
+    return np.column_stack([rotation(np.ravel(turn)), np.ravel(t)])
 
 
 def _poselib(
     matches: WorldMatches, camera: Camera, settings: RansacSettings
 ) -> Pose | None:
-    poselib, options = poselib_with(settings, "max_reproj_error")
     corner = matches.points + CORNER_TO_CENTRE_PX
-    pose, info = poselib.estimate_absolute_pose(
-        corner, matches.world, asdict(camera), options
-    )
-    return sound(pose.Rt) if info["num_inliers"] else None
+    points = corner, matches.world, asdict(camera)
+    pose = by_poselib("estimate_absolute_pose", settings, *points)
+    return None if pose is None else pose.Rt
 
 
 def _pycolmap(
@@ -134,4 +134,4 @@ def _pycolmap(
         pycolmap.Camera(**asdict(camera)),
         pycolmap.AbsolutePoseEstimationOptions(ransac=ransac),
     )
-    return None if answer is None else sound(answer["cam_from_world"].matrix())
+    return None if answer is None else answer["cam_from_world"].matrix()

@@ -14,16 +14,18 @@ The model of an estimate is [R | t], 3 × 4 with ‖t‖ = 1: X₁ = R X₀ + t.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.estimators.settings import (
     RansacSettings,
-    poselib_with,
+    by_poselib,
+    models_in,
     robust_estimate,
     sample_order,
-    sound,
     usac_params,
 )
 from semisure.geometry import epipolar
@@ -69,65 +71,53 @@ def estimate_relative(
     K0 = epipolar.checked_intrinsics(K0, "K0")
     K1 = epipolar.checked_intrinsics(K1, "K1")
     settings = settings or RELATIVE_SETTINGS
+    x0, x1 = epipolar.rays(K0, matches.source), epipolar.rays(K1, matches.target)
 
-    def find() -> FloatArray | None:
+    def find() -> list[FloatArray]:
         if estimator == "poselib":
-            return _poselib(matches, K0, K1, settings)
-        return _opencv(matches, K0, K1, estimator, settings)
+            return models_in(_poselib(matches, K0, K1, settings), columns=4)
+        if estimator == "ransac":
+            E = _ransac(x0, x1, matches.confidence, (K0, K1), settings)
+        else:
+            source = np.ascontiguousarray(matches.source)
+            target = np.ascontiguousarray(matches.target)
+            params = usac_params(estimator, settings)
+            E, _ = cv2.findEssentialMat(source, target, K0, K1, None, None, params)
+        return [
+            epipolar.pose_in_front(each, x0, x1, _near(each, x0, x1))
+            for each in models_in(E)
+        ]
 
-    return robust_estimate(
-        estimator,
-        "relative pose",
-        len(matches),
-        epipolar.MINIMAL_SAMPLE,
-        find,
-        lambda P_01: _inliers(P_01, matches, K0, K1, settings),
-    )
+    def inliers_of(P_01: FloatArray) -> Mask:
+        # Near the line on the refined side, the point in front of both cameras.
+        lines = epipolar.epipolar_lines(P_01, matches, K0, K1)
+        z0, z1 = epipolar.depths(P_01, x0, x1)
+        near = np.abs(lines.distance) <= settings.threshold_px
+        return np.asarray(near & (z0 > 0) & (z1 > 0))
+
+    n, least = len(matches), epipolar.MINIMAL_SAMPLE
+    return robust_estimate(estimator, "relative pose", n, least, find, inliers_of)
 
 
-def _inliers(
-    P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3, settings: RansacSettings
-) -> Mask:
-    """Near the line on the refined side, with the point in front of both cameras."""
-    lines = epipolar.epipolar_lines(P_01, matches, K0, K1)
-    x0, x1 = epipolar.rays(K0, matches.source), epipolar.rays(K1, matches.target)
-    z0, z1 = epipolar.depths(P_01, x0, x1)
-    near = np.abs(lines.distance) <= settings.threshold_px
-    return np.asarray(near & (z0 > 0) & (z1 > 0))
-
-
-def _opencv(
-    matches: Matches, K0: Matrix3, K1: Matrix3, name: str, settings: RansacSettings
-) -> Pose | None:
-    x0, x1 = epipolar.rays(K0, matches.source), epipolar.rays(K1, matches.target)
-    if name == "ransac":
-        order = sample_order(name, matches.confidence, settings)
-        focal = np.mean([K0[0, 0], K0[1, 1], K1[0, 0], K1[1, 1]])
-        E, _ = cv2.findEssentialMat(
-            x0[order, :2],
-            x1[order, :2],
-            np.eye(3),
-            cv2.RANSAC,
-            settings.confidence,
-            float(settings.threshold_px / focal),
-            settings.max_iterations,
-        )
-    else:
-        source = np.ascontiguousarray(matches.source)
-        target = np.ascontiguousarray(matches.target)
-        params = usac_params(name, settings)
-        E, _ = cv2.findEssentialMat(source, target, K0, K1, None, None, params)
-    stacked = sound(E)
-    if stacked is None or len(stacked) < 3:
-        return None
-    # Five matches may leave several matrices, stacked; the rest must choose.
-    candidates = [
-        epipolar.pose_in_front(each, x0, x1, _near(each, x0, x1))
-        for each in stacked.reshape(-1, 3, 3)
-    ]
-    return max(
-        candidates, key=lambda P_01: _inliers(P_01, matches, K0, K1, settings).sum()
-    )
+def _ransac(
+    x0: Points3,
+    x1: Points3,
+    confidence: PerMatch,
+    cameras: tuple[Matrix3, Matrix3],
+    settings: RansacSettings,
+) -> Any:
+    """The essential matrix on a camera of focal length 1."""
+    order = sample_order("ransac", confidence, settings)
+    focal = np.mean([K[k, k] for K in cameras for k in (0, 1)])
+    return cv2.findEssentialMat(
+        x0[order, :2],
+        x1[order, :2],
+        np.eye(3),
+        cv2.RANSAC,
+        settings.confidence,
+        float(settings.threshold_px / focal),
+        settings.max_iterations,
+    )[0]
 
 
 def _near(E: Matrix3, x0: Points3, x1: Points3) -> PerMatch:
@@ -141,19 +131,13 @@ def _near(E: Matrix3, x0: Points3, x1: Points3) -> PerMatch:
 def _poselib(
     matches: Matches, K0: Matrix3, K1: Matrix3, settings: RansacSettings
 ) -> Pose | None:
-    poselib, options = poselib_with(settings, "max_epipolar_error")
     # Sizes play no part in a pinhole's projection.
     pinhole = {"model": "PINHOLE", "width": 1, "height": 1}
     cameras = [
         {**pinhole, "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]} for K in (K0, K1)
     ]
-    pose, info = poselib.estimate_relative_pose(
-        matches.source, matches.target, *cameras, options, {}
-    )
-    if not info["num_inliers"]:
+    points = matches.source, matches.target
+    pose = by_poselib("estimate_relative_pose", settings, *points, *cameras)
+    if pose is None or not np.any(pose.t):
         return None
-    P_01 = sound(np.column_stack([pose.R, pose.t]))
-    if P_01 is None or not P_01[:, 3].any():
-        return None
-    P_01[:, 3] /= np.linalg.norm(P_01[:, 3])
-    return P_01
+    return np.column_stack([pose.R, pose.t / np.linalg.norm(pose.t)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import cv2
@@ -34,21 +33,14 @@ class RansacSettings:
             put(self, **{name: as_number(name, getattr(self, name))})
         for name in ("max_iterations", "seed"):
             put(self, **{name: as_integer(name, getattr(self, name))})
-        if not self.threshold_px > 0:
-            raise InputError(
-                f"threshold_px must be positive, but is {self.threshold_px}."
-            )
-        if not 1 <= self.max_iterations < 2**31:
-            raise InputError(
-                f"max_iterations must lie in [1, 2³¹), but is {self.max_iterations}."
-            )
-        if not 0 < self.confidence < 1:
-            raise InputError(
-                f"confidence must lie in (0, 1), but is {self.confidence}; it is the "
-                "chance of having sampled one all-inlier set."
-            )
-        if not 0 <= self.seed < 2**31:
-            raise InputError(f"seed must lie in [0, 2³¹), but is {self.seed}.")
+        for name, good, rule in (
+            ("threshold_px", self.threshold_px > 0, "be positive"),
+            ("max_iterations", 1 <= self.max_iterations < 2**31, "lie in [1, 2³¹)"),
+            ("confidence", 0 < self.confidence < 1, "lie in (0, 1)"),
+            ("seed", 0 <= self.seed < 2**31, "lie in [0, 2³¹)"),
+        ):
+            if not good:
+                raise InputError(f"{name} must {rule}, but is {getattr(self, name)}.")
 
 
 def robust_estimate(
@@ -56,24 +48,26 @@ def robust_estimate(
     kind: str,
     count: int,
     least: int,
-    find: Callable[[], FloatArray | None],
+    find: Callable[[], list[FloatArray]],
     inliers_of: Callable[[FloatArray], Mask],
 ) -> Estimate:
     """The estimate of what a library finds, or why there is none.
 
-    The inliers are recomputed by us: some libraries return those of the model before
-    its last refinement, and they mean different distances by a threshold.
+    Of several models, that with most inliers. The inliers are recomputed by us: some
+    libraries return those of the model before its last refinement, and they mean
+    different distances by a threshold.
     """
     if count < least:
         matches = counted(count, "match", "matches")
         available = f"only {matches}" if count else "no matches"
         return failure(count, name, f"{available}, a {kind} needs {least}")
     try:
-        model = find()
+        models = find()
     except cv2.error:  # degenerate point sets trip assertions inside OpenCV's solvers
-        model = None
-    if model is None:
+        models = []
+    if not models:
         return failure(count, name, "no model was consistent with enough matches")
+    model = max(models, key=lambda each: inliers_of(each).sum())
     inliers = inliers_of(model)
     if inliers.sum() < least:
         reason = f"the model found has fewer than {least} inliers"
@@ -87,12 +81,16 @@ def failure(count: int, name: str, reason: str) -> Estimate:
     return Estimate(model=None, inliers=nothing, estimator=name, reason=reason)
 
 
-def sound(model: Any) -> FloatArray | None:
-    """A library's model as float64; None where it is none, 0 or not finite."""
-    if model is None:
-        return None
-    array = np.asarray(model, dtype=np.float64)
-    return array if array.any() and np.isfinite(array).all() else None
+def models_in(answer: Any, columns: int = 3) -> list[FloatArray]:
+    """The matrices in a library's answer that are finite and not 0.
+
+    Some answers are stacks: a minimal sample may leave several matrices.
+    """
+    array = np.zeros((0, columns)) if answer is None else np.asarray(answer, np.float64)
+    if len(array) < 3:
+        return []
+    matrices = array.reshape(-1, 3, columns)
+    return [each for each in matrices if each.any() and np.isfinite(each).all()]
 
 
 # -- OpenCV
@@ -141,33 +139,25 @@ def sample_order(name: str, confidence: PerMatch, settings: RansacSettings) -> I
 # -- PoseLib
 
 
-def poselib_with(
-    settings: RansacSettings, threshold: str
-) -> tuple[ModuleType, dict[str, Any]]:
-    """The module, and our settings under the names that its version has.
+def by_poselib(function: str, settings: RansacSettings, *arguments: Any) -> Any:
+    """The model that a function of PoseLib finds, or None.
 
-    It ignores unknown names in silence, and renamed `threshold` to ``max_error``.
+    PoseLib ignores the names of options that a function does not have.
     """
     try:
         import poselib
     except ImportError:
         raise MissingExtraError("poselib", "ransac", "PoseLib's RANSAC") from None
-    available = poselib.RansacOptions()
     options = {
-        threshold if threshold in available else "max_error": settings.threshold_px,
+        "max_reproj_error": settings.threshold_px,
+        "max_epipolar_error": settings.threshold_px,
         "max_iterations": settings.max_iterations,
         "min_iterations": min(1000, settings.max_iterations),
         "success_prob": settings.confidence,
         "seed": settings.seed,
     }
-    unknown = sorted(set(options) - set(available))
-    if unknown:
-        raise MissingExtraError(
-            f"poselib with the option {unknown[0]}",
-            "ransac",
-            "This version of semisure",
-        )
-    return poselib, options
+    model, info = getattr(poselib, function)(*arguments, options)
+    return model if info["num_inliers"] else None
 
 
 # -- the caller's own
@@ -194,10 +184,10 @@ def own_estimate(estimator: Any, matches: Matches, kind: str) -> Estimate:
     model, mask = answer if two else (answer, None)
     if model is None:
         return failure(len(matches), name, "it found none")
-    array, wanted = as_reals(f"the model of {name}", model), SHAPES[kind]
-    if array.shape != wanted:
+    array, shape = as_reals(f"the model of {name}", model), SHAPES[kind]
+    if array.shape != shape:
         raise InputError(
-            f"The estimator {name} must return a model of shape {wanted}, or None, or "
+            f"The estimator {name} must return a model of shape {shape}, or None, or "
             f"the model and a mask, but returned one of shape {array.shape}."
         )
     inliers = np.ones(len(matches), dtype=np.bool_)

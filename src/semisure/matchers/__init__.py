@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from semisure.errors import InputError, MissingExtraError, next_step
 from semisure.io.cache import cache_folder, digest, room, sha256
 from semisure.io.files import is_shipped
-from semisure.matchers.weights import WEIGHTS, is_stated, locate, obtain
+from semisure.matchers.weights import WEIGHTS, locate, obtain
 from semisure.types import Matcher, Matches, as_choice
 from semisure.types.checks import as_integer
 
@@ -185,12 +185,11 @@ class NamedMatcher:
 
     def loaded(self) -> Matcher:
         """The matcher itself."""
-        file = self.weights
-        return _loaded(self, file.stat().st_mtime_ns if file and file.is_file() else 0)
+        return _loaded(self)
 
 
 @lru_cache(maxsize=2)
-def _loaded(named: NamedMatcher, changed_ns: int) -> Matcher:
+def _loaded(named: NamedMatcher) -> Matcher:
     return load_matcher(**asdict(named))
 
 
@@ -212,8 +211,9 @@ def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
 def identity(matcher: Matcher) -> dict[str, str] | None:
     """What decides the answers of a loaded matcher; None where it does not say.
 
-    One of ours: its settings, weights and code. Any other callable may say so itself by
-    an attribute ``fingerprint``, a text that changes whenever its answers do.
+    One of ours: its settings but for the device, its weights and code. Any other
+    callable may say so itself by an attribute ``fingerprint``, a text that changes
+    whenever its answers do.
 
     >>> sorted(identity(load_matcher("daisy")))
     ['code', 'settings', 'weights']
@@ -228,8 +228,14 @@ def identity(matcher: Matcher) -> dict[str, str] | None:
     name = name_of(matcher)
     if name is None:
         return None
+    assert is_dataclass(matcher)
+    settings = {
+        field.name: str(getattr(matcher, field.name))
+        for field in fields(matcher)
+        if field.repr and field.name not in ("device", "weights")
+    }
     weights = getattr(matcher, "weights", None)
-    return {"settings": repr(matcher), **fingerprint(name, weights)}
+    return {"settings": str(settings), **fingerprint(name, weights)}
 
 
 def name_of(matcher: object) -> str | None:
@@ -246,14 +252,12 @@ def name_of(matcher: object) -> str | None:
 def has_official_weights(matcher: object) -> bool:
     """Whether a matcher of ours runs with the weights of its authors.
 
-    A file that the user names is compared with the official one, where that is known.
+    A file that the user names may be theirs, too.
     """
     name, file = name_of(matcher), getattr(matcher, "weights", None)
-    official = None if name is None else WEIGHTS.get(_plain(name))
-    if file is None or official is None:
+    if name is None or file is None:
         return name is not None
-    given, local = sha256(Path(file)), locate(official)
-    return given == official.sha256 or (local is not None and given == sha256(local[0]))
+    return sha256(Path(file)) == WEIGHTS[_plain(name)].sha256
 
 
 # ---- weights and listing -------------------------------------------------------------
@@ -302,26 +306,16 @@ def describe_matchers() -> list[MatcherStatus]:
     return [_describe(name, entry.package) for name, entry in _ENTRIES.items()]
 
 
-def _usable(package: str) -> bool:
-    if importlib.util.find_spec(package) is None:
-        return False
-    from importlib.metadata import version
-
-    # The kornia that Python 3.10 can have lacks XFeat and any-size LoFTR.
-    return package != "kornia" or not version(package).startswith("0.8.")
-
-
 def _describe(name: str, package: str) -> MatcherStatus:
     law = "shipped" if is_shipped(name) else "on first use"
     weights = WEIGHTS.get(name)
     if weights is None:
         return MatcherStatus(name, "Apache-2.0", 0, "built in", "ready", law)
     local = locate(weights)
-    if not (_usable("torch") and _usable(package)):
+    if not all(map(importlib.util.find_spec, ("torch", package))):
         status = f"not installed. {next_step(package, 'torch')}"
     elif local is not None:
-        sure = "" if is_stated(weights, local[0]) else ", not verified"
-        status = f"ready, weights in {local[1]}{sure}"
+        status = f"ready, weights in {local[1]}"
     elif weights.terms:
         status = f"not here; run `semisure fetch {name}`, which asks for your consent"
     elif weights.hub or weights.url:

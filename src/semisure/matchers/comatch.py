@@ -24,16 +24,17 @@ from semisure.matchers.cues import (
     best_pixels,
     cell_corner,
     cell_windows,
+    cells_of,
     grid_std,
     in_batches,
     mutual_cells,
+    row_spread,
     square,
     wide,
 )
 from semisure.matchers.layers import (
     EncoderLayer,
     Projections,
-    Pyramid,
     Stem,
     conv,
     doubled,
@@ -78,8 +79,6 @@ class Features(NamedTuple):
     """What both stages read of the two images."""
 
     cells: Cells
-    covisible0: Tensor  # (1, 1, rows, columns) in [0, 1]
-    covisible1: Tensor
     fine0: Tensor  # (1, 64, h, w)
     fine1: Tensor
 
@@ -169,10 +168,8 @@ class CoarseStack(nn.Module):
             for _ in range(3)
         )
 
-    def forward(self, x0: Tensor, x1: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Features and covisibilities of both images."""
-        seen0: Tensor | None = None
-        seen1: Tensor | None = None
+    def forward(self, x0: Tensor, x1: Tensor) -> tuple[Tensor, Tensor]:
+        seen0 = seen1 = None
         for k in range(0, len(self.layers), 2):
             within, across = self.layers[k], self.layers[k + 1]
             x0 = within(x0, x0, seen0, seen0)
@@ -182,19 +179,33 @@ class CoarseStack(nn.Module):
             if k // 2 < len(self.matchability_predictor):
                 predict = self.matchability_predictor[k // 2]
                 seen0, seen1 = predict(x0).sigmoid(), predict(x1).sigmoid()
-        assert seen0 is not None
-        assert seen1 is not None
-        return x0, x1, seen0, seen1
+        return x0, x1
 
 
-class FineMaps(Pyramid):
+class FineMaps(nn.Module):
     """Maps of 64 channels at full size, from the coarse features down."""
 
     def __init__(self) -> None:
-        super().__init__((64, 128, 256), (64, 128, 256))
+        super().__init__()
+        self.layer3_outconv = conv(256, 256)
+        self.layer2_outconv = conv(128, 256)
+        self.layer2_outconv2 = _merging(256, 128)
+        self.layer1_outconv = conv(64, 128)
+        self.layer1_outconv2 = _merging(128, 64)
 
     def forward(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
-        return doubled(self.merged(self.layer3_outconv(coarse), quarter, half))
+        x = self.layer2_outconv(quarter) + doubled(self.layer3_outconv(coarse))
+        x = self.layer1_outconv(half) + doubled(self.layer2_outconv2(x))
+        return doubled(self.layer1_outconv2(x))
+
+
+def _merging(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        conv(inputs, inputs, 3),
+        nn.BatchNorm2d(inputs),
+        nn.LeakyReLU(),
+        conv(inputs, outputs, 3),
+    )
 
 
 class FineStack(nn.Module):
@@ -228,10 +239,8 @@ class FineHead(nn.Module):
             for a in (around0, around1)
         )
         steps, pixels = _grid(3, heat0), _grid(CELL, heat0)
-        first, second = (
-            grid_std(pixels1, _grid(WINDOW, pixels1)),
-            grid_std(heat1, steps),
-        )
+        first = grid_std(pixels1, _grid(WINDOW, pixels1))
+        second = grid_std(heat1, steps)
         return Fine(
             pixels[pixel0] + wide(heat0) @ steps,
             pixels[pixel1] + wide(heat1) @ steps,
@@ -257,17 +266,14 @@ class CoMatchNet(nn.Module):
         self.fine_matching = FineHead()
 
     def features(self, image0: Tensor, image1: Tensor) -> Features:
-        """Coarse cells, their covisibilities, and the two fine maps."""
+        """Coarse cells and the two fine maps."""
         half0, quarter0, coarse0 = self.backbone(image0)
         half1, quarter1, coarse1 = self.backbone(image1)
-        x0, x1, covisible0, covisible1 = self.loftr_coarse(coarse0, coarse1)
-        size0, size1 = ((x.shape[2], x.shape[3]) for x in (x0, x1))
-        x0, x1 = x0 / WIDTH**0.5, x1 / WIDTH**0.5
-        f0, f1 = (x[0].flatten(1).T for x in (x0, x1))
-        cells = Cells(f0 / self.coarse_matching["temperature"], f1, size0, size1)
-        fine0 = self.fine_preprocess(x0, quarter0, half0)
-        fine1 = self.fine_preprocess(x1, quarter1, half1)
-        return Features(cells, covisible0, covisible1, fine0, fine1)
+        x0, x1 = self.loftr_coarse(coarse0, coarse1)
+        cells = cells_of(x0, x1, self.coarse_matching["temperature"])
+        fine0 = self.fine_preprocess(x0 / WIDTH**0.5, quarter0, half0)
+        fine1 = self.fine_preprocess(x1 / WIDTH**0.5, quarter1, half1)
+        return Features(cells, fine0, fine1)
 
     def forward(
         self, image0: Tensor, image1: Tensor, threshold: float
@@ -288,7 +294,7 @@ class CoMatchNet(nn.Module):
             "cell": cell1 - 0.5,
             "confidence": chosen.confidence,
             "fine_std": fine.std1,
-            "coarse_std": CELL * chosen.spread,
+            "coarse_std": CELL * row_spread(cells, chosen.index0),
         }
 
     def refine(self, features: Features, index0: Tensor, index1: Tensor) -> Fine:

@@ -2,9 +2,8 @@
 
 The confidence of cells i and j is softmax over j times softmax over i of their
 similarity s; in logarithms 2 s − rowsum − columnsum. One sweep over tiles of rows
-gathers both sums, and on the way how far each row's softmax spreads over image 1, which
-is the coarse cue; a second sweep finds the mutual maxima. The N × N matrix is never
-stored.
+gathers both sums, a second one finds the mutual maxima, and the rows of the matches
+give the coarse cue: how far their softmax spreads. The N × N matrix is never stored.
 """
 
 from __future__ import annotations
@@ -35,17 +34,21 @@ class Cells(NamedTuple):
     size1: tuple[int, int]
 
 
+def cells_of(
+    map0: Tensor, map1: Tensor, temperature: float | Tensor = TEMPERATURE
+) -> Cells:
+    """Cells of coarse maps (1, c, h, w)."""
+    f0, f1 = (coarse[0].flatten(1).T.contiguous() for coarse in (map0, map1))
+    size0, size1 = ((coarse.shape[2], coarse.shape[3]) for coarse in (map0, map1))
+    return Cells(f0 / (f0.shape[1] * temperature), f1, size0, size1)
+
+
 class CellMatches(NamedTuple):
     """Pairs of cells."""
 
     index0: Tensor  # (m,)
     index1: Tensor  # (m,)
     confidence: Tensor  # (m,) of the dual softmax
-    spread: Tensor  # (m, 2) std in cells, x and y, of the softmax over image 1
-
-    def take(self, which: Tensor) -> CellMatches:
-        """Some of the pairs, by mask or index; the spread may be on another device."""
-        return CellMatches(*(t[which.to(t.device)] for t in self))
 
 
 def wide(values: Tensor) -> Tensor:
@@ -56,88 +59,72 @@ def wide(values: Tensor) -> Tensor:
 # ---- dual softmax --------------------------------------------------------------------
 
 
-def mutual_cells(
-    cells: Cells, *, threshold: float, border: int = BORDER
-) -> CellMatches:
-    """Mutual maxima of the dual softmax above `threshold`, `border` cells off edges."""
-    best, column_value = _maxima(cells)
-    value, column = best.confidence, best.index1
+def mutual_cells(cells: Cells, *, threshold: float) -> CellMatches:
+    """Mutual maxima of the dual softmax above `threshold`, off the images' edges."""
+    column, value, column_value = _maxima(cells)
     # The same numbers were compared both ways, so equality is exact.
     mutual = column_value[column] == value
     sure = value.exp() > max(threshold, 0.0)
-    inside0 = _off_border(cells.size0, border, value.device)
-    inside1 = _off_border(cells.size1, border, value.device)
-    chosen = best.take(torch.where(mutual & sure & inside0 & inside1[column])[0])
-    return chosen._replace(confidence=chosen.confidence.exp())
+    inside0 = _off_border(cells.size0, value.device)
+    inside1 = _off_border(cells.size1, value.device)
+    index0 = torch.where(mutual & sure & inside0 & inside1[column])[0]
+    return CellMatches(index0, column[index0], value[index0].exp())
 
 
 def top_cells(cells: Cells, *, count: int) -> CellMatches:
     """The `count` cells of image 0 with the largest maxima, best first, not mutual."""
-    best, _ = _maxima(cells)
-    chosen = best.take(best.confidence.topk(min(count, len(cells.f0))).indices)
-    return chosen._replace(confidence=chosen.confidence.exp())
+    column, value, _ = _maxima(cells)
+    index0 = value.topk(min(count, len(value))).indices
+    return CellMatches(index0, column[index0], value[index0].exp())
 
 
-def _maxima(cells: Cells) -> tuple[CellMatches, Tensor]:
-    """Each row's best column, and each column's largest value, both in logarithms."""
-    f0, f1 = cells.f0, cells.f1
-    row_sum, column_sum, spread = log_sums(cells)
-    value = f0.new_empty(len(f0))
-    index = torch.empty(len(f0), dtype=torch.long, device=f0.device)
-    column_value = f0.new_full((len(f1),), -torch.inf)
-    for k in range(0, len(f0), TILE_ROWS):
-        rows = slice(k, k + TILE_ROWS)
-        confidence = 2.0 * (f0[rows] @ f1.T) - row_sum[rows, None] - column_sum
-        value[rows], index[rows] = confidence.max(dim=1)
+def _maxima(cells: Cells) -> tuple[Tensor, Tensor, Tensor]:
+    """Each row's best column and its value, each column's largest value; logarithms."""
+    row_sum, column_sum = log_sums(cells)
+    column_value = torch.full_like(column_sum, -torch.inf)
+    best = []
+    for f0, of_row in zip(
+        torch.split(cells.f0, TILE_ROWS), torch.split(row_sum, TILE_ROWS), strict=True
+    ):
+        confidence = 2.0 * (f0 @ cells.f1.T) - of_row[:, None] - column_sum
+        best.append(confidence.max(dim=1))
         torch.maximum(column_value, confidence.amax(dim=0), out=column_value)
-    every = torch.arange(len(f0), device=f0.device)
-    return CellMatches(every, index, value, spread), column_value
+    value, column = (torch.cat(part) for part in zip(*best, strict=True))
+    return column, value, column_value
 
 
-def _off_border(size: tuple[int, int], border: int, device: torch.device) -> Tensor:
+def _off_border(size: tuple[int, int], device: torch.device) -> Tensor:
     height, width = size
     inside = torch.zeros(height, width, dtype=torch.bool, device=device)
-    inside[border : height - border, border : width - border] = True
+    inside[BORDER : height - BORDER, BORDER : width - BORDER] = True
     return inside.flatten()
 
 
-def log_sums(cells: Cells) -> tuple[Tensor, Tensor, Tensor]:
-    """Log of the sums of exp s over rows (n0,) and columns (n1,); rows' spread."""
-    f0, f1 = cells.f0, cells.f1
-    row_sum = f0.new_empty(len(f0))
-    spread = wide(f0.new_empty(0)).new_empty(len(f0), 2)
-    top = f0.new_full((len(f1),), -torch.inf)
-    total = f0.new_zeros(len(f1))
-    for k in range(0, len(f0), TILE_ROWS):
-        rows = slice(k, k + TILE_ROWS)
-        s = f0[rows] @ f1.T
-        best = s.amax(dim=1, keepdim=True)
-        weight = (s - best).exp_().view(-1, *cells.size1)
-        down = weight.sum(dim=2)
-        row_sum[rows] = best[:, 0] + down.sum(dim=1).log()
-        with extraction("coarse"):
-            spread[rows] = _spread(weight, down)
-        higher = torch.maximum(top, s.amax(dim=0))
-        total = total * (top - higher).exp() + s.sub_(higher).exp_().sum(dim=0)
-        top = higher
-    return row_sum, top + total.log(), spread
+def log_sums(cells: Cells) -> tuple[Tensor, Tensor]:
+    """Log of the sums of exp s over rows (n0,) and columns (n1,)."""
+    rows, columns = [], []
+    for f0 in torch.split(cells.f0, TILE_ROWS):
+        s = f0 @ cells.f1.T
+        rows.append(s.logsumexp(dim=1))
+        columns.append(s.logsumexp(dim=0))
+    return torch.cat(rows), torch.stack(columns).logsumexp(dim=0)
 
 
-def _spread(weight: Tensor, down: Tensor) -> Tensor:
-    """Std (m, 2) of column and row under weights (m, h, w); `down` is their sum over w.
+@extraction("coarse")
+def row_spread(cells: Cells, index0: Tensor) -> Tensor:
+    """Std (m, 2) in cells, x and y, of the softmax over image 1 for cells of image 0.
 
     Sums along one axis lose no digits, so the moments of what is left are exact.
     """
-    return torch.stack([_std(weight.sum(dim=1)), _std(down)], dim=1)
-
-
-def _std(marginal: Tensor) -> Tensor:
-    """Std (m,) of the index under unnormalised weights (m, k)."""
-    weight = wide(marginal)
-    weight = weight / weight.sum(dim=1, keepdim=True)
-    at = torch.arange(weight.shape[1], device=weight.device, dtype=weight.dtype)
-    mean = (weight @ at)[:, None]
-    return (weight * (at - mean) ** 2).sum(dim=1).sqrt()
+    rows, columns = cells.size1
+    places = torch.arange(max(cells.size1), device=index0.device)[:, None]
+    parts = []
+    for index in torch.split(index0, TILE_ROWS):
+        weight = (cells.f0[index] @ cells.f1.T).softmax(dim=1).view(-1, rows, columns)
+        x = std_of(weight.sum(dim=1), places[:columns])
+        y = std_of(weight.sum(dim=2), places[:rows])
+        parts.append(torch.cat([x, y], dim=1))
+    return torch.cat(parts)
 
 
 # ---- fine windows --------------------------------------------------------------------
@@ -151,7 +138,12 @@ def grid_mean(probability: Tensor, offsets: Tensor) -> Tensor:
 @extraction("fine")
 def grid_std(probability: Tensor, offsets: Tensor) -> Tensor:
     """Std (m, 2) of `offsets` (k, 2) under each row, (m, k)."""
-    weight, offsets = _unit(probability), wide(offsets)
+    return std_of(probability, offsets)
+
+
+def std_of(weight: Tensor, offsets: Tensor) -> Tensor:
+    """Std (m, d) of `offsets` (k, d) under weights (m, k) of any sum."""
+    weight, offsets = _unit(weight), wide(offsets)
     away = offsets - (weight @ offsets)[:, None]
     return torch.einsum("mk,mkd->md", weight, away**2).sqrt()
 
@@ -170,8 +162,11 @@ def in_batches(
     stage: Callable[[Tensor, Tensor], Iterable[Tensor]], index0: Tensor, index1: Tensor
 ) -> tuple[Tensor, ...]:
     """What a fine stage says of pairs of cells, some hundred at a time."""
-    batches = [torch.split(index, FINE_BATCH) for index in (index0, index1)]
-    parts = [stage(*batch) for batch in zip(*batches, strict=True)]
+    if not len(index0):  # some layers take no empty batch
+        one = index0.new_zeros(1)
+        return tuple(part[:0] for part in stage(one, one))
+    batches = zip(*(torch.split(i, FINE_BATCH) for i in (index0, index1)), strict=True)
+    parts = [stage(*batch) for batch in batches]
     return tuple(torch.cat(same) for same in zip(*parts, strict=True))
 
 

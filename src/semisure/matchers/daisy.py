@@ -25,21 +25,12 @@ from semisure.matchers.daisy_cells import (
     coarse_match,
     local_support,
 )
-from semisure.matchers.daisy_guided import (
-    GUIDE_SIDE,
-    MAX_PRODUCTS,
-    MIN_WEIGHT,
-    guided_match,
-    read_at,
-    spread_out,
-)
 from semisure.matchers.daisy_search import (
     Frames,
     balanced_frames,
     both_cells,
     find_linear,
     move,
-    scaled_frame,
     shrunk_frame,
 )
 from semisure.matchers.full_size import FullSize
@@ -128,7 +119,8 @@ class Daisy:
     Parameters
     ----------
     max_side
-        Larger images are reduced to this many px before matching.
+        Larger images are reduced to this many px before matching. Time grows with its
+        fourth power: half a second at 640, seven at 1600.
     refine
         ``full``: matches of images larger than `max_side` are refined at their full
         size; ``none``: they stay as found on the reduced images.
@@ -157,8 +149,9 @@ class Daisy:
         frames = balanced_frames(*pair, find_linear(*pair, self.projection), 1.0)
         to0, to1 = (s.to_image @ f.to_image for s, f in zip(small, frames, strict=True))
         cells0, cells1 = both_cells(frames, self.projection)
-        index0, index1, confidence, coarse_std = self._coarse(
-            frames, (cells0, cells1), to1
+        position1 = move(to1, cells1.centres)
+        index0, index1, confidence, coarse_std = coarse_match(
+            cells0, cells1, position1, self.projection.temperature
         )
         large = min(min(grey.shape) for grey in greys) >= MIN_SIDE
         kept = (confidence >= MIN_CONFIDENCE) & large
@@ -181,44 +174,6 @@ class Daisy:
         if self.refine == "none" or max(seen) < MIN_REDUCTION:
             return matches
         return FULL_SIZE(*greys, matches, seen)
-
-    def _coarse(
-        self, frames: Frames, cells: tuple[Cells, Cells], to1: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """Matches of cells, as `coarse_match`: all with all, or guided if too many."""
-        position1 = move(to1, cells[1].centres)
-        temperature = self.projection.temperature
-        if len(cells[0].index) * len(cells[1].index) <= MAX_PRODUCTS:
-            return coarse_match(*cells, position1, temperature)
-        scale = GUIDE_SIDE / max(max(frame.grey.shape) for frame in frames)
-        small = scaled_frame(frames[0].grey, scale), scaled_frame(frames[1].grey, scale)
-        place = move(np.linalg.inv(small[0].to_image), cells[0].centres)
-        planes = read_at(place, self._guide(small, to1))
-        moved, doubt, variance = planes[:, :2], planes[:, 2], planes[:, 3:5]
-        predicted = move(small[1].to_image, place + moved)
-        predicted[planes[:, 5] < MIN_WEIGHT] = np.nan
-        index0, index1, confidence, std = guided_match(
-            *cells, position1, temperature, predicted
-        )
-        confidence = confidence * np.exp(-doubt[index0])
-        return index0, index1, confidence, np.sqrt(std**2 + variance[index0])
-
-    def _guide(self, frames: Frames, to1: Array) -> Array:
-        """What matches of the reduced frames say of every place of frame 0.
-
-        How far it moved (px), its doubt, the variance of candidates, and the weight.
-        """
-        cells0, cells1 = both_cells(frames, self.projection)
-        position1 = move(to1 @ frames[1].to_image, cells1.centres)
-        index0, index1, confidence, std = coarse_match(
-            cells0, cells1, position1, self.projection.temperature
-        )
-        kept = confidence >= MIN_CONFIDENCE
-        chosen, target = index0[kept], cells1.centres[index1[kept]]
-        target, _ = fine_match(frames, cells0, chosen, target)
-        moved = target - cells0.centres[chosen]
-        values = np.column_stack([moved, -np.log(confidence[kept]), std[kept] ** 2])
-        return spread_out(cells0, chosen, values)
 
 
 def _cells(centres: Array, to_image: Array) -> Array:

@@ -7,7 +7,7 @@ dual-softmax confidence without ever holding the whole similarity matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -147,11 +147,6 @@ class Cells:
         return grid.reshape(*self.shape, 2)
 
 
-# Of some rows the best column, its weight, and the sums of weights and of their moments
-# of position; of all columns the sum and the largest of these rows' weights.
-Tile = tuple[Array, Array, Array, Array, Array]
-
-
 def coarse_match(
     cells0: Cells, cells1: Cells, position1: Array, temperature: float
 ) -> tuple[Array, Array, Array, Array]:
@@ -160,9 +155,14 @@ def coarse_match(
     Cosines are at most 1, so exp((cos - 1) / temperature) cannot overflow, and a single
     pass over tiles of rows gives sums, maxima and moments with no running maximum.
     """
-    columns = moment_columns(position1)
+    count0, count1 = len(cells0.vectors), len(cells1.vectors)
+    if not count0 or not count1:
+        return np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros((0, 2))
+    # Columns 1, x, y, x^2, y^2 about the mean, so that one product sums them all.
+    local = position1 - position1.mean(axis=0)
+    columns = np.column_stack([np.ones(count1), local, local**2]).astype(np.float32)
 
-    def tile(rows: slice) -> Tile:
+    def tile(rows: slice) -> tuple[Array, ...]:
         logits = (cells0.vectors[rows] / np.float32(temperature)) @ cells1.vectors.T
         logits -= np.float32(1 / temperature)
         weight = cv2.exp(logits, logits)  # several times faster than np.exp
@@ -170,20 +170,10 @@ def coarse_match(
         top = np.take_along_axis(weight, best[:, None], axis=1)[:, 0]
         return best, top, weight @ columns, weight.sum(axis=0), weight.max(axis=0)
 
-    return mutual_maxima(tile, cells0, cells1, TILE_ROWS)
-
-
-def mutual_maxima(
-    tile: Callable[[slice], Tile], cells0: Cells, cells1: Cells, size: int
-) -> tuple[Array, Array, Array, Array]:
-    """What `coarse_match` returns, from tiles of so many rows."""
-    count0, count1 = len(cells0.vectors), len(cells1.vectors)
-    if not count0 or not count1:
-        return np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros((0, 2))
-    tiles = (slice(k, k + size) for k in range(0, count0, size))
-    *rows, columns, highest = zip(*by_threads(tile, tiles), strict=True)
+    tiles = (slice(k, k + TILE_ROWS) for k in range(0, count0, TILE_ROWS))
+    *rows, totals, highest = zip(*by_threads(tile, tiles), strict=True)
     best, top, sums = (np.concatenate(part) for part in rows)
-    column_sum = np.sum(columns, axis=0, dtype=float)
+    column_sum = np.sum(totals, axis=0, dtype=float)
     column_top = np.max(highest, axis=0)
     mutual = np.flatnonzero((top > 0) & (top == column_top[best]))
     first = np.unique(best[mutual], return_index=True)[1]  # of equals, the first
@@ -203,12 +193,6 @@ def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
     best, back = cosine.argmax(axis=1), cosine.argmax(axis=0)
     index0 = np.flatnonzero(back[best] == np.arange(len(best)))
     return index0, best[index0]
-
-
-def moment_columns(position: Array) -> Array:
-    """Columns 1, x, y, x^2, y^2 about the mean, so that one product sums them all."""
-    local = position - position.mean(axis=0) if len(position) else position
-    return np.column_stack([np.ones(len(local)), local, local**2]).astype(np.float32)
 
 
 def local_support(moved: Array, radius: int = 2) -> Array:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from semisure.io.images import resized
 from semisure.matchers.daisy_cells import (
     AGREE_PX,
     CELL,
@@ -67,12 +68,8 @@ def scaled_frame(grey: Array, scale: float) -> Frame:
     """The image resized, each axis by the ratio of the rounded sizes."""
     height, width = grey.shape
     size = max(1, round(width * scale)), max(1, round(height * scale))
-    if size == (width, height):
-        return Frame(grey, np.eye(3), size)
-    way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
     back = np.diag([width / size[0], height / size[1]])
-    resized = cv2.resize(grey, size, interpolation=way)
-    return Frame(resized, _about_corner(back), (width, height))
+    return Frame(resized(grey, size), _about_corner(back), (width, height))
 
 
 def shrunk_frame(grey: Array, max_side: int) -> Frame:

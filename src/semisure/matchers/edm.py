@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.cues import (
     CELL,
-    TEMPERATURE,
     Cells,
     cell_corner,
+    cells_of,
     grid_std,
-    log_sums,
+    row_spread,
     top_cells,
     wide,
 )
@@ -42,6 +42,7 @@ TRAINING_ONLY = ("fine_matching.flow.",)
 DIMS = (32, 64, 128, 256, 256)  # channels at 1/2 … 1/32
 WIDTH = DIMS[-1]
 SHARPNESS = 20.0  # of the cosine attention
+SHARE = 0.35  # of image 0's cells that are refined, the most confident first
 BINS = 17  # offsets from −4 to 4 px along each axis
 MIN_SCORE = 1e-6
 
@@ -54,8 +55,6 @@ class Edm(Network):
     ----------
     threshold
         Least confidence of a match; 0.05 is the authors' for outdoor scenes.
-    share
-        Share of image 0's cells that are refined, the most confident first.
     max_side, device, weights
         As in :class:`~semisure.matchers.network.Network`.
     """
@@ -65,7 +64,6 @@ class Edm(Network):
     multiple = 32
 
     threshold: float = 0.05
-    share: float = 0.35
 
     @classmethod
     def network(cls) -> EdmNet:
@@ -76,7 +74,7 @@ class Edm(Network):
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         answer: dict[str, Tensor]
-        answer = self.model(image0, image1, self.threshold, self.share)
+        answer = self.model(image0, image1, self.threshold)
         return answer
 
 
@@ -221,58 +219,49 @@ class EdmNet(nn.Module):
         *maps1, fine1 = self.backbone(image1)
         maps0[2], maps1[2] = self.neck.informed(maps0[2], maps1[2])
         c0, c1 = self.neck.injected(*maps0), self.neck.injected(*maps1)
-        size0, size1 = ((c.shape[2], c.shape[3]) for c in (c0, c1))
         flat0, flat1, fine0, fine1 = (
             m[0].flatten(1).mT for m in (c0, c1, fine0, fine1)
         )
-        sharp = flat0 / (WIDTH * TEMPERATURE)
-        return Cells(sharp, flat1, size0, size1), fine0 + flat0, fine1 + flat1
+        return cells_of(c0, c1), fine0 + flat0, fine1 + flat1
 
     def forward(
-        self, image0: Tensor, image1: Tensor, threshold: float, share: float
+        self, image0: Tensor, image1: Tensor, threshold: float
     ) -> dict[str, Tensor]:
-        """Points and cues in px, pixel centres at integers; `side` is the one moved.
-
-        Of the best `share` of image 0's cells.
-        """
+        """Points and cues in px, pixel centres at integers; `side` is the one moved."""
         cells, fine0, fine1 = self.features(image0, image1)
-        best = top_cells(cells, count=int(len(cells.f0) * share))
-        best = best.take(best.confidence > threshold)
-        index0, index1 = best.index0, best.index1
+        best = top_cells(cells, count=int(len(cells.f0) * SHARE))
+        sure = best.confidence > threshold
+        index0, index1 = best.index0[sure], best.index1[sure]
         heat1, sigma1 = self.fine_matching(fine0[index0], fine1[index1])
         heat0, sigma0 = self.fine_matching(fine1[index1], fine0[index0])
         moves1 = sigma1.mean(dim=1) < sigma0.mean(dim=1)
-        # Those that move in image 1 come first, as in the official order.
-        order = torch.cat([torch.where(moves1)[0], torch.where(~moves1)[0]])
-        on1 = moves1[order, None]
-        heat = torch.where(on1[..., None], heat1[order], heat0[order])
-        sigma = torch.where(on1, sigma1[order], sigma0[order])
-        chosen = best.take(order)
+        heat = torch.where(moves1[:, None, None], heat1, heat0)
+        sigma = torch.where(moves1[:, None], sigma1, sigma0).mean(dim=1)
         offsets = torch.linspace(-CELL / 2, CELL / 2, BINS).to(heat)
         offset = wide(heat) @ wide(offsets)
-        corner0 = cell_corner(chosen.index0, cells.size0[1])
-        corner1 = cell_corner(chosen.index1, cells.size1[1])
-        # The cue is the spread over the image whose point was moved. Several cells of
-        # image 0 may choose the same one of image 1.
-        once, which = torch.unique(chosen.index1, return_inverse=True)
-        back = Cells(cells.f1[once], cells.f0, cells.size1, cells.size0)
-        over0 = log_sums(back)[2][which.to(offset.device)]
-        in1 = on1.to(offset.device)
-        spread = torch.where(in1, chosen.spread, over0)
+        corner0 = cell_corner(index0, cells.size0[1])
+        corner1 = cell_corner(index1, cells.size1[1])
+        in1 = moves1.to(offset.device)[:, None]
         source, target = corner0 + offset * ~in1, corner1 + offset * in1
+        # The coarse cue is the spread over the image whose point was moved.
+        back = Cells(cells.f1, cells.f0, cells.size1, cells.size0)
+        spread = torch.where(in1, row_spread(cells, index0), row_spread(back, index1))
+        answer = {
+            "source": source - 0.5,
+            "target": target - 0.5,
+            "cell": torch.where(in1, corner1, corner0) - 0.5,
+            "confidence": wide(best.confidence[sure]),
+            "fine_std": grid_std(heat.flatten(0, 1), offsets[:, None]).view(-1, 2),
+            "coarse_std": CELL * spread,
+            "side": in1[:, 0],
+        }
         # Matches in both images, whose scale is not the largest.
-        kept = wide(1.0 - sigma.mean(dim=1) / CELL) > MIN_SCORE
+        kept = wide(1.0 - sigma / CELL) > MIN_SCORE
         for points, image in ((source, image0), (target, image1)):
             end = points.new_tensor([image.shape[3], image.shape[2]])
             kept &= ((points >= 0) & (points <= end)).all(dim=1)
-        in1 = in1[kept]
-        fine_std = grid_std(heat.flatten(0, 1), offsets[:, None]).view(-1, 2)
-        return {
-            "source": source[kept] - 0.5,
-            "target": target[kept] - 0.5,
-            "cell": torch.where(in1, corner1[kept], corner0[kept]) - 0.5,
-            "confidence": chosen.take(kept).confidence,
-            "fine_std": fine_std[kept],
-            "coarse_std": CELL * spread[kept],
-            "side": in1[:, 0],
-        }
+        # Those that move in image 1 come first, as in the official order.
+        order = torch.cat(
+            [torch.where(kept & which)[0] for which in (in1[:, 0], ~in1[:, 0])]
+        )
+        return {name: values[order] for name, values in answer.items()}

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import interpolate, scaled_dot_product_attention
+from torch.nn.functional import interpolate
 from transformers import EfficientLoFTRConfig as Config
 from transformers import EfficientLoFTRForKeypointMatching as Matching
 
@@ -28,20 +28,20 @@ from semisure.matchers.cues import (
     BORDER,
     CELL,
     SUBPIXEL,
-    TEMPERATURE,
-    Cells,
     around_pixel,
     best_pixels,
     cell_corner,
     cell_windows,
+    cells_of,
     grid_mean,
     grid_std,
     in_batches,
     mutual_cells,
+    row_spread,
     square,
     wide,
 )
-from semisure.matchers.layers import TRAINED_SIDE, turned
+from semisure.matchers.layers import full_attention, rotated
 from semisure.matchers.network import Network
 
 REGRESS_TEMPERATURE = 10.0
@@ -129,12 +129,8 @@ def _heads(
     coarse: list[Tensor], fine: list[Tensor], threshold: float
 ) -> dict[str, Tensor]:
     """Matches and cues from coarse maps (1, 256, h, w), fine ones (1, 64, 8h, 8w)."""
-    size0, size1 = ((c.shape[2], c.shape[3]) for c in coarse)
-    f0, f1 = (c[0].flatten(1).T.contiguous() for c in coarse)
-    sharp = f0 / (f0.shape[1] * TEMPERATURE)
-    index0, index1, confidence, spread = mutual_cells(
-        Cells(sharp, f1, size0, size1), threshold=threshold
-    )
+    cells = cells_of(*coarse)
+    index0, index1, confidence = mutual_cells(cells, threshold=threshold)
 
     def stages(index0: Tensor, index1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         window0 = cell_windows(fine[0], index0, side=CELL, margin=0)
@@ -143,62 +139,37 @@ def _heads(
         )
 
     moved0, moved1, fine_std = in_batches(stages, index0, index1)
-    cell = cell_corner(index1, size1[1]) - 0.5
+    cell = cell_corner(index1, cells.size1[1]) - 0.5
     return {
-        "source": cell_corner(index0, size0[1]) + moved0 - 0.5,
+        "source": cell_corner(index0, cells.size0[1]) + moved0 - 0.5,
         "target": cell + moved1,
         "cell": cell,
         "confidence": confidence,
         "fine_std": fine_std,
-        "coarse_std": CELL * spread,
+        "coarse_std": CELL * row_spread(cells, index0),
     }
 
 
 def _transform(model: Any, f0: Tensor, f1: Tensor) -> list[Tensor]:
     """Coarse maps (n, 256, h, w) after self and cross attention."""
-    frequency = model.efficientloftr.rotary_emb.original_inv_freq
-    rotation0, rotation1 = (_rotation(f, frequency) for f in (f0, f1))
     for layer in model.efficientloftr.local_feature_transformer.layers:
-        f0 = _attend(layer.self_attention, f0, f0, rotation0)
-        f1 = _attend(layer.self_attention, f1, f1, rotation1)
+        f0 = _attend(layer.self_attention, f0, f0, rotary=True)
+        f1 = _attend(layer.self_attention, f1, f1, rotary=True)
         f0 = _attend(layer.cross_attention, f0, f1)
         f1 = _attend(layer.cross_attention, f1, f0)  # the new f0, as it was trained
     return [f0, f1]
 
 
-def _rotation(coarse: Tensor, frequency: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and sine (tokens, 256) of the rotary position encoding.
-
-    Positions are scaled to the size of the training images, as the authors' tests do.
-    """
-    rows, columns = (n // 4 for n in coarse.shape[2:])
-    scale = TRAINED_SIDE / (CELL * max(coarse.shape[2:]))
-    y = torch.arange(1, rows + 1, device=coarse.device) * scale
-    x = torch.arange(1, columns + 1, device=coarse.device) * scale
-    angle = coarse.new_empty(rows, columns, len(frequency), 2)
-    angle[..., 0] = y[:, None, None] * frequency
-    angle[..., 1] = x[None, :, None] * frequency
-    angle = angle.view(rows * columns, -1).repeat_interleave(2, dim=-1)
-    return angle.cos(), angle.sin()
-
-
-def _attend(
-    block: Any,
-    hidden: Tensor,
-    source: Tensor,
-    rotation: tuple[Tensor, Tensor] | None = None,
-) -> Tensor:
+def _attend(block: Any, hidden: Tensor, source: Tensor, rotary: bool = False) -> Tensor:
     """One block of aggregated attention from `hidden` (n, c, h, w) to `source`."""
     query, key_value = block.aggregation(hidden, source)
     _, rows, columns, channels = query.shape
-    query, key_value = query.flatten(1, 2), key_value.flatten(1, 2)
     layer = block.attention
     q, k, v = layer.q_proj(query), layer.k_proj(key_value), layer.v_proj(key_value)
-    if rotation is not None:
-        q, k = turned(q, *rotation), turned(k, *rotation)
-    q, k, v = (t.unflatten(2, (-1, layer.head_dim)).transpose(1, 2) for t in (q, k, v))
-    message = scaled_dot_product_attention(q, k, v, scale=layer.scaling)
-    message = layer.o_proj(message.transpose(1, 2).flatten(2))
+    if rotary:
+        q, k = rotated(q, rounded=False), rotated(k, rounded=False)
+    q, k, v = (t.flatten(1, 2).unflatten(2, (-1, layer.head_dim)) for t in (q, k, v))
+    message = layer.o_proj(full_attention(q, k, v, layer.scaling).flatten(2))
     message = message.mT.reshape(len(hidden), channels, rows, columns)
     message = interpolate(message, scale_factor=4, mode="bilinear", align_corners=False)
     both = torch.cat([hidden, message], dim=1).permute(0, 2, 3, 1)

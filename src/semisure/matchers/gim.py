@@ -1,18 +1,19 @@
 """GIM-LoFTR: LoFTR's heads on a ResNet-50 that saw fifty hours of internet video.
 
-The fine windows see no coarse features, as LoFTR's do. Module names are the official
-checkpoint's.
+The fine windows see no coarse features, as LoFTR's do. Module names are kornia's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from semisure.io.images import Image
-from semisure.matchers.layers import Bottleneck, Pyramid
+from semisure.matchers.checkpoint import load_checkpoint, plain_name
+from semisure.matchers.layers import Bottleneck, conv
 from semisure.matchers.loftr import LoFTR
 from semisure.matchers.network import rgb
 
@@ -34,43 +35,29 @@ class GimLoFTR(LoFTR):
     @classmethod
     def network(cls) -> Any:
         network = super(GimLoFTR, cls).network()
-        network.backbone = Backbone()
+        backbone = network.backbone  # a pyramid on basic blocks: these become ResNet-50
+        backbone.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        backbone.bn1 = nn.BatchNorm2d(64)
+        backbone.layer1 = _stage(64, 64, 1, 3)
+        backbone.layer2 = _stage(256, 128, 2, 4)
+        backbone.layer3 = _stage(512, 256, 2, 6)
+        backbone.layer1_outconv = conv(256, 196)
+        backbone.layer2_outconv = conv(512, 256)
+        backbone.layer3_outconv = conv(1024, 256)
         return network
+
+    def load(self, path: Path) -> Any:
+        return load_checkpoint(self.network(), path, rename=library_name)
 
     def channels(self, image: Image) -> Image:
         return rgb(image)
 
 
-class Encoder(nn.Module):
-    """ResNet-50 up to 1/8, without its max pooling."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
-        self.layer1 = _stage(64, 64, 1, 3)
-        self.layer2 = _stage(256, 128, 2, 4)
-        self.layer3 = _stage(512, 256, 2, 6)
-
-    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        half = self.layer1(self.bn1(self.conv1(image)).relu_())
-        quarter = self.layer2(half)
-        return half, quarter, self.layer3(quarter)
+def library_name(name: str) -> str:
+    """kornia's name of a tensor of the official checkpoint."""
+    return plain_name(name).replace("backbone.encode.", "backbone.")
 
 
 def _stage(inputs: int, width: int, stride: int, blocks: int) -> nn.Sequential:
     rest = (Bottleneck(4 * width, width) for _ in range(blocks - 1))
     return nn.Sequential(Bottleneck(inputs, width, stride), *rest)
-
-
-class Backbone(Pyramid):
-    """Coarse features (256 channels at 1/8) and fine ones (128 at 1/2) of an image."""
-
-    def __init__(self) -> None:
-        super().__init__((256, 512, 1024), (128, 196, 256), align_corners=True)
-        self.encode = Encoder()
-
-    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        half, quarter, eighth = self.encode(image)
-        coarse = self.layer3_outconv(eighth)
-        return coarse, self.merged(coarse, quarter, half)

@@ -14,46 +14,9 @@ def conv(inputs: int, outputs: int, kernel: int = 1, stride: int = 1) -> nn.Conv
     return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
 
 
-class Pyramid(nn.Module):
-    """Maps at 1/2, 1/4 and 1/8 brought together at 1/2."""
-
-    def __init__(
-        self,
-        inputs: tuple[int, int, int],
-        outputs: tuple[int, int, int],
-        *,
-        align_corners: bool = False,
-    ) -> None:
-        super().__init__()
-        self.align_corners = align_corners
-        self.layer3_outconv = conv(inputs[2], outputs[2])
-        self.layer2_outconv = conv(inputs[1], outputs[2])
-        self.layer2_outconv2 = self._merging(outputs[2], outputs[1])
-        self.layer1_outconv = conv(inputs[0], outputs[1])
-        self.layer1_outconv2 = self._merging(outputs[1], outputs[0])
-
-    @staticmethod
-    def _merging(inputs: int, outputs: int) -> nn.Sequential:
-        return nn.Sequential(
-            conv(inputs, inputs, 3),
-            nn.BatchNorm2d(inputs),
-            nn.LeakyReLU(),
-            conv(inputs, outputs, 3),
-        )
-
-    def merged(self, coarse: Tensor, quarter: Tensor, half: Tensor) -> Tensor:
-        """`coarse` is what `layer3_outconv` makes of the map at 1/8."""
-        x = self.layer2_outconv(quarter) + doubled(coarse, self.align_corners)
-        x = doubled(self.layer2_outconv2(x), self.align_corners)
-        merged: Tensor = self.layer1_outconv2(self.layer1_outconv(half) + x)
-        return merged
-
-
-def doubled(x: Tensor, align_corners: bool = False) -> Tensor:
+def doubled(x: Tensor) -> Tensor:
     """The map (1, c, h, w) at twice its size, by bilinear interpolation."""
-    return nn.functional.interpolate(
-        x, scale_factor=2.0, mode="bilinear", align_corners=align_corners
-    )
+    return nn.functional.interpolate(x, scale_factor=2.0, mode="bilinear")
 
 
 class BasicBlock(nn.Module):
@@ -189,11 +152,11 @@ class EncoderLayer(Projections):
         return x + self.norm2(self.mlp(torch.cat([x, message], dim=-1)))
 
 
-def rotated(x: Tensor) -> Tensor:
+def rotated(x: Tensor, rounded: bool = True) -> Tensor:
     """`x` (n, h, w, c) turned by its position: rows and columns take turns.
 
     The longer side is mapped onto the one that training saw, as the authors' tests do.
-    The tables are rounded to half precision, as they were in training.
+    `rounded` tables have half precision, as they had in training.
     """
     _, height, width, channels = x.shape
     long_side = ROTARY_CELL * max(height, width)
@@ -205,14 +168,12 @@ def rotated(x: Tensor) -> Tensor:
     )
     angle = x.new_empty((height, width, channels // 4, 2), dtype=torch.float32)
     angle[..., 0], angle[..., 1] = (row * pace)[:, None], (column * pace)[None]
-    sin, cos = (
-        table(angle).half().to(x.dtype).flatten(2).repeat_interleave(2, dim=-1)
-        for table in (torch.sin, torch.cos)
+    sine, cosine = (
+        (table.half() if rounded else table)
+        .to(x.dtype)
+        .flatten(2)
+        .repeat_interleave(2, dim=-1)
+        for table in (angle.sin(), angle.cos())
     )
-    return turned(x, cos, sin)
-
-
-def turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Pairs of channels turned by their angle."""
     across = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)
     return x * cosine + across * sine

@@ -30,8 +30,8 @@ from semisure.matchers.cues import (
     grid_std,
     in_batches,
     mutual_cells,
+    row_spread,
     square,
-    wide,
 )
 from semisure.matchers.network import Network
 
@@ -68,9 +68,7 @@ class LoFTR(Network):
 
     def _match(self, image0: Tensor, image1: Tensor) -> dict[str, Tensor]:
         cells, coarse, fine = features(self.model, image0, image1)
-        index0, index1, confidence, spread = mutual_cells(
-            cells, threshold=self.threshold
-        )
+        index0, index1, confidence = mutual_cells(cells, threshold=self.threshold)
         refine = partial(_refine, self.model, coarse, fine)
         offset, fine_std = in_batches(refine, index0, index1)
         # Cells were numbered by rounding: their corners are the middles of what is
@@ -82,7 +80,7 @@ class LoFTR(Network):
             "cell": cell,
             "confidence": confidence,
             "fine_std": fine_std,
-            "coarse_std": CELL * spread,
+            "coarse_std": CELL * row_spread(cells, index0),
         }
 
 
@@ -116,8 +114,6 @@ def _refine(
 ) -> tuple[Tensor, Tensor]:
     """Offset and std (m, 2) px in image 1, from the heat map of each match."""
     offsets = FINE_CELL * (square(WINDOW, index0.device) - WINDOW // 2)
-    if not len(index0):  # the library's transformer takes no empty batch
-        return wide(offsets[:0]), wide(offsets[:0])
     ids = {"b_ids": torch.zeros_like(index0), "i_ids": index0, "j_ids": index1}
     data = {**ids, "stride_c": CELL, "stride_f": FINE_CELL}
     f0, f1 = model.loftr_fine(*model.fine_preprocess(*fine, *coarse, data))

@@ -8,13 +8,12 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, ClassVar
 
-import cv2
 import numpy as np
 import torch
 from torch import Tensor
 
 from semisure.errors import InputError, in_short
-from semisure.io.images import Image, as_grey
+from semisure.io.images import Image, as_grey, resized
 from semisure.matchers.checkpoint import load_checkpoint
 from semisure.matchers.own_cues import MIN_CONFIDENCE
 from semisure.matchers.weights import WEIGHTS, obtain
@@ -60,12 +59,7 @@ def view_of(
         min(max(round(shrink * n / multiple), 1), limit) * multiple
         for n in (width, height)
     ]
-    if size == [width, height]:
-        return View(image, (width, height))
-    shrinks = size[0] * size[1] < width * height
-    interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-    resized = cv2.resize(image, size, interpolation=interpolation)
-    return View(np.asarray(resized, np.uint8), (width, height))
+    return View(resized(image, (size[0], size[1])), (width, height))
 
 
 def rgb(image: Image) -> Image:

@@ -19,7 +19,7 @@ from semisure.types.checks import as_number, as_reals
 Softmax = Literal["dual", "row", "none"]
 SOFTMAX: tuple[Softmax, ...] = ("dual", "row", "none")
 MIN_CONFIDENCE = 1e-12  # where the softmax underflows
-TILE = 256  # rows at a time: with 20,000 candidates, 40 MB of float64
+TILE = 256  # matches at a time: with 20,000 candidates, 40 MB of float64
 
 
 class CoarseCues(NamedTuple):
@@ -49,8 +49,8 @@ def cues_from_scores(
     ----------
     scores
         The similarities (n0, n1) of all cells, before any softmax; or the features of
-        both images, a tuple of (n0, c) and (n1, c), whose products they are: these
-        are taken in tiles, and the matrix is never held.
+        both images, a tuple of (n0, c) and (n1, c), whose products they are: the
+        matrix is never held.
     index0, index1
         The matched cells (m,), numbered row by row.
     grid
@@ -77,7 +77,7 @@ def cues_from_scores(
     heat = as_number("temperature", temperature)
     if not heat > 0:
         raise InputError(f"temperature must be positive, but is {heat:g}.")
-    read, (count0, count1) = _reader(scores, heat)
+    rows_of, columns_of, (count0, count1) = _tables(scores)
     if len(grid) != 2 or grid[0] * grid[1] != count1:
         raise InputError(
             f"grid must be the rows and columns of image 1's {count1} cells, but is "
@@ -89,27 +89,18 @@ def cues_from_scores(
             f"index0 and index1 must name one cell each for every match, but have "
             f"{len(first)} and {len(second)}."
         )
-    entry, std = np.ones(len(first)), np.zeros((len(first), 2))
-    top, total = np.full(len(first), -np.inf), np.zeros(len(first))  # of columns
-    chosen = np.zeros(len(first))
-    for start in range(0, count0, TILE):
-        here = np.flatnonzero(first // TILE == start // TILE)
-        if softmax != "dual" and not len(here):
-            continue
-        tile = read(slice(start, start + TILE))
-        rows, at = tile[first[here] - start], np.arange(len(here))
-        chosen[here] = rows[at, second[here]]
-        weight = _weights(rows, softmax)
-        weight = weight / weight.sum(axis=1, keepdims=True)
-        entry[here] = (rows if softmax == "none" else weight)[at, second[here]]
-        std[here] = _marginal_std(weight.reshape(-1, *grid))
-        columns = tile[:, second]
-        higher = np.maximum(top, columns.max(axis=0))
-        total = total * np.exp(top - higher) + np.exp(columns - higher).sum(axis=0)
-        top = higher
-    if softmax == "dual":
-        entry = entry * np.exp(chosen - top) / total
-    confidence = np.clip(entry, MIN_CONFIDENCE, 1.0)
+    confidence, std = np.zeros(len(first)), np.zeros((len(first), 2))
+    for start in range(0, len(first), TILE):
+        tile = slice(start, start + TILE)
+        i, j = first[tile], second[tile]
+        rows = _numbers("scores", rows_of(i))
+        weight = _probabilities(rows) if softmax == "none" else _softmax(rows / heat)
+        std[tile] = _marginal_std(weight.reshape(-1, *grid))
+        confidence[tile] = np.take_along_axis(weight, j[:, None], axis=1)[:, 0]
+        if softmax == "dual":
+            columns = _softmax(_numbers("scores", columns_of(j)) / heat)
+            confidence[tile] *= np.take_along_axis(columns, i[:, None], axis=1)[:, 0]
+    confidence = np.clip(confidence, MIN_CONFIDENCE, 1.0)
     return CoarseCues(confidence, std * _per_axis("cell_px", cell_px))
 
 
@@ -138,26 +129,22 @@ def fine_std_from_heatmap(
     >>> fine_std_from_heatmap(heat, step_px=2.0).tolist()
     [[2.0, 0.0]]
     """
-    heat = _windows(_numbers(heatmap, "heatmap"))
+    heat = _windows(_numbers("heatmap", heatmap))
+    flat = heat.reshape(len(heat), heat.shape[1] * heat.shape[2])
     if softmax:
-        logits = heat / as_number("temperature", temperature)
-        heat = np.exp(logits - logits.max(axis=(1, 2), keepdims=True))
-    total = heat.sum(axis=(1, 2), keepdims=True)
-    if (heat < 0).any() or not (total > 0).all():
-        raise InputError(
-            "heatmap must hold probabilities, none negative and not all 0. Logits need "
-            "softmax=True."
-        )
-    return _marginal_std(heat / total) * _per_axis("step_px", step_px)
+        flat = _softmax(flat / as_number("temperature", temperature))
+    weight = _probabilities(flat, "heatmap", "softmax=True")
+    return _marginal_std(weight.reshape(heat.shape)) * _per_axis("step_px", step_px)
 
 
 # ---- checks and moments --------------------------------------------------------------
 
 
-def _reader(
-    scores: Any, temperature: float
-) -> tuple[Callable[[slice], FloatArray], tuple[int, int]]:
-    """What gives tiles of rows of the scores, and their whole shape."""
+Rows = Callable[[IntArray], Any]  # of some cells, over all cells of the other image
+
+
+def _tables(scores: Any) -> tuple[Rows, Rows, tuple[int, int]]:
+    """The scores' rows, their columns, and their shape."""
     parts = scores if isinstance(scores, tuple | list) else (scores,)
     parts = [p if hasattr(p, "detach") else as_reals("scores", p) for p in parts]
     shapes = [tuple(part.shape) for part in parts]
@@ -167,7 +154,7 @@ def _reader(
             f"features, all with two axes, but the shapes are {shapes}."
         )
     if len(parts) == 1:
-        return lambda rows: _numbers(parts[0][rows]) / temperature, shapes[0]
+        return parts[0].__getitem__, parts[0].T.__getitem__, shapes[0]
     (count0, length0), (count1, length1) = shapes
     if length0 != length1:
         raise InputError(
@@ -175,10 +162,10 @@ def _reader(
             f"{length0} and {length1}."
         )
     f0, f1 = parts
-    return lambda rows: _numbers(f0[rows] @ f1.T) / temperature, (count0, count1)
+    return lambda i: f0[i] @ f1.T, lambda j: f1[j] @ f0.T, (count0, count1)
 
 
-def _numbers(values: Any, name: str = "scores") -> FloatArray:
+def _numbers(name: str, values: Any) -> FloatArray:
     """An array, or a tensor on any device, as float64."""
     if hasattr(values, "detach"):
         values = values.detach().float().cpu().numpy()
@@ -188,18 +175,22 @@ def _numbers(values: Any, name: str = "scores") -> FloatArray:
     return array
 
 
-def _weights(rows: FloatArray, softmax: Softmax) -> FloatArray:
-    """Softmax of each row but for its sum, or the row if it is one already."""
-    if softmax != "none":
-        return np.exp(rows - rows.max(axis=1, keepdims=True))
-    if (rows < 0).any():
+def _softmax(logits: FloatArray) -> FloatArray:
+    weight = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+def _probabilities(
+    rows: FloatArray, name: str = "scores", other: str = "softmax 'dual' or 'row'"
+) -> FloatArray:
+    """The rows, each of which adds up to one."""
+    total = rows.sum(axis=1, keepdims=True)
+    if (rows < 0).any() or not (total > 0).all():
         raise InputError(
-            "scores must be probabilities where softmax is 'none', but some are "
-            "negative. Logits need 'dual' or 'row'."
+            f"{name} must be probabilities, none negative and no row all 0. Logits "
+            f"need {other}."
         )
-    if not (rows.sum(axis=1) > 0).all():
-        raise InputError("scores must not be 0 in a whole row.")
-    return rows
+    return rows / total
 
 
 def _marginal_std(weight: FloatArray) -> PerAxis:

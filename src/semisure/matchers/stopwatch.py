@@ -17,11 +17,9 @@ def extraction(stage: Stage) -> Iterator[None]:
     """Count the time of what only cues need, not the matches; a decorator, too."""
     synchronise()
     begin = time.perf_counter()
-    try:
-        yield
-    finally:
-        synchronise()
-        _spent[stage] += time.perf_counter() - begin
+    yield
+    synchronise()
+    _spent[stage] += time.perf_counter() - begin
 
 
 def seconds_on_cues() -> dict[Stage, float]:

@@ -6,7 +6,6 @@ depend on it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -25,6 +24,9 @@ def by_threads(
 ) -> Iterator[Answer]:
     """The answers in the items' order.
 
+    Meanwhile BLAS has one thread: its own would fight with these over the processors,
+    and products of tiles take half as long again.
+
     >>> list(by_threads(abs, [-3, 4]))
     [3, 4]
     """
@@ -32,32 +34,9 @@ def by_threads(
     if threads < 2:
         yield from map(work, items)
         return
-    with _quiet_blas, ThreadPoolExecutor(threads) as pool:
+    one = _libraries().limit(limits=1, user_api="blas")
+    with one, ThreadPoolExecutor(threads) as pool:
         yield from pool.map(work, items)
-
-
-class _QuietBlas:
-    """BLAS keeps to one thread as long as anybody is inside.
-
-    Its own threads and ours would fight over the processors: products of tiles then
-    take half as long again.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._limits: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._limits = _libraries().limit(limits=1, user_api="blas")
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limits.restore_original_limits()
 
 
 @lru_cache(maxsize=1)
@@ -65,6 +44,3 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-
-
-_quiet_blas = _QuietBlas()

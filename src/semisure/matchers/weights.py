@@ -3,18 +3,15 @@
 Looked for in this order: a path that the user names; semisure's cache; the cache of the
 Hugging Face hub; an installed package that carries the file; the official download.
 A file must have the SHA-256 that is written here or that the hub's cache names it by
-(one is known by git's name for its content, a SHA-1). Where nothing states what a file
-must be, the log says that it was not verified.
+(one is known by git's name for its content, a SHA-1), where there is one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-import logging
 import os
 import re
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,8 +21,6 @@ from semisure.errors import FileError, MissingExtraError, in_short
 from semisure.io.atomic import write_atomically
 from semisure.io.cache import cache_folder
 from semisure.types.checks import require_file
-
-logger = logging.getLogger(__name__)
 
 OFFLINE_VARIABLE = "SEMISURE_OFFLINE"
 QUIET_VARIABLE = "SEMISURE_QUIET"  # set by --quiet and --json
@@ -133,8 +128,6 @@ def obtain(
             f"{file} is not the official {weights.filename}: {fault}. Delete it and "
             "run again."
         )
-    if not (is_stated(weights, file) or _quiet()):
-        logger.warning("%s was not verified: nothing states its SHA-256.", file)
     return file
 
 
@@ -161,20 +154,11 @@ def _places(weights: Weights) -> Iterator[tuple[Path, str]]:
             yield Path(spec.origin).parent / inside, f"package {pip_name}"
 
 
-def is_stated(weights: Weights, file: Path) -> bool:
-    """Whether something says what must be in the file."""
-    return bool(weights.git_blob or _sha256(weights, file))
-
-
-def _sha256(weights: Weights, file: Path) -> str:
-    """The SHA-256 written here, or that the hub's cache names the file by, or none."""
-    name = file.resolve().name
-    return weights.sha256 or (name if re.fullmatch("[0-9a-f]{64}", name) else "")
-
-
 def _fault(content: bytes, weights: Weights, file: Path) -> str:
     """What is wrong with a file, in words; empty where nothing is."""
-    sha256 = _sha256(weights, file)
+    # The hub's cache names a file by its SHA-256.
+    name = file.resolve().name
+    sha256 = weights.sha256 or (name if re.fullmatch("[0-9a-f]{64}", name) else "")
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         return "its SHA-256 differs"
     # Git names a content by the SHA-1 of its length and itself.
@@ -217,10 +201,6 @@ def _fetch(weights: Weights, *, accept_terms: bool) -> Path:
         ) from None
 
 
-def _quiet() -> bool:
-    return bool(os.environ.get(QUIET_VARIABLE))
-
-
 def _from_hub(weights: Weights) -> Path:
     """The file in the hub's cache, where its name is what the hub says it must be."""
     try:
@@ -228,33 +208,19 @@ def _from_hub(weights: Weights) -> Path:
         from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError:
         raise MissingExtraError("huggingface_hub", "torch", weights.filename) from None
-    if _quiet():
+    if os.environ.get(QUIET_VARIABLE):
         disable_progress_bars()
     return Path(hf_hub_download(weights.hub, weights.filename))
 
 
 def _from_url(weights: Weights, target: Path) -> Path:
     """The file in semisure's cache, if it is the official one; else nothing is kept."""
-    from rich.console import Console
-    from rich.progress import wrap_file
-
-    content = b""
-    with (
-        urllib.request.urlopen(weights.url, timeout=30) as answer,  # noqa: S310
-        wrap_file(
-            answer,
-            weights.size,
-            description=f"{weights.filename}, {weights.licence}",
-            console=Console(stderr=True),
-            disable=_quiet() or not sys.stderr.isatty(),
-        ) as shown,
-    ):
-        while len(content) < 2 * weights.size and (block := shown.read(1 << 20)):
-            content += block
+    with urllib.request.urlopen(weights.url, timeout=30) as answer:  # noqa: S310
+        content = answer.read(2 * weights.size)
     if fault := _fault(content, weights, target):
         raise FileError(
             f"{weights.url} did not send the official {weights.filename}: {fault}. "
             "Nothing was kept; run again."
         )
-    write_atomically(target, bytes(content))
+    write_atomically(target, content)
     return target
