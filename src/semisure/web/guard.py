@@ -1,21 +1,15 @@
-"""The server's guards against foreign and oversized requests."""
+"""The server's guards against requests of other sites, and against oversized ones."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable
-from urllib.parse import parse_qs, urlsplit
-
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
-from starlette.requests import cookie_parser
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from semisure.web.orders import Limits
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-TOKEN = "token"  # noqa: S105 - its name, in the address and the cookie
+# Another site can point a host name of its own at this server (DNS rebinding).
+HOSTS = ("127.0.0.1", "localhost")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -32,18 +26,14 @@ HEADERS = {
 
 
 class Guard:
-    """Checks the host, origin and length of requests; adds headers to responses."""
+    """Checks the origin and the length of requests; adds headers to responses."""
 
-    def __init__(
-        self, app: ASGIApp, hosts: Iterable[str], limits: Limits, token: str | None
-    ) -> None:
-        self.app, self.limits, self.token = app, limits, token
-        self.hosts = {host.lower() for host in (*LOOPBACK, *hosts)}
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self.app, self.limits = app, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -51,74 +41,26 @@ class Guard:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        headers = Headers(scope=scope)
-        refusal = self._stranger(scope, headers) or self._refusal(scope, headers)
-        answer = refusal or self.app
-        await answer(scope, self._counted(receive), send_with_headers)
+        answer = self._refusal(scope) or self.app
+        await answer(scope, receive, send_with_headers)
 
-    def _stranger(self, scope: Scope, headers: Headers) -> Response | None:
-        """The answer to whoever has not shown the token; it becomes a cookie."""
-        if self.token is None:
-            return None
-        query = parse_qs(scope["query_string"].decode("latin1"))
-        if _same(query.get(TOKEN, [""])[0], self.token):
-            answer = RedirectResponse(scope["path"], 303)
-            answer.set_cookie(TOKEN, self.token, httponly=True, samesite="strict")
-            return answer
-        if _same(cookie_parser(headers.get("cookie", "")).get(TOKEN, ""), self.token):
-            return None
-        return _error(403, "Open the address that semisure serve printed.")
-
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        # Another site can point a host name of its own at this server (DNS rebinding),
-        # or post a form to it; then the host or the origin is not ours.
-        host = headers.get("host", "")
-        if self.token is None and _host_name(f"//{host}") not in self.hosts:
-            return _error(403, "This server does not answer to that host name.")
-        if scope["method"] not in ("GET", "HEAD") and not _same_origin(headers, host):
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        headers, most = Headers(scope=scope), self.limits.body_bytes
+        if scope["method"] not in ("GET", "HEAD") and not _same_origin(headers):
             return _error(403, "Requests from other sites are refused.")
-        length, most = headers.get("content-length", "0"), self.limits.body_bytes
-        if not length.isdigit() or len(length) > 18 or int(length) > most:
-            return _error(413, _too_large(most))
+        # Browsers state the length of what they send.
+        if int(headers.get("content-length", "0")) > most:
+            accepted = f"the {most / 1e6:.0f} MB that are accepted"
+            return _error(413, f"The upload is larger than {accepted}.")
         return None
 
-    def _counted(self, receive: Receive) -> Receive:
-        """Count the bytes too: a request need not state its length, or may lie."""
-        left = self.limits.body_bytes
 
-        async def receive_counted() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
-                raise HTTPException(413, _too_large(self.limits.body_bytes))
-            return message
-
-        return receive_counted
-
-
-def _too_large(most: int) -> str:
-    return f"The upload is larger than the {most / 1e6:.0f} MB that are accepted."
-
-
-def _same(given: str, token: str) -> bool:
-    return secrets.compare_digest(given.encode(), token.encode())
-
-
-def _error(status: int, sentence: str) -> Response:
+def _error(status: int, sentence: str) -> JSONResponse:
     return JSONResponse({"detail": sentence}, status)
 
 
-def _same_origin(headers: Headers, host: str) -> bool:
+def _same_origin(headers: Headers) -> bool:
     """False if a browser states that the request came from another site."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
-    origin = headers.get("origin")
-    return origin is None or origin in (f"http://{host}", f"https://{host}")
-
-
-def _host_name(address: str) -> str | None:
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
-        return None
+    return headers.get("origin") in (None, f"http://{headers.get('host')}")
