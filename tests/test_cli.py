@@ -72,7 +72,7 @@ def test_what_was_estimated_is_not_taken_for_truth(
     assert not (tmp_path / "own.json").exists()
 
 
-def test_refit_from_a_text_file_into_csv(
+def test_refit_from_a_text_file_into_csv_and_a_picture(
     pair_files: list[Path], tmp_path: Path
 ) -> None:
     save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
@@ -80,11 +80,12 @@ def test_refit_from_a_text_file_into_csv(
     done = semisure(
         "refit", pair_files[1], "-c", tmp_path / "theta.json",
         "--initial", tmp_path / "H.txt", "-o", tmp_path / "w.csv",
-        *config(tmp_path, "method = 'core'"),
+        "-o", tmp_path / "w.png", *config(tmp_path, "method = 'core'"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     header = (tmp_path / "w.csv").read_text().splitlines()[0].split(",")
     assert {"x0", "weight", "expected_abs_error", "coarse_failure"} <= set(header)
+    assert (tmp_path / "w.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_too_few_matches_exit_with_three(
@@ -106,22 +107,16 @@ def test_too_few_matches_exit_with_three(
     ("arguments", "code", "words"),
     [
         (["fit", "none.npz", "-o", "t.json"], 1, "There is no file none.npz"),
+        (["fit", "{pair}", "-o", "t.json", "--law", "cauchy"], 2, "'cauchy' is not"),
+        (["fit", "{pair}", "-o", "t.json", "--size", "big"], 2, "WIDTHxHEIGHT"),
         (["refit", "{pair}", "-c", "none.json"], 1, "There is no calibration file"),
-        (
-            ["refit", "{pair}", "-c", "{theta}", "-e", "magsac"],
-            2,
-            "gc-ransac, magsac++ or poselib. Did you mean magsac++?",
-        ),
-        (["match", "{pair}", "{pair}", "--config", "{theta}"], 1, "not a TOML file"),
+        (["refit", "{pair}", "-c", "{pair}"], 1, "not a readable calibration"),
         (
             ["refit", "{pair}", "-c", "{theta}", "--initial", "{pair}"],
             1,
             "must be a text file",
         ),
-        (["refit", "{pair}", "-c", "{pair}"], 1, "not a readable calibration"),
-        (["fit", "{pair}", "-o", "t.json", "--law", "cauchy"], 2, "'cauchy' is not"),
-        (["fit", "{pair}", "-o", "t.json", "--size", "big"], 2, "WIDTHxHEIGHT"),
-        (["match", "{pair}", "{pair}", "--matcher", "x"], 2, "'x' is not daisy, xfeat"),
+        (["match", "{pair}", "{pair}", "--config", "{theta}"], 1, "not a TOML file"),
         (["match", "{pair}", "{pair}"], 1, "is no image"),
         (["figt"], 2, "No such command"),
     ],
@@ -134,7 +129,7 @@ def test_mistakes_get_a_sentence_and_no_traceback(
     paths = {"{pair}": pair_files[1], "{theta}": theta}
     done = semisure(*(paths.get(a, a) for a in arguments))
     assert done.returncode == code
-    assert words in " ".join(done.stderr.split()).replace("│ ", "").replace(" │", "")
+    assert words in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
 
@@ -193,6 +188,8 @@ def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
         check=True,
     )
     loaded = set(done.stdout.rpartition("loaded:")[2].split())
+    ours = [name for name in loaded if name.partition(".")[0] == "semisure"]
+    assert len(ours) <= 70
     assert {"cv2", "semisure.refit.planes"} <= loaded
     spared = {
         *("scipy", "rich.console", "matplotlib", "torch"),
@@ -272,30 +269,19 @@ def test_the_report_of_a_pair_is_one_file(photos: list[Path], tmp_path: Path) ->
     done = semisure("match", *photos, "--report", page, "-e", "ransac")
     assert done.returncode == 0, done.stderr
     text = page.read_text()
-    # The matches, two sliders of two, the corners; the reliability.
-    assert text.count("data:image/jpeg;base64,") == 1 + 4 + 1
-    assert text.count("data:image/png;base64,") == 1
+    assert text.count("data:image/jpeg;base64,") == 1 + 2 * 2  # matches, two sliders
     assert text.count('<dd class="meaning">') == text.count('<dd class="value">') == 10
     for words in ("expected corner error", "semisure.match(", "=&#x27;ransac&#x27;"):
         assert words in text
     assert "opencv-python-headless" in text
     assert "<b>.png" not in text  # escaped
     assert "://" not in text
-
-
-@pytest.mark.parametrize("contrast", [0, 40])  # 0: not one match
-def test_the_report_of_unrelated_images_shows_no_overlay(
-    contrast: int, photos: list[Path], tmp_path: Path
-) -> None:
-    blobs = np.random.default_rng(5).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
-    write_png(photos[1], np.uint8(128 + contrast * np.clip(blobs, -3, 3)))
-    page = tmp_path / "page.html"
+    write_png(photos[1], np.zeros((240, 320), np.uint8))  # not one match
     done = semisure("match", *photos, "--report", page)
     assert done.returncode == 3, done.stdout
     text = page.read_text()
-    assert "No homography" in text or "unrelated" in text
+    assert "No homography" in text
     assert 'class="compare"' not in text
-    assert "Uncertainty of the corners" not in text
 
 
 def test_demo_without_its_photos_names_the_extra(monkeypatch) -> None:
