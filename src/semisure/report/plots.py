@@ -194,7 +194,7 @@ def plot_lines(
     canvas_width, canvas_height = _canvas_size(matches)
     figure = _figure(12.0, 12.0 * canvas_height / canvas_width)
     figure.set_layout_engine("none")
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes: Any = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     _draw_images(axes, *images, matches)
     lefts = np.array([[0.0, 0.0], [_left(matches), 0.0]])
     sizes = matches.source_size, matches.target_size
