@@ -16,7 +16,7 @@ from semisure.io.intrinsics import intrinsics_of
 from semisure.io.pixels import ImageLike, as_image
 from semisure.matchers import MATCHER_NAMES, NamedMatcher, Refine, refined_name
 from semisure.pairs.estimation import match_pair
-from semisure.pairs.models import MODELS, Model
+from semisure.pairs.models import Model
 from semisure.pairs.result import PairResult
 from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
@@ -86,8 +86,7 @@ def match(
         Smallest error of the model itself (lens, relief) as a share of the image's
         diagonal: 0 for rendered images; default: the calibration's, for photographs.
     begin
-        Called with the name of each stage; returns what is called with the number of
-        steps done and of all.
+        Called with the name of each stage; returns a callable of (done, total).
 
     Examples
     --------
@@ -98,7 +97,6 @@ def match(
     >>> result.kind, result.H_01[:2, 2].round().tolist()
     ('homography', [14.0, 9.0])
     """
-    as_choice("model", model, MODELS)
     as_choice("method", method, REFIT_METHODS)
     settings = RansacSettings(threshold_px=threshold_px, seed=seed)
     images = as_image(image0, "image0"), as_image(image1, "image1")

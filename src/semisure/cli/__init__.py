@@ -78,29 +78,29 @@ def _app_with(commands: Iterable[str]) -> typer.Typer:
 
 def main() -> None:
     """Run the command; a user's mistake is one sentence and exit code 1."""
-    # Words before the command are flags; all commands are there for help and mistakes.
+    # Only flags precede the command. Without a known command, all are loaded.
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     app = _app_with([wanted] if wanted in _HOME else _HOME)
     try:
         app()
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
-            _tell(
+            _print_error(
                 "interrupted; files already written are whole; long commands continue "
                 "where they stopped when they are run again."
             )
         raise
     except SemisureError as error:
-        _tell(str(error))
+        _print_error(str(error))
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
         at = "" if error.filename is None else f"{error.filename}: "
-        _tell(f"{at}{error.strerror or error}.")
+        _print_error(f"{at}{error.strerror or error}.")
         sys.exit(1)
 
 
-def _tell(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     print(f"semisure: {sentence}", file=sys.stderr)  # noqa: T201

@@ -175,7 +175,7 @@ class Worker:
                     raise SemisureError(str(message["failed"]))
         except SemisureError:
             raise
-        except Exception:  # noqa: BLE001, it is dead, or a hostile image made it lie
+        except Exception:  # noqa: BLE001, the process is dead or sends nonsense
             self.kill()
             raise SemisureError(
                 LATE.format(seconds) if late.is_set() else DIED

@@ -266,10 +266,10 @@ function pick(k) {
   shown.picked = k;
   $("picked").hidden = k < 0;
   if (shown.view && shown.frames) draw();
-  if (k >= 0) tellPicked(k);
+  if (k >= 0) showPicked(k);
 }
 
-function tellPicked(k) {
+function showPicked(k) {
   const { page } = state.shown;
   const c = page.columns;
   const at = ([x, y]) => `${x.toFixed(1)}, ${y.toFixed(1)}`;
@@ -314,7 +314,7 @@ function zoom(factor, place) {
 
 function after() {
   redraw();
-  if (state.shown.picked >= 0) tellPicked(state.shown.picked); // its ellipse changed size
+  if (state.shown.picked >= 0) showPicked(state.shown.picked); // its ellipse changed size
 }
 
 function keyed(event) {
