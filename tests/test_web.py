@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from typer.testing import CliRunner
 from semisure.cli import app as commands
 from semisure.errors import MissingExtraError, SemisureError
 from semisure.synthetic import EXAMPLE_CALIBRATION
-from semisure.web import results
+from semisure.web import app, results
 from semisure.web.app import STATIC, listen, make_app
 from semisure.web.orders import (
     FIRST_USE,
@@ -257,10 +258,42 @@ def test_serve_without_its_extra_names_the_pip_line(monkeypatch) -> None:
 
 def test_a_taken_port_gets_a_sentence() -> None:
     with (
-        listen(0) as taken,
+        listen("localhost", 0) as taken,
         pytest.raises(SemisureError, match="cannot be used"),
     ):
-        listen(taken.getsockname()[1])
+        listen("localhost", taken.getsockname()[1])
+
+
+def test_other_machines_need_the_printed_address(monkeypatch) -> None:
+    pages: list[Any] = []
+
+    def keep(page: Any, listener: socket.socket) -> None:
+        listener.close()
+        pages.append(page)
+
+    monkeypatch.setattr(app, "serve", keep)
+    everybody = ["--host", "0.0.0.0"]  # noqa: S104
+    done = CliRunner().invoke(commands, ["serve", *everybody, "--port", "0"])
+    address = done.stdout.split()[1]
+    with TestClient(pages[0], base_url=address.partition("/?")[0]) as stranger:
+        for path in ("/", "/app.js", "/api/menu", "/?token=wrong", "/?token=é"):
+            answer = stranger.get(path, headers={"host": "localhost"})
+            assert answer.status_code == 403
+            assert "address that semisure serve printed" in answer.json()["detail"]
+        assert stranger.post("/api/jobs").status_code == 403
+        entered = stranger.get(address)
+        assert (entered.status_code, entered.url.query) == (200, b"")
+        assert "HttpOnly" in entered.history[0].headers["set-cookie"]
+        assert stranger.get("/api/menu").status_code == 200
+    CliRunner().invoke(commands, ["serve", "--port", "0"])
+    with TestClient(pages[1], base_url=ADDRESS) as owner:
+        assert owner.get("/api/menu").status_code == 200
+
+
+def test_a_body_of_no_stated_length_is_refused(client: TestClient) -> None:
+    answer = client.post("/api/jobs", content=iter([b"x"]))
+    assert answer.status_code == 411
+    assert "state its length" in answer.json()["detail"]
 
 
 # ---- damaged uploads -----------------------------------------------------------------

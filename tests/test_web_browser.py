@@ -211,12 +211,14 @@ def test_a_match_is_picked_zoomed_moved_and_estimated_again(
     assert moved[1] == seen["centers"][1]
     by(driver, "matches").send_keys("0")
     assert view(driver)["zoom"] == 1
+    on_canvas(driver, middle).double_click().perform()
+    assert view(driver)["zoom"] == 2
     first = driver.execute_script("return semisure.shown.id")
     ui.Select(by(driver, "method")).select_by_value("core")
     by(driver, "again").click()
     until(driver, lambda d: d.execute_script("return semisure.shown.id") != first)
     assert driver.execute_script("return semisure.shown.page.chosen.method") == "core"
-    choose(driver, photos)
+    choose(driver, photos[::-1])
     assert not by(driver, "again").is_displayed()  # other images: nothing was matched
 
 
@@ -285,3 +287,7 @@ def test_a_scene_in_depth_shows_the_line_of_the_match_under_the_pointer(
     ui.Select(by(driver, "model")).select_by_value("homography")
     run(driver)
     assert by(driver, "overlay").is_displayed()
+    phone = {**DESKTOP, "width": 390, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    wide = driver.execute_script("return document.documentElement.scrollWidth")
+    assert wide == 390

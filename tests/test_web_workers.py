@@ -8,12 +8,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -33,6 +35,7 @@ from web_client import (
 if sys.platform == "win32":
     pytest.skip("there are no signals to stop a process", allow_module_level=True)
 
+import httpx2
 from fastapi.testclient import TestClient
 
 from semisure.web.app import make_app
@@ -153,6 +156,14 @@ def test_cancel_ends_a_job_that_runs_and_one_that_waits(client: TestClient) -> N
     assert answer.status_code == 403
 
 
+def test_only_so_many_jobs_may_wait(client: TestClient) -> None:
+    held(client)
+    *accepted, refused = [post(client, *FILES) for _ in range(Limits().waiting + 1)]
+    assert {answer.status_code for answer in accepted} == {202}
+    assert refused.status_code == 503
+    assert "Try again" in refused.json()["detail"]
+
+
 @pytest.fixture
 def queue() -> Iterator[Queue]:
     line = Queue(SMALL, shipped_calibrations())
@@ -176,8 +187,20 @@ def test_a_bug_in_a_job_is_reported_without_its_insides(queue: Queue, capfd) -> 
     job = queue.add(Order(files=PAIR.files, calibration="none of these"))
     until(lambda: job.state == "failed")
     assert job.message == BUG
-    # It is logged before the failure is sent.
-    assert "KeyError: 'none of these'" in capfd.readouterr().err
+    until(lambda: "KeyError: 'none of these'" in capfd.readouterr().err)
+
+
+def test_an_upload_that_breaks_off_is_no_error_of_the_server() -> None:
+    with serving(stderr=subprocess.PIPE) as (server, address):
+        url = urlsplit(address)
+        with socket.create_connection((url.hostname, url.port)) as upload:
+            upload.sendall(
+                f"POST /api/jobs HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Length: 99"
+                "\r\nContent-Type: multipart/form-data; boundary=x\r\n\r\n--x".encode()
+            )
+        assert httpx2.get(f"{address}/api/menu").status_code == 200
+        server.send_signal(signal.SIGINT)
+        assert server.communicate(timeout=60)[1] == ""
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +20,9 @@ from semisure.errors import MissingExtraError
     "`semisure serve -c theta.json --time-limit 60`"
 )
 def serve(
+    host: Annotated[
+        str, option("Address to listen on; by default only this machine connects.")
+    ] = "127.0.0.1",
     port: Annotated[int, option("Port to listen on; 0 for any free one.")] = 8321,
     calibration: Annotated[
         list[Path] | None,
@@ -33,25 +38,32 @@ def serve(
 ) -> None:
     """Serve a page that matches two images, for your browser on this machine.
 
-    Nothing leaves the machine, and no other machine can connect; from another one, use
-    `ssh -L 8321:localhost:8321`. A matcher without a calibration gets one from its
-    first job, which is kept in semisure's cache.
+    Nothing leaves the machine. A matcher without a calibration gets one from its first
+    job, which is kept in semisure's cache. With --host, such as 0.0.0.0, other machines
+    can connect: their users need the token in the printed address. Nothing is encrypted
+    on the way.
     """
     from semisure.io.files import load_calibration
 
     try:
         from semisure.web.app import listen, make_app
         from semisure.web.app import serve as run
+        from semisure.web.guard import HOSTS
         from semisure.web.orders import Limits
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "web", "The page") from None
 
-    listener = listen(port)
+    listener = listen(host, port)
+    token = None if host in HOSTS else secrets.token_urlsafe(16)
     page = make_app(
         limits=Limits(seconds=time_limit),
         calibrations={path.stem: load_calibration(path) for path in calibration or ()},
+        token=token,
     )
-    host, port = listener.getsockname()
-    typer.echo(f"Open http://{host}:{port} (Ctrl-C to stop).")
+    name = socket.gethostname() if host == "0.0.0.0" else host  # noqa: S104
+    address = f"http://{name}:{listener.getsockname()[1]}"
+    if token is not None:
+        address += f"/?token={token}"
+    typer.echo(f"Open {address} (Ctrl-C to stop).")
     with suppress(KeyboardInterrupt):  # the usual way to stop it
         run(page, listener)

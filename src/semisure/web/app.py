@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import FormData, UploadFile
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
 
 from semisure.errors import InputError
 from semisure.types import Calibration
@@ -51,8 +52,12 @@ def make_app(
     *,
     limits: Limits | None = None,
     calibrations: Mapping[str, Calibration] | None = None,
+    token: str | None = None,
 ) -> FastAPI:
-    """The application; `calibrations` are offered beside the shipped ones."""
+    """The application; `calibrations` are offered beside the shipped ones.
+
+    It answers to this machine, or with a `token` to whoever knows that.
+    """
     limits = limits or Limits()
     offered = {**shipped_calibrations(), **(calibrations or {})}
     queue = Queue(limits, offered)
@@ -64,12 +69,17 @@ def make_app(
         await run_in_threadpool(queue.close)
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)
-    app.add_middleware(Guard, limits=limits)
+    hosts = HOSTS if token is None else ("*",)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    app.add_middleware(Guard, limits=limits, token=token)
 
     @app.exception_handler(InputError)
     def refused(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 422)
+
+    @app.exception_handler(ClientDisconnect)
+    def broken_off(_: Request, error: Exception) -> Response:
+        return Response(status_code=400)
 
     def job_of(job_id: str) -> Job:
         job = queue.get(job_id)
@@ -108,6 +118,10 @@ def make_app(
                 files = await _uploads(form)
             order = Order(files=files, **texts)
             await run_in_threadpool(check_order, order, offered)
+            if queue.is_full():
+                raise HTTPException(
+                    503, "Too many jobs are waiting. Try again in a minute."
+                )
             return {"id": queue.add(order).id}
 
     @app.get("/api/jobs/{job_id}")
@@ -143,14 +157,14 @@ async def _uploads(form: FormData) -> dict[str, bytes]:
     return uploads
 
 
-def listen(port: int) -> socket.socket:
-    """A socket that only this machine reaches; port 0 takes any free one."""
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at that address; port 0 takes any free one."""
     try:
-        return socket.create_server((HOSTS[0], port))
+        return socket.create_server((host, port))
     except (OSError, OverflowError) as error:
         raise InputError(
-            f"Port {port} cannot be used: {error}. Give another --port, or 0 for any "
-            "that is free."
+            f"{host}, port {port} cannot be used: {error}. Give another --port, or 0 "
+            "for any that is free."
         ) from None
 
 

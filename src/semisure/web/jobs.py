@@ -96,6 +96,12 @@ class Queue:
             self._thread.submit(self._run, job)
         return job
 
+    def is_full(self) -> bool:
+        """Whether as many jobs wait as may."""
+        with self._lock:
+            waiting = [job for job in self._jobs.values() if job.state == "waiting"]
+        return len(waiting) >= self._limits.waiting
+
     def cancel(self, job: Job) -> None:
         """Take it out of the queue, or kill the process that runs it."""
         with self._lock:

@@ -36,7 +36,7 @@ EMBEDDED = "daisy"  # the one matcher that is not a network
 THUMBNAIL = (96, 72)  # px, width and height of each image
 # name: (title, files); of a single file, two random views are shown
 SAMPLES = {
-    "coffee": ("Coffee, views made of one photo", ("coffee.png",)),
+    "coffee": ("Coffee, views of one photo", ("coffee.png",)),
     "brick": ("Bricks, repetitive views", ("brick.png",)),
     "rocket": ("Rocket, views with plain sky", ("rocket.jpg",)),
     "motorcycle": (
@@ -53,6 +53,7 @@ class Limits:
 
     body_bytes: int = 40_000_000  # two images and the form around them
     seconds: float = 300.0  # a job is stopped after this
+    waiting: int = 8  # jobs in the queue
     kept: int = 24  # finished jobs; the oldest are dropped
 
 

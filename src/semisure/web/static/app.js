@@ -49,8 +49,9 @@ function model() {
   $("model-part").hidden = !name || !page.related;
   if (!name) return;
   $("matrix-name").textContent = TITLES[page.model];
-  $("matrix").textContent = page[name].map((row) => row.map((v) => v.toPrecision(9).padStart(17)).join("")).join("\n");
+  $("matrix").textContent = page[name].map((row) => row.map((v) => v.toPrecision(9).padStart(19)).join("")).join("\n");
   const code = `${name} = np.array(${JSON.stringify(page[name])})\n`;
+  $("copy-matrix").hidden = !navigator.clipboard; // browsers give it to loopback pages only
   $("copy-matrix").onclick = () => navigator.clipboard.writeText(code);
 }
 

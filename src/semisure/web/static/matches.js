@@ -53,7 +53,7 @@ function layout() {
   const { shown } = state;
   const canvas = $("matches");
   const { view } = shown;
-  view.layout(canvas.parentElement.clientWidth);
+  view.layout(canvas.clientWidth);
   shown.density = Math.min(window.devicePixelRatio || 1, 2);
   canvas.width = Math.round(view.width * shown.density);
   canvas.height = Math.round(view.height * shown.density);
@@ -92,6 +92,7 @@ function draw() {
   if (focus >= 0) emphasise(pen, focus);
   $("zoom-text").textContent = view.zoom > 1 ? `${view.zoom.toFixed(1)}×` : "";
   $("zoom-out").disabled = $("zoom-reset").disabled = view.zoom <= 1;
+  $("matches").style.touchAction = view.zoom > 1 ? "none" : "auto"; // a finger moves the image, or the page
 }
 
 function photo(pen, image, side) {
@@ -119,7 +120,7 @@ function lines(pen) {
 function dots(pen, alpha) {
   const { shown } = state;
   const { view, page } = shown;
-  const radius = 1.8 * Math.min(Math.sqrt(view.zoom), 2.5);
+  const radius = Math.min(view.width / 600, 1.8) * Math.min(Math.sqrt(view.zoom), 2.5);
   for (let j = shown.visible.length - 1; j >= 0; j -= 1) { // the surest on top
     const k = shown.visible[j];
     pen.fillStyle = color(page.columns.expected[k], page.colors_px, alpha);
@@ -370,6 +371,7 @@ export function startMatches() {
     event.preventDefault();
     zoom(Math.exp(-event.deltaY / 200), [event.offsetX, event.offsetY]);
   }, { passive: false });
+  canvas.addEventListener("dblclick", (event) => zoom(2, [event.offsetX, event.offsetY]));
   $("zoom-in").addEventListener("click", () => zoom(STEP));
   $("zoom-out").addEventListener("click", () => zoom(1 / STEP));
   $("zoom-reset").addEventListener("click", () => { state.shown.view.reset(); after(); });
