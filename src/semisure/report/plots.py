@@ -75,7 +75,7 @@ def plot_matches(
 ) -> Figure:
     """Both images with their matches by expected error, and a legend."""
     width, height = _canvas_size(matches)
-    figure = _figure(12.0, 11.0 * height / width)
+    figure = _figure(12.0, 11.0 * height / width + 0.1)  # 1 wide is the legend
     axes = figure.add_subplot()
     draw_matches(axes, image0, image1, matches, expected_px)
     add_bar(axes, (matches.source_size, matches.target_size))
