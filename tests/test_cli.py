@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from processes import write_photos
 from semisure.cli import app
 from semisure.datasets import samples
 from semisure.errors import MissingExtraError
@@ -166,44 +167,37 @@ def test_demo_shows_real_photos_bettered(tmp_path: Path, monkeypatch) -> None:
     assert "://" not in text  # nothing is fetched
 
 
-def test_help_loads_nothing_heavy() -> None:
-    code = (
-        "import sys; from semisure.cli import app; app(['--help'], "
-        "standalone_mode=False); print([m for m in ('numpy', 'scipy', 'cv2', "
-        "'matplotlib', 'fastapi', 'torch') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+MAIN = "from semisure.cli import main; main()"
+HEAVY = {"scipy", "matplotlib", "torch"}
+NOT_FOR_A_MATCH = {
+    "rich.console",
+    *("semisure.law.fit_law", "semisure.calibrate.photos", "semisure.engine"),
+    *("semisure.bench", "semisure.refit.poses", "semisure.refit.relative"),
+    *("semisure.geometry.camera", "semisure.estimators.pose"),
+    "semisure.estimators.relative",
+}
 
 
-def test_match_loads_no_more_than_it_needs(photos: list[Path]) -> None:
-    """No fit, no cameras, no bar where nobody watches, no SciPy."""
-    code = (
-        "import sys\nfrom semisure.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print('loaded:', *sys.modules)"
-    )
+@pytest.mark.parametrize(
+    ("code", "words", "spared"),
+    [
+        ("import semisure", [], HEAVY | {"numpy", "cv2", "typer", "rich"}),
+        (MAIN, ["--help"], HEAVY | {"numpy", "cv2", "fastapi"}),
+        (MAIN, ["match", "a <b>.png", "b.png"], HEAVY | NOT_FOR_A_MATCH),
+    ],
+)
+def test_no_more_is_loaded_than_is_needed(code, words, spared, photos) -> None:
+    told = f"import sys, atexit\natexit.register(lambda: print(*sys.modules))\n{code}"
     done = subprocess.run(
-        [sys.executable, "-c", code, "match", *map(str, photos)],
+        [sys.executable, "-c", told, *words],
         capture_output=True,
         text=True,
         check=True,
+        cwd=photos[0].parent,
     )
-    loaded = set(done.stdout.rpartition("loaded:")[2].split())
-    ours = [name for name in loaded if name.partition(".")[0] == "semisure"]
-    assert len(ours) <= 70
-    assert {"cv2", "semisure.refit.planes"} <= loaded
-    spared = {
-        *("scipy", "rich.console", "matplotlib", "torch"),
-        *("semisure.law.fit_law", "semisure.calibrate.photos", "semisure.engine"),
-        "semisure.bench",
-        *("semisure.refit.poses", "semisure.refit.relative"),
-        "semisure.geometry.camera",
-        *("semisure.estimators.pose", "semisure.estimators.relative"),
-    }
+    loaded = set(done.stdout.splitlines()[-1].split())
     assert loaded & spared == set()
+    assert len([name for name in loaded if name.startswith("semisure")]) <= 70
 
 
 def test_quiet_prints_nothing_but_what_json_asks_for(
@@ -223,11 +217,8 @@ def test_quiet_prints_nothing_but_what_json_asks_for(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent otherwise there")
 def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
-    blobs = np.random.default_rng(0).integers(0, 256, (60, 80), np.uint8)
     (tmp_path / "photos").mkdir()
-    for k in range(6):
-        photo = np.roll(blobs, 9 * k).repeat(5, 0).repeat(5, 1)
-        write_png(tmp_path / "photos" / f"{k}.png", photo)
+    write_photos(tmp_path / "photos")
     output = tmp_path / "theta.json"
     arguments = ["calibrate", "--photos", tmp_path / "photos", "-o", output]
     with subprocess.Popen(
@@ -257,12 +248,9 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> list[Path]:
-    blobs = np.random.default_rng(0).normal(size=(30, 40)).repeat(8, 0).repeat(8, 1)
-    pixels = np.uint8(128 + 40 * np.clip(blobs, -3, 3))
-    paths = [tmp_path / "a <b>.png", tmp_path / "b.png"]
-    for path, shift in zip(paths, (0, 12), strict=True):
-        write_png(path, np.roll(pixels, shift, axis=(0, 1)))
-    return paths
+    write_photos(tmp_path)
+    names = {"0.png": "a <b>.png", "1.png": "b.png"}
+    return [(tmp_path / old).rename(tmp_path / new) for old, new in names.items()]
 
 
 def test_the_report_of_a_pair_is_one_file(photos: list[Path], tmp_path: Path) -> None:

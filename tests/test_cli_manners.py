@@ -12,13 +12,12 @@ import sys
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from processes import MAIN, write_photos
 from semisure.cli import app, options
-from semisure.io.images import write_png
 from semisure.types.matches import COLUMN_NAMES
 from settings_file import config
 
@@ -27,7 +26,6 @@ NAMES = [
     "bench", "calibrate", "demo", "export", "fetch", "fit", "localize", "match",
     "match-pairs", "matchers", "reconstruct", "refit", "serve",
 ]  # fmt: skip
-MAIN = "import sys; sys.argv[0] = 'semisure'; from semisure.cli import main; main()"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -179,11 +177,8 @@ def on_a_terminal(*line: object) -> tuple[str, str]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_what_takes_long_shows_a_bar_that_can_be_silenced(tmp_path: Path) -> None:
-    blobs = np.random.default_rng(0).integers(0, 256, (40, 50), np.uint8)
     (tmp_path / "photos").mkdir()
-    for k in range(6):
-        photo = np.roll(blobs, 7 * k).repeat(5, 0).repeat(5, 1)
-        write_png(tmp_path / "photos" / f"{k}.png", photo)
+    write_photos(tmp_path / "photos")
     line = ["calibrate", "--photos", tmp_path / "photos", "-o", tmp_path / "c.json"]
     line += config(tmp_path, "pairs = 8")
     printed, terminal = on_a_terminal(*line)

@@ -18,11 +18,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-
-from web_client import ADDRESS, SMALL, finish, page_of, picture, post
-
-pytest.importorskip("fastapi", reason="needs the extra web")
-
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -37,6 +32,7 @@ from semisure.web.orders import (
     Order,
     load_sample,
 )
+from web_client import ADDRESS, SMALL, finish, page_of, picture, post
 
 
 @pytest.fixture(scope="module")
@@ -201,22 +197,9 @@ def test_the_page_asks_nobody_else_and_may_not(client: TestClient) -> None:
     assert client.get("/app.js").headers["content-type"].startswith("text/javascript")
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("127.0.0.1:8321", 200),
-        ("evil.example", 400),
-        ("evil.example@127.0.0.1.x", 400),
-        ("", 400),
-    ],
-)
-def test_only_known_host_names_are_answered(
-    client: TestClient, host: str, status: int
-) -> None:
-    assert client.get("/api/menu", headers={"host": host}).status_code == status
-
-
-def test_other_sites_cannot_post(client: TestClient) -> None:
+def test_other_sites_get_no_answer(client: TestClient) -> None:
+    for host in ("evil.example", "evil.example@127.0.0.1.x", ""):
+        assert client.get("/api/menu", headers={"host": host}).status_code == 400
     foreign = {"origin": "http://evil.example"}
     for headers in foreign, {"origin": "null"}, {"sec-fetch-site": "cross-site"}:
         answer = client.post("/api/jobs", data={"sample": "coffee"}, headers=headers)

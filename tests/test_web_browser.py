@@ -14,8 +14,6 @@ import pytest
 
 from web_client import picture, serving, workers_of
 
-for package in ("fastapi", "uvicorn", "python_multipart"):
-    pytest.importorskip(package, reason="needs the extra web")
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
 ui = pytest.importorskip("selenium.webdriver.support.ui", reason="needs selenium")
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -127,16 +125,10 @@ def test_drop_run_point_slide_download(address, browser, photos, tmp_path) -> No
 
     spot = driver.execute_script(
         "const {shown} = semisure, k = shown.order[5];"
-        "return [shown.points[0][k], shown.width, shown.height, "
-        "shown.page.columns.expected[k]]"
+        "return [shown.points[0][k], shown.page.columns.expected[k]]"
     )
-    (x, y), width, height, expected = spot
-    canvas = by(driver, "matches")
-    driver.execute_script("arguments[0].scrollIntoView({behavior: 'instant'})", canvas)
-    from_centre = round(x - width / 2), round(y - height / 2)
-    webdriver.ActionChains(driver).move_to_element_with_offset(
-        canvas, *from_centre
-    ).perform()
+    place, expected = spot
+    on_canvas(driver, place).perform()
     tip = until(driver, lambda d: by(d, "tip").is_displayed() and by(d, "tip"))
     assert f"expected error {expected:.2f} px" in " ".join(tip.text.split())
     assert "coarse cell wrong" in tip.text

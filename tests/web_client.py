@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+
+from processes import command_line, descendants
 
 pytest.importorskip("fastapi", reason="needs the extra web")
 pytest.importorskip("uvicorn", reason="needs the extra web")
@@ -58,22 +59,7 @@ def page_of(client: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 def workers_of(server: int) -> list[int]:
     """The worker processes of a server, by /proc."""
-    pids = []
-    for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")):
-        row = status(pid)
-        if row and int(row[1]) == server and row[0] not in "ZX":
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            pids += [pid] if b"spawn_main" in command else []
-    return pids
-
-
-def status(pid: int) -> list[str]:
-    """State, parent and more of a process; nothing once it is gone."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return text.rpartition(")")[2].split()
+    return [p for p in descendants(server) if "spawn_main" in command_line(p)]
 
 
 @contextmanager
