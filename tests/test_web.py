@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,29 +18,21 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-
-from web_client import ADDRESS, SMALL, finish, page_of, picture, png_of_size, post
-
-pytest.importorskip("fastapi", reason="needs the extra web")
-
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from semisure.cli import app as commands
 from semisure.errors import MissingExtraError, SemisureError
-from semisure.io.images import IMAGE_SUFFIXES
 from semisure.synthetic import EXAMPLE_CALIBRATION
-from semisure.web import app as web
-from semisure.web import results
+from semisure.web import app, results
 from semisure.web.app import STATIC, listen, make_app
-from semisure.web.jobs import Job, Worker
 from semisure.web.orders import (
     FIRST_USE,
     SAMPLES,
-    STAGES,
     Order,
     load_sample,
 )
+from web_client import ADDRESS, SMALL, finish, page_of, picture, post
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +55,6 @@ def test_two_images_give_matches_pictures_and_downloads(client: TestClient) -> N
     assert [arm["name"] for arm in page["arms"]] == ["base", "core", "core+"]
     assert page["arms"][2]["chosen"]
     assert page["arms"][2]["expected_corner_error_px"] > 0
-    assert len(page["corners"]["half_axes"]) == len(page["corners"]["before"]) == 4
     assert all(fact["meaning"] for fact in page["numbers"])
     assert len(page["pictures"]) == 6
     for name in ("image0", "image1", *page["pictures"]):
@@ -87,7 +80,6 @@ def test_matches_are_estimated_again_without_the_images(client: TestClient) -> N
     wanted = {"method": "core", "threshold": "1.5", "seed": "7", "estimator": "ransac"}
     again = finish(client, post(client, again=job["id"], report="yes", **wanted))
     assert (again["state"], again["stage"]) == ("done", "Writing the report")
-    assert again["step"] == again["steps"] - 1
     other = page_of(client, again)
     assert other["columns"]["source"] == page["columns"]["source"]
     assert {name: other["chosen"][name] for name in wanted} == wanted
@@ -110,7 +102,6 @@ def test_samples_need_no_upload_and_a_scene_in_depth_has_lines() -> None:
         page = page_of(client, job)
         assert page["model"] == "fundamental"
         assert page["pictures"] == []
-        assert page["corners"] is None
         assert len(page["arms"]) == 3
         lines, n = page["lines"], page["matches"]
         assert {len(column) for column in lines.values()} == {n}
@@ -133,24 +124,13 @@ def test_samples_need_no_upload_and_a_scene_in_depth_has_lines() -> None:
         assert [image.ndim for image in load_sample(name)] == [3, 3]
 
 
-@pytest.mark.parametrize("suffix", sorted(IMAGE_SUFFIXES))
-def test_every_format_of_the_command_line_can_be_uploaded(
-    client: TestClient, suffix: str
-) -> None:
-    assert suffix in client.get("/api/menu").json()["suffixes"]
-    job = finish(client, post(client, picture(suffix=suffix), picture(9)))
-    assert page_of(client, job)["H_01"][0][2] == pytest.approx(9, abs=0.5)
-
-
 def test_a_matcher_that_is_not_ready_says_why_and_what_to_do(
     client: TestClient,
 ) -> None:
     rows = client.get("/api/menu").json()["matchers"]
     for row in rows:
-        assert bool(row["why_not"]) == bool(row["command"])
         if row["why_not"]:
-            assert row["name"] in row["why_not"]
-            assert row["command"].split()[0] in ("semisure", "pip", "mkdir")
+            assert re.search("semisure fetch|pip install|download", row["why_not"])
     assert not next(row for row in rows if row["name"] == "daisy")["why_not"]
 
 
@@ -166,14 +146,10 @@ def test_a_matcher_without_a_law_gets_one_by_its_first_job(monkeypatch) -> None:
     monkeypatch.setattr(results, "calibration_for", made)
     files = {"image0": picture(), "image1": picture(9)}
     order = Order(files=files, calibration=FIRST_USE)
-    made_files = results.result_files(order, {}, SMALL, stages.append)
+    made_files = results.result_files(order, {}, stages.append)
     assert len(asked) == 1
     assert "Calibrating daisy, once: Matching views, 2 of 60" in stages
     assert json.loads(made_files["page.json"])["chosen"]["calibration"] == FIRST_USE
-    job = Job(order, Worker({}, SMALL))
-    for stage in stages:
-        job.begin_stage(stage)
-    assert job.step == STAGES.index("Drawing")
 
 
 def test_ones_own_calibration_can_be_offered() -> None:
@@ -185,19 +161,16 @@ def test_ones_own_calibration_can_be_offered() -> None:
         assert whole["chosen"]["calibration"] == "mine"
 
 
-def test_images_without_a_match_are_an_outcome(client: TestClient) -> None:
-    blank = cv2.imencode(".png", np.zeros((100, 100), np.uint8))[1].tobytes()
-    job = finish(client, post(client, blank, picture()))
-    assert not page_of(client, job)["related"]
-
-
-@pytest.mark.parametrize("suffix", [".png", ".jpg"])
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(picture()[:-600], "Image 1 is truncated"), (b"hello", "Image 1 is no image")],
+)
 def test_what_fails_to_decode_fails_its_job_alone(
-    client: TestClient, suffix: str
+    client: TestClient, data: bytes, words: str
 ) -> None:
-    job = finish(client, post(client, picture(suffix=suffix)[:-600], picture()))
+    job = finish(client, post(client, data, picture()))
     assert job["state"] == "failed"
-    assert "truncated" in job["message"]
+    assert words in job["message"]
     assert client.get(f"/api/jobs/{job['id']}/page.json").status_code == 409
 
 
@@ -224,24 +197,9 @@ def test_the_page_asks_nobody_else_and_may_not(client: TestClient) -> None:
     assert client.get("/app.js").headers["content-type"].startswith("text/javascript")
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("127.0.0.1:8321", 200),
-        ("[::1]:8321", 200),
-        ("evil.example", 403),
-        ("evil.example@127.0.0.1.x", 403),
-        ("[::1", 403),
-        ("", 403),
-    ],
-)
-def test_only_known_host_names_are_answered(
-    client: TestClient, host: str, status: int
-) -> None:
-    assert client.get("/api/menu", headers={"host": host}).status_code == status
-
-
-def test_other_sites_cannot_post(client: TestClient) -> None:
+def test_other_sites_get_no_answer(client: TestClient) -> None:
+    for host in ("evil.example", "evil.example@127.0.0.1.x", ""):
+        assert client.get("/api/menu", headers={"host": host}).status_code == 400
     foreign = {"origin": "http://evil.example"}
     for headers in foreign, {"origin": "null"}, {"sec-fetch-site": "cross-site"}:
         answer = client.post("/api/jobs", data={"sample": "coffee"}, headers=headers)
@@ -255,15 +213,10 @@ PAIR = [picture(), picture()]
     ("files", "fields", "status", "words"),
     [
         ([], {}, 422, "sample must be one of"),
-        ([picture()], {}, 422, "Image 2 is missing"),
-        ([b"hello", picture()], {}, 422, "Image 1 is no image that semisure reads"),
+        ([picture()], {}, 422, "One image is missing"),
         (PAIR, {"threshold": "0"}, 422, "threshold_px must be positive"),
-        (PAIR, {"threshold": "nan"}, 422, "threshold must be one finite number"),
         (PAIR, {"seed": "x"}, 422, "seed must be numbers"),
         (PAIR, {"fov": "180"}, 422, "fov must lie between 0 and 180"),
-        ([png_of_size(60_000, 60_000), picture()], {}, 422, "pixels that are read"),
-        ([png_of_size(600, 600, 16), picture()], {}, 422, "600 × 600 pixels"),
-        ([picture(), bytes(300_001)], {}, 422, "Image 2 has more than the 0.3 MB"),
         ([picture(), bytes(700_001)], {}, 413, "The upload is larger"),
         (PAIR, {"matcher": "x"}, 422, "matcher must be one of"),
         (PAIR, {"calibration": "/etc/passwd"}, 422, "calibration must be one of daisy"),
@@ -277,32 +230,6 @@ def test_what_cannot_be_used_gets_one_sentence(
     assert words in answer.json()["detail"]
 
 
-def test_a_body_of_no_stated_length_is_cut_off(client: TestClient) -> None:
-    def body() -> Iterator[bytes]:
-        named = b'form-data; name="image0"; filename="a"'
-        yield b"--x\r\nContent-Disposition: " + named + b"\r\n\r\n"
-        for _ in range(100):
-            yield bytes(100_000)
-
-    kind = {"content-type": "multipart/form-data; boundary=x"}
-    answer = client.post("/api/jobs", content=body(), headers=kind)
-    assert answer.status_code == 413
-    assert "larger than" in answer.json()["detail"]
-
-
-def test_too_many_files_are_refused_and_a_full_queue_says_so(
-    client: TestClient,
-) -> None:
-    three = [(f"image{k}", ("x", picture())) for k in range(3)]
-    assert client.post("/api/jobs", files=three).status_code == 400
-    answers = [post(client, picture(), picture(9)) for _ in range(6)]
-    full = [answer for answer in answers if answer.status_code == 503]
-    assert "Try again" in full[0].json()["detail"]
-    for answer in answers:
-        if answer.status_code == 202:
-            assert finish(client, answer)["state"] == "done"
-
-
 def test_serve_without_its_extra_names_the_pip_line(monkeypatch) -> None:
     monkeypatch.delitem(sys.modules, "semisure.web.app")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
@@ -314,47 +241,42 @@ def test_serve_without_its_extra_names_the_pip_line(monkeypatch) -> None:
 
 def test_a_taken_port_gets_a_sentence() -> None:
     with (
-        listen("127.0.0.1", 0) as taken,
+        listen("localhost", 0) as taken,
         pytest.raises(SemisureError, match="cannot be used"),
     ):
-        listen("127.0.0.1", taken.getsockname()[1])
+        listen("localhost", taken.getsockname()[1])
 
 
-def test_strangers_need_the_token() -> None:
-    page = make_app(token="secret")  # noqa: S106
-    with TestClient(page, base_url="http://192.168.1.9:8321") as stranger:
-        for path in ("/", "/api/menu", "/?token=wrong", "/app.js"):
-            answer = stranger.get(path, headers={"Host": "localhost"})
-            assert answer.status_code == 403, path
+def test_other_machines_need_the_printed_address(monkeypatch) -> None:
+    pages: list[Any] = []
+
+    def keep(page: Any, listener: socket.socket) -> None:
+        listener.close()
+        pages.append(page)
+
+    monkeypatch.setattr(app, "serve", keep)
+    everybody = ["--host", "0.0.0.0"]  # noqa: S104
+    done = CliRunner().invoke(commands, ["serve", *everybody, "--port", "0"])
+    address = done.stdout.split()[1]
+    with TestClient(pages[0], base_url=address.partition("/?")[0]) as stranger:
+        for path in ("/", "/app.js", "/api/menu", "/?token=wrong", "/?token=é"):
+            answer = stranger.get(path, headers={"host": "localhost"})
+            assert answer.status_code == 403
             assert "address that semisure serve printed" in answer.json()["detail"]
         assert stranger.post("/api/jobs").status_code == 403
-        first = stranger.get("/?token=secret", follow_redirects=False)
-        assert (first.status_code, first.headers["location"]) == (303, "/")
-        assert "HttpOnly" in first.headers["set-cookie"]
-        assert "samesite=strict" in first.headers["set-cookie"].lower()
+        entered = stranger.get(address)
+        assert (entered.status_code, entered.url.query) == (200, b"")
+        assert "HttpOnly" in entered.history[0].headers["set-cookie"]
         assert stranger.get("/api/menu").status_code == 200
+    CliRunner().invoke(commands, ["serve", "--port", "0"])
+    with TestClient(pages[1], base_url=ADDRESS) as owner:
+        assert owner.get("/api/menu").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("host", "open_to_others"),
-    [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)],  # noqa: S104
-)
-def test_serving_others_warns_and_prints_a_token(monkeypatch, host, open_to_others):
-    made = {}
-    make = web.make_app
-
-    def remember(**settings):
-        made.update(settings)
-        return make(**settings)
-
-    monkeypatch.setattr(web, "make_app", remember)
-    monkeypatch.setattr(web, "serve", lambda page, listener: listener.close())
-    done = CliRunner().invoke(commands, ["serve", "--host", host, "--port", "0"])
-    assert done.exit_code == 0, done.output
-    assert (made["token"] is not None) == open_to_others
-    assert ("Warning: others on the network" in done.stderr) == open_to_others
-    if open_to_others:
-        assert f"/?token={made['token']} " in done.stdout
+def test_a_body_of_no_stated_length_is_refused(client: TestClient) -> None:
+    answer = client.post("/api/jobs", content=iter([b"x"]))
+    assert answer.status_code == 411
+    assert "state its length" in answer.json()["detail"]
 
 
 # ---- damaged uploads -----------------------------------------------------------------
@@ -372,6 +294,7 @@ def test_fuzzed_uploads_leave_the_server_up_and_the_disk_as_it_was(
             data[at] = rng.integers(256)
         name = (f"{tmp_path}/evil.png", "../../evil", "C:\\evil", "a\x00b")[k % 4]
         files = {"image0": (name, bytes(data)), "image1": ("x", b"not an image")}
-        assert client.post("/api/jobs", files=files).status_code in (400, 422)
+        answer = client.post("/api/jobs", files=files)
+        assert answer.status_code == 400 or finish(client, answer)["state"] == "failed"
     assert client.get("/api/menu").status_code == 200
     assert list(tmp_path.iterdir()) == []

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 import signal
-import struct
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+
+from processes import command_line, descendants
 
 pytest.importorskip("fastapi", reason="needs the extra web")
 pytest.importorskip("uvicorn", reason="needs the extra web")
@@ -27,28 +26,13 @@ from semisure.web.orders import Limits
 
 ADDRESS = "http://127.0.0.1:8321"
 ENDED = ("done", "failed", "cancelled")
-SMALL = Limits(file_bytes=300_000, pixels=500_000, workers=1, waiting=1, kept=2)
+SMALL = Limits(body_bytes=600_000, kept=2)
 
 
-def picture(shift: int = 0, side: int = 200, suffix: str = ".png") -> bytes:
+def picture(shift: int = 0, suffix: str = ".png") -> bytes:
     blobs = np.random.default_rng(0).normal(size=(25, 40)).repeat(8, 0).repeat(8, 1)
     pixels = np.uint8(128 + 40 * np.clip(np.roll(blobs, shift, axis=(0, 1)), -3, 3))
-    if suffix == ".ppm":  # holds nothing but colours
-        pixels = np.repeat(pixels[..., None], 3, axis=2)
-    return cv2.imencode(suffix, pixels[:side])[1].tobytes()
-
-
-def chunk(kind: bytes, data: bytes) -> bytes:
-    body = kind + data
-    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-
-def png_of_size(width: int, height: int, bits: int = 8) -> bytes:
-    """A valid-looking PNG that claims a size and holds next to nothing."""
-    head = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
-    body = zlib.compress(bytes(1000))
-    chunks = chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + chunks
+    return cv2.imencode(suffix, pixels)[1].tobytes()
 
 
 def post(client: Any, *files: bytes, **fields: Any) -> Any:
@@ -75,22 +59,7 @@ def page_of(client: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 def workers_of(server: int) -> list[int]:
     """The worker processes of a server, by /proc."""
-    pids = []
-    for pid in (int(path.name) for path in Path("/proc").glob("[0-9]*")):
-        row = status(pid)
-        if row and int(row[1]) == server and row[0] not in "ZX":
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            pids += [pid] if b"spawn_main" in command else []
-    return pids
-
-
-def status(pid: int) -> list[str]:
-    """State, parent and more of a process; nothing once it is gone."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return text.rpartition(")")[2].split()
+    return [p for p in descendants(server) if "spawn_main" in command_line(p)]
 
 
 @contextmanager

@@ -27,7 +27,6 @@ from semisure.refit.planes import refit_homography
 from semisure.report.html import Picture, Section, write_report
 from semisure.report.pair import picture_of_lines, picture_of_matches
 from semisure.report.plots import plot_reliability, png
-from semisure.report.uncertainty import color_range
 from semisure.types import Calibration, Matcher, PerMatch, Tick, silent
 
 VIEWS = 3  # of each photo
@@ -136,7 +135,6 @@ def _write_page(page: Path, result: DemoResult) -> None:
 def _real_pair(result: DemoResult) -> list[Section]:
     assert result.stereo is not None
     images, pair = result.stereo
-    matches = pair.matches
     expected, observed = result.stereo_expected_px, result.stereo_observed_px
     table = [
         ["errors in x and y", "half within", "90 % within"],
@@ -147,8 +145,7 @@ def _real_pair(result: DemoResult) -> list[Section]:
     sections = [
         Section(
             heading="A real pair",
-            text=f"{pair.summary()} Each match has the colour of its expected error.",
-            legend=color_range(matches.source_size, matches.target_size),
+            text=pair.summary(),
             pictures=[picture_of_matches(images, pair, about)],
         ),
         Section(heading="Its errors, expected and observed", table=table),

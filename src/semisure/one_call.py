@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from numpy.typing import ArrayLike
 
@@ -14,19 +14,12 @@ from semisure.errors import InputError
 from semisure.estimators import RansacSettings
 from semisure.io.intrinsics import intrinsics_of
 from semisure.io.pixels import ImageLike, as_image
-from semisure.matchers import (
-    MATCHER_NAMES,
-    NamedMatcher,
-    Refine,
-    checked_side,
-    refined_name,
-)
+from semisure.matchers import MATCHER_NAMES, NamedMatcher, Refine, refined_name
 from semisure.pairs.estimation import match_pair
-from semisure.pairs.models import MODELS, Model
+from semisure.pairs.models import Model
 from semisure.pairs.result import PairResult
 from semisure.refit.weights import REFIT_METHODS, RefitMethod
 from semisure.types import Calibration, Matcher, RobustEstimator, as_choice
-from semisure.types.checks import did_you_mean
 from semisure.types.display import Begin, quietly
 
 if TYPE_CHECKING:
@@ -66,38 +59,34 @@ def match(
     Parameters
     ----------
     image0, image1
-        Paths, arrays, or PIL images. Arrays are (h, w) or (h, w, 3) in RGB order,
-        uint8, or floats from 0 to 1; those of ``cv2.imread`` are BGR:
-        ``image[:, :, ::-1]``.
+        Paths, PIL images, or arrays: (h, w) or (h, w, 3), uint8 or floats from 0 to 1,
+        RGB (``cv2.imread`` gives BGR: ``image[:, :, ::-1]``).
     matcher
         A name (``semisure matchers`` lists them), or any callable of two images that
         returns :class:`~semisure.types.Matches`.
     calibration
-        A name, the path of a file, or an object. Default: the matcher's own. One that
-        has none is calibrated on first use, which takes minutes once, on `photos` (a
-        folder or files; default: those of scikit-image). ``calibrate=False`` raises
-        instead. That of another matcher is refused without `force`.
+        A name, a file, or an object; default: the matcher's own. A matcher without one
+        is calibrated on first use, on `photos` (a folder or files; default: those of
+        scikit-image), which takes minutes, unless ``calibrate=False``. `force` accepts
+        the calibration of another matcher.
     model
         ``homography``, ``fundamental``, ``essential``, or ``auto``: the matches decide.
     estimator
-        A name, or a callable of (source, target, confidence) that returns the model,
-        or a tuple of the model and a mask; `model` must then say of what kind it is.
+        A name, or a callable of (source, target, confidence) that returns a model, or a
+        model and a mask; `model` must then say of what kind it is.
     threshold_px
         Inlier threshold of the estimator; a third of it for epipolar lines.
     K0, K1, fov, focal_from_exif
-        Intrinsics in px, pixel centres at integers: a 3 × 3 array or a text file of
-        one, or "fx,fy,cx,cy"; without `K1`, `K0` is for both. Or the field of view in
-        degrees along the longer side. Or, of files, the focal length that their EXIF
-        tags state.
+        Intrinsics in px, pixel centres at integers: a 3 × 3 array, a text file of one,
+        or "fx,fy,cx,cy" (`K1` by default `K0`); or the field of view in degrees along
+        the longer side; or, of files, the focal length in their EXIF tags.
     max_side, refine, device, weights
         Of a matcher given by name, as :func:`semisure.load_matcher` takes them.
     model_error
-        Smallest error to assume of the model itself, because of lens or relief, as a
-        share of the image's diagonal; 0 for rendered images. Default: the
-        calibration's, a value for photographs.
+        Smallest error of the model itself (lens, relief) as a share of the image's
+        diagonal: 0 for rendered images; default: the calibration's, for photographs.
     begin
-        Called with the name of each stage; returns what is called with the number of
-        steps done and of all.
+        Called with the name of each stage; returns a callable of (done, total).
 
     Examples
     --------
@@ -108,14 +97,13 @@ def match(
     >>> result.kind, result.H_01[:2, 2].round().tolist()
     ('homography', [14.0, 9.0])
     """
-    as_choice("model", model, MODELS)
     as_choice("method", method, REFIT_METHODS)
     settings = RansacSettings(threshold_px=threshold_px, seed=seed)
     images = as_image(image0, "image0"), as_image(image1, "image1")
     sizes = [(image.shape[1], image.shape[0]) for image in images]
-    files = (image0, image1) if focal_from_exif else (None, None)
-    K0 = intrinsics_of(sizes[0], K0, fov=fov, exif_of=files[0], name="K0")
-    K1 = intrinsics_of(sizes[1], K1, fov=fov, exif_of=files[1], name="K1")
+    exif0, exif1 = (image0, image1) if focal_from_exif else (None, None)
+    K0 = intrinsics_of(sizes[0], K0, fov=fov, exif_of=exif0, name="K0")
+    K1 = intrinsics_of(sizes[1], K1, fov=fov, exif_of=exif1, name="K1")
     run = matcher_of(
         matcher, max_side=max_side, refine=refine, device=device, weights=weights
     )
@@ -154,7 +142,7 @@ def law_for(
 ) -> Calibration:
     """The calibration of a matcher by the arguments of :func:`match`.
 
-    One that is given is looked at before the matcher is loaded.
+    A given calibration is checked before the matcher is loaded.
     """
     if calibration is None and isinstance(matcher, NamedMatcher):
         matcher = matcher.loaded()
@@ -172,20 +160,14 @@ def matcher_of(
     weights: str | PathLike[str] | None = None,
 ) -> Matcher:
     """The matcher of that name, loaded when it is first called; or the callable."""
-    options = {
+    options: dict[str, Any] = {
         "max_side": max_side,
         "refine": refine,
         "device": device,
-        "weights": weights,
+        "weights": None if weights is None else Path(weights),
     }
     if isinstance(matcher, str):
-        return NamedMatcher(
-            refined_name(matcher, refine),
-            max_side=None if max_side is None else checked_side(max_side),
-            device=device,
-            weights=None if weights is None else Path(weights),
-            refine=refine,
-        )
+        return NamedMatcher(refined_name(matcher, refine), **options)
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise InputError(
@@ -195,6 +177,6 @@ def matcher_of(
     if not callable(matcher):
         raise InputError(
             f"matcher must be one of {', '.join(MATCHER_NAMES)}, or a callable of two "
-            f"images, but is {matcher!r}.{did_you_mean(matcher, MATCHER_NAMES)}"
+            f"images, but is {matcher!r}."
         )
     return matcher

@@ -82,7 +82,7 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
         "bench": name,
         "paper": BENCHES[name].paper,
         "settings": settings,
-        "versions": dict(versions(loaded_only=False)),
+        "versions": dict(versions()),
         "notes": outcome.notes,
         "tables": [asdict(table) for table in outcome.tables],
         "rows": outcome.rows,
@@ -123,7 +123,7 @@ def _rendered(outcome: Outcome, kind: str) -> dict[str, bytes]:
 
 def _made_with(options: Options, name: str | None = None) -> str:
     """What is needed to get the same numbers, of one bench or of all."""
-    listed = ", ".join(" ".join(row) for row in versions(loaded_only=False))
+    listed = ", ".join(" ".join(row) for row in versions())
     sizes = {root: _size_of(name, options, root) for root in options.data}
     sets = ", ".join(
         root.name if size is None else "{} ({} × {})".format(root.name, *size)

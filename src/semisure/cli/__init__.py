@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import import_module
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from semisure.__about__ import __version__
 from semisure.errors import SemisureError
 
-# The module of each command, in the order of the help. A command loads its own alone.
+# The module of each command. A command loads its own alone.
 _HOME = {
     "bench": "bench",
     "calibrate": "calibrate",
@@ -30,30 +29,8 @@ _HOME = {
     "serve": "serve",
 }
 INTERRUPTED = 130  # exit code, the shells' own for Ctrl-C
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-class _ShownFlags:
-    """Flags shown as flags, not as options that take a value."""
-
-    def get_params(self, ctx: Any) -> Any:
-        parameters = super().get_params(ctx)  # type: ignore[misc]
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
-                parameter.metavar = ""
-        return parameters
-
-
-class _Command(_ShownFlags, TyperCommand):
-    """One of ours."""
-
-
-class _Group(_ShownFlags, TyperGroup):
-    """All of them."""
-
 
 root = typer.Typer(
-    cls=_Group,
     name="semisure",
     help="Calibrated pixel errors for semi-dense matches, and a better homography.",
     epilog="Example: `semisure match a.jpg b.jpg --report page.html`; each command has "
@@ -61,15 +38,11 @@ root = typer.Typer(
     "in one sentence; 2 wrong usage; 3 no model, queries without a pose, or pairs that "
     "failed; 130 interrupted.",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-
-def command(*names: str, epilog: str) -> Callable[[Function], Function]:
-    """Make a function a command, whose help ends with these examples."""
-    return root.command(*names, cls=_Command, epilog=epilog)
+command = root.command
 
 
 def _show_version(wanted: bool) -> None:
@@ -105,29 +78,29 @@ def _app_with(commands: Iterable[str]) -> typer.Typer:
 
 def main() -> None:
     """Run the command; a user's mistake is one sentence and exit code 1."""
-    # Words before the command are flags; all commands are there for help and mistakes.
+    # Only flags precede the command. Without a known command, all are loaded.
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
     app = _app_with([wanted] if wanted in _HOME else _HOME)
     try:
         app()
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
-            _tell(
+            _print_error(
                 "interrupted; files already written are whole; long commands continue "
                 "where they stopped when they are run again."
             )
         raise
     except SemisureError as error:
-        _tell(str(error))
+        _print_error(str(error))
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
         at = "" if error.filename is None else f"{error.filename}: "
-        _tell(f"{at}{error.strerror or error}.")
+        _print_error(f"{at}{error.strerror or error}.")
         sys.exit(1)
 
 
-def _tell(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     print(f"semisure: {sentence}", file=sys.stderr)  # noqa: T201

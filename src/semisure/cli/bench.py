@@ -64,7 +64,6 @@ def bench(
         int | None, option("Processes; default: one, for timings depend on it.", min=1)
     ] = None,
     device: options.Device = None,
-    seed: Annotated[int | None, option("Random seed.", min=0)] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -74,7 +73,7 @@ def bench(
     Matches are exported once and kept; evaluation runs no network. If it is
     interrupted, run it again: it goes on where it stopped. Writes text, CSV, JSON, PNG
     and SVG. A file for --config may set the fields of `semisure.bench.options.Options`,
-    and the engine in its table [engine].
+    such as seed, and the engine in its table [engine].
     """
     given = {**locals(), "matchers": tuple(matcher) if matcher else None}
     if name is None:

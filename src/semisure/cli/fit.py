@@ -27,6 +27,11 @@ Law = Literal[
 TRUTH = "true_H_01"
 
 
+@command(
+    epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o theta.json`; with "
+    "the paper's optimiser: `semisure fit pairs/*.csv --size 640x480 "
+    f"--optimiser powell -o t.json`{options.FILES_HELP}"
+)
 def fit(
     files: Annotated[
         list[Path], typer.Argument(help="One file of matches per image pair.")
@@ -49,9 +54,9 @@ def fit(
 ) -> None:
     """Fit the error law to matches whose truth is known.
 
-    Each file must also hold the truth: **true_H_01** (3 × 3, NPZ)
-    from image 0 to image 1, or **residual** (n × 2, px; CSV: residual_x, residual_y),
-    predicted minus true on the refined side.
+    Each file must also hold the truth: true_H_01 (3 × 3, NPZ) from image 0 to image 1,
+    or residual (n × 2, px; CSV: residual_x, residual_y), predicted minus true on the
+    refined side.
     """
     from semisure.io.files import save_calibration
     from semisure.law.fit_law import fit as run
@@ -78,14 +83,6 @@ def fit(
     elif not quiet:
         options.print_fit(report)
         typer.echo(f"Wrote {output}.")
-
-
-fit.__doc__ = f"{fit.__doc__}{options.FILES_HELP}"
-command(
-    epilog="Example: `semisure fit pairs/*.npz --matcher loftr -o theta.json`; with "
-    "the paper's optimiser: `semisure fit pairs/*.csv --size 640x480 "
-    "--optimiser powell -o t.json`"
-)(fit)
 
 
 def _with_truth(path: Path, size: tuple[int, int] | None) -> tuple[Matches, PerAxis]:

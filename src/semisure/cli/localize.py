@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +33,6 @@ def localize(
     calibration: options.CalibrationName = None,
     device: options.Device = None,
     workers: options.Workers = None,
-    as_json: options.AsJson = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
@@ -61,7 +59,7 @@ def localize(
     name = settings.get("matcher", "daisy")
     chosen = LocalizeSettings(**taken(settings, LocalizeSettings))
     engine = engine_of(settings, workers, otherwise=0)
-    with stages(quiet or as_json) as begin:
+    with stages(quiet) as begin:
         if images is None:
             named, law = None, load_calibration(settings.get("calibration", name))
         else:
@@ -78,17 +76,12 @@ def localize(
             **{**taken(settings, localize_files), "matcher": named},
             begin=begin,
         )
-    if not quiet:
-        options.warn(law.caution)
     lost = {result.query: result.reason for result in results if result.pose is None}
     count = len(results) - len(lost)
-    poses = output / "poses.txt"
-    if as_json:
-        summary = {"queries": len(results), "localized": count, "not_localized": lost}
-        typer.echo(json.dumps({**summary, "poses": str(poses)}, indent=2))
-    elif not quiet:
+    if not quiet:
+        options.warn(law.caution)
         asked = counted(len(results), "query", "queries")
-        typer.echo(f"{count} of {asked} localised: {poses}")
+        typer.echo(f"{count} of {asked} localised: {output / 'poses.txt'}")
         for query, reason in lost.items():
             typer.echo(f"  {query}: {reason}")
     if lost:

@@ -56,9 +56,6 @@ def match_pairs(
     shard: Annotated[
         str | None, option("Do only part K of N of the work.", metavar="K/N")
     ] = None,
-    retry_failed: Annotated[
-        bool, option("Try pairs again that failed before.", "--retry-failed")
-    ] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -68,7 +65,8 @@ def match_pairs(
     A store is a folder of Parquet files: for each pair its matches with their expected
     errors, the model that they obey and a verdict. Unrelated images are marked as such.
     Run the command again to continue where it stopped. Pairs that cannot be matched are
-    listed with the reason at the end. A file for --config may set the fields of
+    listed with the reason at the end, and tried again where a file for --config sets
+    retry_failed = true. That file may also set the fields of
     `semisure.pairs.settings.PairSettings`, such as intrinsics or fov, and the engine in
     its table [engine]. Exit code 3: some pairs failed.
     """

@@ -41,9 +41,8 @@ def fetch(
     matchers: Annotated[
         list[str],
         typer.Argument(
-            help=f"Matchers: {options.listed(options.MATCHERS)}.",
+            help=f"Matchers: {', '.join(options.MATCHERS)}.",
             metavar="MATCHER",
-            callback=options.checked(options.MATCHERS),
             autocompletion=options.completing(options.MATCHERS),
         ),
     ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,17 +28,15 @@ ESTIMATORS = ("ransac", "lo-ransac", "prosac", "gc-ransac", "magsac++", "poselib
 Model = Literal["auto", "homography", "fundamental", "essential"]
 
 FILES_HELP = """
-A file of matches is an NPZ with the arrays **source**, **target**, **fine_std**,
-**coarse_std** (n × 2, px), **confidence** (n), **source_size**, **target_size**
-(width, height) and, where needed, **side** (0 or 1: the image that was refined; else
-1), **fine_window** (px; else 8) and **cell** (n × 2 × 3, px: the coarse cell that was
-chosen), or a CSV with the columns x0, y0, x1, y1, confidence, fine_std_x, fine_std_y,
-coarse_std_x, coarse_std_y [, width0, height0, width1, height1, side, fine_window,
-cell_xx, cell_xy, cell_x, cell_yx, cell_yy, cell_y]. Matches are raw, as the matcher
-gave them.
-"""
 
-Value = TypeVar("Value", str, list[str], None)
+A file of matches is an NPZ with the arrays source, target, fine_std, coarse_std (n × 2,
+px), confidence (n), source_size, target_size (width, height) and, where needed, side (0
+or 1: the image that was refined; else 1), fine_window (px; else 8) and cell (n × 2 × 3,
+px: the coarse cell that was chosen), or a CSV with the columns x0, y0, x1, y1,
+confidence, fine_std_x, fine_std_y, coarse_std_x, coarse_std_y [, width0, height0,
+width1, height1, side, fine_window, cell_xx, cell_xy, cell_x, cell_yx, cell_yy, cell_y].
+Matches are raw, as the matcher gave them.
+"""
 
 
 def option(words: str, *flags: str, **more: Any) -> Any:
@@ -49,41 +47,11 @@ def option(words: str, *flags: str, **more: Any) -> Any:
 def one_of(names: Sequence[str], words: str, *flags: str) -> Any:
     """An option that takes one of `names`; `words` say of what, for the help."""
     return option(
-        f"{words}: {listed(names)}.",
+        f"{words}: {', '.join(names)}.",
         *flags,
         metavar="NAME",
-        callback=checked(names),
         autocompletion=completing(names),
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names for a sentence.
-
-    >>> listed(("a", "b", "c"))
-    'a, b or c'
-    """
-    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def checked(names: Sequence[str]) -> Callable[[Value], Value]:
-    """A callback that refuses, as wrong usage, what is none of `names`.
-
-    A matcher's name may end in ``+full``.
-    """
-
-    def check(value: Value) -> Value:
-        names_given: Sequence[str] = [value] if isinstance(value, str) else value or []
-        for name in names_given:
-            if name.removesuffix("+full") not in names:
-                from semisure.types.checks import did_you_mean
-
-                raise typer.BadParameter(
-                    f"{name!r} is not {listed(names)}.{did_you_mean(name, names)}"
-                )
-        return value
-
-    return check
 
 
 def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
@@ -91,15 +59,11 @@ def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
-def complete_calibrations(incomplete: str) -> list[str]:
-    """Shipped calibrations, then files and folders."""
-    from glob import escape, glob
-
+def _shipped(incomplete: str) -> list[str]:
+    """The shipped calibrations; where none fits, the shell completes files."""
     from semisure.io.files import SHIPPED
 
-    shipped = sorted(path.stem for path in SHIPPED.glob("*.json"))
-    paths = sorted(glob(f"{escape(incomplete)}*"))  # noqa: PTH207
-    return [*completing(shipped)(incomplete), *paths]
+    return completing(sorted(path.stem for path in SHIPPED.glob("*.json")))(incomplete)
 
 
 def calibration(words: str) -> Any:
@@ -108,7 +72,7 @@ def calibration(words: str) -> Any:
         words,
         *("-c", "--calibration"),
         metavar="FILE|NAME",
-        autocompletion=complete_calibrations,
+        autocompletion=_shipped,
     )
 
 

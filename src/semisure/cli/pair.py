@@ -16,11 +16,11 @@ from semisure.cli.progress import stages
 if TYPE_CHECKING:
     from semisure.pairs.result import PairResult
 
-SUFFIXES = (".json", ".npz", ".csv")  # of what a result is saved as
+SUFFIXES = (".json", ".npz", ".csv", ".png")  # of what a result is saved as
 Outputs = Annotated[
     list[Path] | None,
     option(
-        "JSON, NPZ, CSV or, of images, PNG, by its suffix; may be repeated.",
+        "JSON, NPZ, CSV or PNG, by its suffix; may be repeated.",
         *("-o", "--output"),
         metavar="FILE",
     ),
@@ -54,7 +54,6 @@ def match(
     estimator: options.EstimatorName = None,
     output: Outputs = None,
     report: options.Report = None,
-    device: options.Device = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -72,7 +71,7 @@ def match(
     from semisure.one_call import match as run
 
     options.check_outputs(
-        *((path, (*SUFFIXES, ".png")) for path in output or ()),
+        *((path, SUFFIXES) for path in output or ()),
         (report, options.PAGE),
         inputs=(image0, image1, calibration, config),
     )
@@ -92,6 +91,11 @@ def match(
     _print(result, as_json, quiet)
 
 
+@command(
+    epilog="Example: `semisure refit pair.npz -c theta.json -o better.json`; from a "
+    "homography of your own: `semisure refit pair.csv --size 640x480 -c daisy "
+    f"--initial H.txt --json`{options.FILES_HELP}"
+)
 def refit(
     file: Annotated[Path, typer.Argument(help="Matches of one image pair.")],
     calibration: Annotated[
@@ -147,14 +151,6 @@ def refit(
     _print(result, as_json, quiet)
 
 
-refit.__doc__ = f"{refit.__doc__}{options.FILES_HELP}"
-command(
-    epilog="Example: `semisure refit pair.npz -c theta.json -o better.json`; from a "
-    "homography of your own: `semisure refit pair.csv --size 640x480 -c daisy "
-    "--initial H.txt --json`"
-)(refit)
-
-
 def _cameras(intrinsics: list[str] | None) -> dict[str, str]:
     if not intrinsics:
         return {}
@@ -165,15 +161,9 @@ def _cameras(intrinsics: list[str] | None) -> dict[str, str]:
 
 def _write(outputs: list[Path] | None, result: PairResult) -> None:
     for path in outputs or ():
-        if path.suffix == ".png":
-            from semisure.report.pair import write_picture
+        from semisure.report.documents import write_result
 
-            assert result.images is not None  # or the suffix was refused
-            write_picture(path, result.images, result)
-        else:
-            from semisure.report.documents import write_result
-
-            write_result(path, result)
+        write_result(path, result)
 
 
 def _print(result: PairResult, as_json: bool, quiet: bool) -> None:

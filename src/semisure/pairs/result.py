@@ -251,7 +251,7 @@ class PairResult:
         return from_report("figure_of_pair")(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the result (.json), or the matches with errors (.npz or .csv)."""
+        """Write the result (.json), matches, errors (.npz, .csv) or a plot (.png)."""
         from_report("save_pair")(self, path)
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from semisure.io.atomic import check_output, write_json
+from semisure.io.atomic import check_output, write_atomically, write_json
 from semisure.io.files import save_matches
 from semisure.pairs.models import MOTION_NAMES
 from semisure.pairs.result import PairResult
@@ -18,7 +18,7 @@ from semisure.types import FloatArray
 from semisure.types.display import counted
 
 ONE_SIGMA = 0.6827  # share of a normal variable within its standard deviation
-RESULT_SUFFIXES = (".json", ".npz", ".csv")
+RESULT_SUFFIXES = (".json", ".npz", ".csv", ".png")
 
 
 def document(result: PairResult) -> dict[str, Any]:
@@ -84,15 +84,19 @@ def full_document(result: PairResult) -> dict[str, Any]:
 
 
 def write_result(path: Path, result: PairResult) -> None:
-    """The result as JSON, or the raw matches and their errors as NPZ or CSV."""
+    """The result as JSON, raw matches and errors as NPZ or CSV, or a picture (PNG)."""
     check_output(path, RESULT_SUFFIXES)
     if path.suffix == ".json":
         write_json(path, full_document(result))
-        return
-    extra: dict[str, FloatArray] = dict(result.columns())
-    if path.suffix == ".npz":
-        extra |= {k: model for k, model in models(result).items() if model is not None}
-    save_matches(result.matches, path, **extra)
+    elif path.suffix == ".png":
+        from semisure.report.plots import png  # matplotlib: half a second
+
+        write_atomically(path, png(result.plot()))
+    else:
+        extra: dict[str, FloatArray] = dict(result.columns())
+        if path.suffix == ".npz":
+            extra |= {k: v for k, v in models(result).items() if v is not None}
+        save_matches(result.matches, path, **extra)
 
 
 # ---- numbers for people --------------------------------------------------------------

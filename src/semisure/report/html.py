@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import platform
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from pathlib import Path
 
 from semisure.__about__ import __version__
 from semisure.io.atomic import write_atomically
-from semisure.report.uncertainty import COLOR_STOPS, color_ticks
 
 _POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -67,7 +65,6 @@ class Section:
 
     heading: str
     text: str = ""
-    legend: tuple[float, float] | None = None  # px, of the first and last colour
     code: str = ""
     facts: Sequence[Fact] = ()
     table: Sequence[Sequence[str]] = ()  # first row: the head, or blanks for none
@@ -102,17 +99,12 @@ def page_text(title: str, lead: str, sections: Sequence[Section]) -> str:
 """
 
 
-def versions(*, loaded_only: bool = True) -> list[list[str]]:
-    """Rows of versions: semisure, Python, and the packages that were used.
-
-    Work in other processes loads its packages there; `loaded_only` false lists all.
-    """
+def versions() -> list[list[str]]:
+    """Rows of versions: semisure, Python, and the packages that are installed."""
     rows = [["semisure", __version__], ["Python", platform.python_version()]]
     for package in _PACKAGES:
-        module = "cv2" if package.startswith("opencv") else package
-        if module in sys.modules or not loaded_only:
-            with suppress(metadata.PackageNotFoundError):
-                rows.append([package, metadata.version(package)])
+        with suppress(metadata.PackageNotFoundError):
+            rows.append([package, metadata.version(package)])
     return rows
 
 
@@ -120,8 +112,6 @@ def _section(section: Section) -> str:
     parts = [f"<h2>{escape(section.heading)}</h2>"]
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
-    if section.legend is not None:
-        parts.append(_legend(*section.legend))
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
     if section.facts:
@@ -133,15 +123,6 @@ def _section(section: Section) -> str:
         pictures = "".join(_picture(picture) for picture in section.pictures)
         parts.append(f'<div class="row">{pictures}</div>')
     return "\n".join(parts)
-
-
-def _legend(least: float, most: float) -> str:
-    ground = f"background: linear-gradient(90deg, {', '.join(COLOR_STOPS)})"
-    ticks = "</b><b>".join(color_ticks(least, most))
-    return (
-        f'<div class="legend">sure<i style="{ground}"></i>doubtful'
-        f"<span><b>{ticks} px</b></span></div>"
-    )
 
 
 def _facts(facts: Sequence[Fact]) -> str:

@@ -34,9 +34,9 @@ def difference(image0: Image, image1: Image, H_01: Matrix3) -> Image:
     greys = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (warped, base))
     over, under = (grey.astype(np.float32) for grey in greys)
     if covered.any():
-        there, here = over[covered], under[covered]
-        over = (over - there.mean()) * (here.std() / max(float(there.std()), 1.0))
-        under = under - here.mean()
+        first, second = over[covered], under[covered]
+        over = (over - first.mean()) * (second.std() / max(float(first.std()), 1.0))
+        under = under - second.mean()
     bright = np.clip(2 * np.abs(over - under), 0, 255).astype(np.uint8)
     return _rgb(np.where(covered, bright, np.uint8(70)))
 

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.geometry.homography import residual
 from semisure.io.atomic import write_atomically
 from semisure.io.images import Image, jpeg, reduced
 from semisure.io.pixels import ImageLike, as_image
@@ -21,13 +20,7 @@ from semisure.pairs.result import PairResult
 from semisure.report import documents, plots
 from semisure.report.html import Picture, Section, Slider, inside, page_text, versions
 from semisure.report.overlay import between_small, difference, laid_over
-from semisure.report.uncertainty import (
-    color_range,
-    corner_regions,
-    line_bands,
-    round_factor,
-    shown_sample,
-)
+from semisure.report.uncertainty import line_bands, round_factor, shown_sample
 from semisure.types import Matches
 from semisure.types.checks import as_floats
 
@@ -68,20 +61,13 @@ def pair_page(
 
     The images may be reduced.
     """
-    model, matches = result.refit.model, result.matches
     small = reduced(images[0], SHOWN_SIDE), reduced(images[1], SHOWN_SIDE)
     sections = [Section(heading="Numbers", facts=documents.numbers(result))]
-    if model is not None and result.related:
-        rows = ("".join(f"{v:17.9g}" for v in row) for row in model)
+    if result.model is not None and result.related:
+        rows = ("".join(f"{v:17.9g}" for v in row) for row in result.model)
         sections.append(Section(heading=_HEADINGS[result.kind], code="\n".join(rows)))
-    sections.append(
-        Section(
-            heading="Matches",
-            text="Each coloured by its expected error.",
-            legend=color_range(matches.source_size, matches.target_size),
-            pictures=[picture_of_matches(small, result)],
-        )
-    )
+    pictures = [picture_of_matches(small, result)]
+    sections.append(Section(heading="Matches", pictures=pictures))
     lines = picture_of_lines(small, result)
     if lines is not None:
         sections.append(Section(heading="Epipolar lines", pictures=[lines]))
@@ -97,23 +83,18 @@ def pair_page(
             *versions(),
         ],
     )
-    sections += [*_plane(small, result), reproduce]
+    sections += [*_overlays(small, result), reproduce]
     title = " and ".join(Path(name).name for name in names)
     return page_text(title, result.summary(), sections)
-
-
-def write_picture(path: Path, images: Images, result: PairResult) -> None:
-    """Write a PNG of the images and their matches by expected error."""
-    figure = plots.plot_pair(
-        *images, result.matches, result.expected_px, result.summary()
-    )
-    write_atomically(path, plots.png(figure))
 
 
 def picture_of_matches(images: Images, result: PairResult, about: str = "") -> Picture:
     """Both images with their matches by expected error."""
     figure = plots.plot_matches(*images, result.matches, result.expected_px)
-    caption = f"{about} Dots are matches; lines join some of them.".strip()
+    caption = (
+        f"{about} Dots are matches, coloured by their expected errors; lines join some "
+        "of them."
+    ).strip()
     return Picture(plots.jpeg(figure), caption, wide=True)
 
 
@@ -131,17 +112,13 @@ def picture_of_lines(images: Images, result: PairResult) -> Picture | None:
     caption = (
         "Some matches and their epipolar lines, in one colour each. A point's match "
         "lies somewhere on its line; the band holds 90 % of right matches, by the "
-        f"error of the match and of the line{_magnified(factor, ', and is ')}."
+        f"error of the match and of the line; drawn {factor:g} times as wide."
     )
     return Picture(plots.jpeg(figure), caption, wide=True)
 
 
-def _magnified(factor: float, before: str) -> str:
-    return f"{before}magnified {factor:g}×" if factor > 1 else ""
-
-
-def _plane(images: Images, result: PairResult) -> list[Section]:
-    """What a homography shows: an overlay, its corners, and errors against it."""
+def _overlays(images: Images, result: PairResult) -> list[Section]:
+    """One image over the other by the homography, if that is the model."""
     H, initial = result.H_01, result.refit.initial
     if H is None or not result.related:
         return []
@@ -163,31 +140,7 @@ def _plane(images: Images, result: PairResult) -> list[Section]:
             caption="Difference of the two images: darker is better aligned.",
         ),
     ]
-    sections = [Section(heading="One image over the other", sliders=sliders)]
-    regions = corner_regions(result)
-    if regions is not None:
-        corners = plots.jpeg(plots.plot_corners(images[1], sizes[1], regions))
-        caption = (
-            "The outline of the first image on the second. Each corner lies in its "
-            "ellipse with a probability of 90 %"
-            f"{_magnified(regions.magnified, '; ellipses ')}."
-        )
-        pictures = [Picture(corners, caption)]
-        sections.append(
-            Section(heading="Uncertainty of the corners", pictures=pictures)
-        )
-    distance = np.abs(residual(H, result.matches)).mean(axis=1)
-    finite = np.isfinite(distance)
-    curve = plots.plot_reliability(result.expected_px[finite], distance[finite])
-    caption = (
-        "Expected errors against distances from the refitted homography, in bins of "
-        "equal count. A valid check only if the scene is a plane."
-    )
-    pictures = [Picture(plots.png(curve), caption)]
-    return [
-        *sections,
-        Section(heading="Errors, expected and observed", pictures=pictures),
-    ]
+    return [Section(heading="One image over the other", sliders=sliders)]
 
 
 def _call(names: Sequence[str], settings: Mapping[str, Any]) -> str:
@@ -209,7 +162,9 @@ def figure_of_matches(
         _canvas(image1, matches.target_size, "image1"),
     )
     given = matches.fine_std.mean(axis=1) if color is None else color
-    return plots.plot_pair(*images, matches, as_floats("color", given, (len(matches),)))
+    return plots.plot_matches(
+        *images, matches, as_floats("color", given, (len(matches),))
+    )
 
 
 def _canvas(image: ImageLike | None, size: tuple[int, int], name: str) -> Image:
@@ -231,7 +186,7 @@ def figure_of_pair(result: PairResult) -> Figure:
 
 
 def save_pair(result: PairResult, path: str | Path) -> None:
-    """The result as JSON, NPZ or CSV."""
+    """The result as JSON, NPZ, CSV or, of images, PNG."""
     documents.write_result(Path(path), result)
 
 

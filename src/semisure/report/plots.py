@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Ellipse, Polygon, Rectangle
+from matplotlib.patches import Polygon, Rectangle
 
 from semisure.io.images import Image, reduced
 from semisure.metrics import reliability
 from semisure.report.uncertainty import (
     COLOR_STOPS,
-    CornerRegions,
     LineBands,
     color_range,
     color_ticks,
@@ -28,7 +26,7 @@ from semisure.types import Labels, Mask, Matches, PerAxis, PerMatch, Points
 
 _COLORS = LinearSegmentedColormap.from_list("errors", COLOR_STOPS)
 _GREY = (0.35, 0.35, 0.35, 0.25)
-BLUE, ORANGE = "#2c7bb6", "#d55100"
+BLUE = "#2c7bb6"
 # Okabe and Ito: distinct with any colour vision.
 _LINE_COLORS = ("#d55e00", "#0072b2", "#f0e442", "#009e73", "#cc79a7", "#56b4e9")
 SHOWN_SIDE = 1600  # px: larger photos are reduced before they are drawn
@@ -54,13 +52,6 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def _full_figure(width: float, height: float) -> tuple[Figure, Any]:
-    """A figure of those proportions that its axes fill."""
-    figure = _figure(12.0, 12.0 * height / width)
-    figure.set_layout_engine("none")
-    return figure, figure.add_axes((0.0, 0.0, 1.0, 1.0))
-
-
 def png(figure: Figure) -> bytes:
     """The figure as a PNG file's bytes."""
     buffer = io.BytesIO()
@@ -79,30 +70,15 @@ def jpeg(figure: Figure) -> bytes:
 # ---- matches -------------------------------------------------------------------------
 
 
-def plot_pair(
-    image0: Image,
-    image1: Image,
-    matches: Matches,
-    expected_px: PerMatch,
-    title: str = "",
-) -> Figure:
-    """Both images with their matches by expected error, a legend and a title."""
-    width, height = _canvas_size(matches)
-    figure = _figure(12.0, 12.0 * height / width + 1.0)
-    axes = figure.add_subplot()
-    draw_matches(axes, image0, image1, matches, expected_px)
-    if len(matches):
-        add_bar(axes, (matches.source_size, matches.target_size))
-    axes.set_title(plain_text("\n".join(wrap(title, 130))), fontsize=11)
-    return figure
-
-
 def plot_matches(
     image0: Image, image1: Image, matches: Matches, expected_px: PerMatch
 ) -> Figure:
-    """Both images side by side, matches coloured by expected error; no legend."""
-    figure, axes = _full_figure(*_canvas_size(matches))
+    """Both images with their matches by expected error, and a legend."""
+    width, height = _canvas_size(matches)
+    figure = _figure(12.0, 11.0 * height / width + 0.1)  # 1 wide is the legend
+    axes = figure.add_subplot()
     draw_matches(axes, image0, image1, matches, expected_px)
+    add_bar(axes, (matches.source_size, matches.target_size))
     return figure
 
 
@@ -215,7 +191,10 @@ def plot_lines(
     magnified: float,
 ) -> Figure:
     """Some matches in both images, each with its epipolar line and band in one."""
-    figure, axes = _full_figure(*_canvas_size(matches))
+    canvas_width, canvas_height = _canvas_size(matches)
+    figure = _figure(12.0, 12.0 * canvas_height / canvas_width)
+    figure.set_layout_engine("none")
+    axes: Any = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     _draw_images(axes, *images, matches)
     lefts = np.array([[0.0, 0.0], [_left(matches), 0.0]])
     sizes = matches.source_size, matches.target_size
@@ -239,28 +218,6 @@ def plot_lines(
             shape.set_clip_path(frame)
         ends = np.stack([matches.source[index], matches.target[index]]) + lefts
         axes.scatter(*ends.T, s=50, c=color, edgecolors="#111", zorder=3)
-    return figure
-
-
-def plot_corners(image: Image, size: Size, regions: CornerRegions) -> Figure:
-    """The outline of image 0 on image 1, with an ellipse about each corner."""
-    half_axes = regions.magnified * regions.half_axes
-    reach = half_axes.max()
-    low = np.minimum(regions.points.min(axis=0) - reach, -0.5)
-    high = np.maximum(regions.points.max(axis=0) + reach, np.array(size) - 0.5)
-    figure, axes = _full_figure(*(high - low))
-    _draw_photo(axes, image, size)
-    axes.add_patch(Polygon(regions.points, fill=False, edgecolor=ORANGE, linewidth=2))
-    for corner, radii, degrees in zip(
-        regions.points, half_axes, regions.degrees, strict=True
-    ):
-        region = Ellipse(
-            corner, *(2 * radii), angle=degrees, facecolor=ORANGE + "55",
-            edgecolor=ORANGE, linewidth=1.6,
-        )  # fmt: skip
-        axes.add_patch(region)
-    axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]))
-    axes.axis("off")
     return figure
 
 

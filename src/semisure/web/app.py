@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import mimetypes
 import socket
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,13 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import FormData, UploadFile
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 
 from semisure.errors import InputError
 from semisure.types import Calibration
-from semisure.web.guard import Guard
-from semisure.web.jobs import FullError, Job, Queue
+from semisure.web.guard import HOSTS, Guard
+from semisure.web.jobs import Job, Queue
 from semisure.web.orders import (
     FIELDS,
     KEPT,
@@ -32,7 +32,6 @@ from semisure.web.orders import (
     available_choices,
     available_samples,
     check_order,
-    check_upload,
     shipped_calibrations,
     thumbnail,
 )
@@ -47,24 +46,21 @@ KINDS = {
     ".jpg": "image/jpeg",
     ".npz": "application/octet-stream",
 }
-STATUS = {FullError: 503, InputError: 422, ClientDisconnect: 400}
 
 
 def make_app(
     *,
     limits: Limits | None = None,
-    hosts: Iterable[str] = (),
     calibrations: Mapping[str, Calibration] | None = None,
     token: str | None = None,
 ) -> FastAPI:
-    """The application; it answers to loopback names and `hosts`.
+    """The application; `calibrations` are offered beside the shipped ones.
 
-    With a `token` it answers to any name, but only whoever knows the token.
+    It answers to this machine, or with a `token` to whoever knows that.
     """
     limits = limits or Limits()
     offered = {**shipped_calibrations(), **(calibrations or {})}
     queue = Queue(limits, offered)
-    in_memory = asyncio.Semaphore(limits.workers)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -73,9 +69,17 @@ def make_app(
         await run_in_threadpool(queue.close)
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    app.add_middleware(Guard, hosts=hosts, limits=limits, token=token)
-    for error in STATUS:
-        app.add_exception_handler(error, _refused)
+    hosts = HOSTS if token is None else ("*",)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    app.add_middleware(Guard, limits=limits, token=token)
+
+    @app.exception_handler(InputError)
+    def refused(_: Request, error: Exception) -> Response:
+        return JSONResponse({"detail": str(error)}, 422)
+
+    @app.exception_handler(ClientDisconnect)
+    def broken_off(_: Request, error: Exception) -> Response:
+        return Response(status_code=400)
 
     def job_of(job_id: str) -> Job:
         job = queue.get(job_id)
@@ -93,7 +97,7 @@ def make_app(
 
     @app.get("/api/menu")
     def menu() -> dict[str, Any]:
-        return {**available_choices(offered), "file_bytes": limits.file_bytes}
+        return {**available_choices(offered), "body_bytes": limits.body_bytes}
 
     @app.get("/api/samples/{name}.jpg")
     def sample(name: str) -> Response:
@@ -103,12 +107,7 @@ def make_app(
 
     @app.post("/api/jobs", status_code=202)
     async def start(request: Request) -> dict[str, str]:
-        queue.check_room()
-        # Uploads arrive on disk; a few requests at a time read theirs into memory.
-        async with (
-            request.form(max_files=2, max_fields=len(FIELDS)) as form,
-            in_memory,
-        ):
+        async with request.form(max_files=2, max_fields=len(FIELDS)) as form:
             texts = {k: v for k in FIELDS if isinstance(v := form.get(k), str)}
             again = texts.pop("again", "")
             if again:
@@ -116,14 +115,18 @@ def make_app(
                 files = {name: file_of(again, name) for name in KEPT}
                 texts |= {k: getattr(job.order, k) for k in ("matcher", "sample")}
             else:
-                files = await _uploads(form, limits)
+                files = await _uploads(form)
             order = Order(files=files, **texts)
             await run_in_threadpool(check_order, order, offered)
+            if queue.is_full():
+                raise HTTPException(
+                    503, "Too many jobs are waiting. Try again in a minute."
+                )
             return {"id": queue.add(order).id}
 
     @app.get("/api/jobs/{job_id}")
     def poll(job_id: str) -> dict[str, Any]:
-        return queue.progress(job_of(job_id))
+        return job_of(job_id).progress()
 
     @app.delete("/api/jobs/{job_id}", status_code=204)
     def cancel(job_id: str) -> None:
@@ -142,34 +145,26 @@ def make_app(
     return app
 
 
-def _refused(_: Request, error: Exception) -> Response:
-    status = next(s for kind, s in STATUS.items() if isinstance(error, kind))
-    return JSONResponse({"detail": str(error) or "The upload broke off."}, status)
-
-
-async def _uploads(form: FormData, limits: Limits) -> dict[str, bytes]:
-    """The two images of a form, checked; nothing if it has neither."""
-    files = {name: form.get(name) for name in UPLOADS}
-    if not any(isinstance(file, UploadFile) for file in files.values()):
-        return {}
-    uploads = {}
-    for number, (name, file) in enumerate(files.items(), start=1):
-        if not isinstance(file, UploadFile):
-            raise InputError(f"Image {number} is missing: choose two images.")
-        uploads[name] = await file.read(limits.file_bytes + 1)
-        await run_in_threadpool(check_upload, uploads[name], f"Image {number}", limits)
+async def _uploads(form: FormData) -> dict[str, bytes]:
+    """The two images of a form, or none."""
+    uploads = {
+        name: await file.read()
+        for name in UPLOADS
+        if isinstance(file := form.get(name), UploadFile)
+    }
+    if len(uploads) == 1:
+        raise InputError("One image is missing: give two.")
     return uploads
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket at that address; port 0 takes any free one."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        return socket.create_server((host, port))
     except (OSError, OverflowError) as error:
         raise InputError(
-            f"The address {host}, port {port} cannot be used: {error}. Give another "
-            "--port, or 0 for any that is free."
+            f"{host}, port {port} cannot be used: {error}. Give another --port, or 0 "
+            "for any that is free."
         ) from None
 
 

@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semisure.datasets.samples import sample_folder
-from semisure.errors import FileError, InputError
+from semisure.errors import InputError
 from semisure.estimators import ESTIMATOR_NAMES, RansacSettings
 from semisure.io.files import SHIPPED, load_calibration
 from semisure.io.images import (
     IMAGE_SUFFIXES,
     Image,
-    check_header,
     jpeg,
     read_image,
     resized,
@@ -30,14 +28,6 @@ from semisure.refit.weights import REFIT_METHODS
 from semisure.types import Calibration, Matrix3
 from semisure.types.checks import as_integer, as_number
 
-STAGES = (
-    "Reading the images",
-    "Loading the matcher",
-    "Matching",
-    "Fitting the model",
-    "Drawing",
-    "Writing the report",  # if it was ordered
-)
 UPLOADS = ("image0", "image1")
 # What a result keeps so that it can be estimated again without matching.
 KEPT = ("matches.npz", "image0.jpg", "image1.jpg", "origin.json")
@@ -46,7 +36,7 @@ EMBEDDED = "daisy"  # the one matcher that is not a network
 THUMBNAIL = (96, 72)  # px, width and height of each image
 # name: (title, files); of a single file, two random views are shown
 SAMPLES = {
-    "coffee": ("Coffee, views made of one photo", ("coffee.png",)),
+    "coffee": ("Coffee, views of one photo", ("coffee.png",)),
     "brick": ("Bricks, repetitive views", ("brick.png",)),
     "rocket": ("Rocket, views with plain sky", ("rocket.jpg",)),
     "motorcycle": (
@@ -59,24 +49,12 @@ SAMPLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits on uploads, on jobs, and on kept results: no request exhausts the machine.
+    """Limits on uploads, on jobs and on kept results."""
 
-    >>> Limits().body_bytes
-    40064000
-    """
-
-    file_bytes: int = 20_000_000  # per image
-    pixels: int = 24_000_000  # per image; 16-bit ones count four times
-    workers: int = 2  # jobs at once, each in a process
+    body_bytes: int = 40_000_000  # two images and the form around them
     seconds: float = 300.0  # a job is stopped after this
-    waiting: int = 8  # jobs in the queue; more are refused
+    waiting: int = 8  # jobs in the queue
     kept: int = 24  # finished jobs; the oldest are dropped
-    shown_side: int = 1200  # of pictures in the page, px
-
-    @property
-    def body_bytes(self) -> int:
-        """Two images and the form around them."""
-        return 2 * self.file_bytes + 64_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +105,7 @@ def shipped_calibrations() -> dict[str, Calibration]:
 
 
 def available_choices(calibrations: Mapping[str, Calibration]) -> dict[str, Any]:
-    """Every choice the page offers, and why a matcher cannot run here."""
+    """Every choice that the page offers."""
     return {
         "matchers": [_matcher(row, calibrations) for row in describe_matchers()],
         "models": MODELS,
@@ -142,28 +120,20 @@ def available_choices(calibrations: Mapping[str, Calibration]) -> dict[str, Any]
 def _matcher(
     row: MatcherStatus, calibrations: Mapping[str, Calibration]
 ) -> dict[str, Any]:
-    """A matcher with its calibrations, why it cannot run, and what changes that."""
+    """A matcher with its calibrations, and why it cannot run."""
     suitable = [name for name, c in calibrations.items() if c.matcher == row.name]
     if not suitable and available_samples():
         suitable = [FIRST_USE]
-    reason = command = ""
-    if row.status.startswith("not installed"):
-        reason = f"A package that {row.name} needs is not installed here."
-        command = "pip install 'semisure[torch]'"
+    why_not = ""
+    if row.status == "downloaded at first use":  # not by the page
+        why_not = f"its weights are not here. Run: semisure fetch {row.name}"
+    elif row.status.startswith("download by hand"):
+        why_not = f"download its weights from {row.source} to {row.file}"
     elif not row.status.startswith("ready"):
-        size = f"{row.size / 1e6:.0f} MB, {row.licence}"
-        reason = f"The weights of {row.name} ({size}) are not on this machine."
-        command = f"semisure fetch {row.name}"
-        if "by hand" in row.status:
-            reason += f" Download them from {row.source}."
-            command = f"mkdir -p {Path(row.file).parent} && cp FILE {row.file}"
+        why_not = row.status
     elif not suitable:
-        reason = (
-            f"{row.name} has no calibration, and no photos are here to make one from."
-        )
-        command = "pip install 'semisure[demo]'"
-    about = {"name": row.name, "calibrations": suitable}
-    return {**about, "why_not": reason, "command": command}
+        why_not = "it has no calibration. Run: pip install 'semisure[demo]'"
+    return {"name": row.name, "calibrations": suitable, "why_not": why_not}
 
 
 def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
@@ -194,16 +164,6 @@ def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
         raise InputError(
             "The camera's motion needs its field of view in degrees: give fov."
         )
-
-
-def check_upload(data: bytes, name: str, limits: Limits) -> None:
-    """Raise one sentence unless `data` may be an image, before it is decoded."""
-    if len(data) > limits.file_bytes:
-        raise FileError(
-            f"{name} has more than the {limits.file_bytes / 1e6:g} MB that are "
-            "accepted. Reduce it first."
-        )
-    check_header(data, name, limits.pixels)
 
 
 # ---- samples, from the photos that scikit-image carries ------------------------------

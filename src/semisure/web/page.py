@@ -20,7 +20,7 @@ from semisure.refit.corners import expected_corner_error
 from semisure.refit.weights import RefitMethod
 from semisure.report import documents
 from semisure.report.overlay import between_small, difference, laid_over
-from semisure.report.uncertainty import color_range, corner_regions, line_bands
+from semisure.report.uncertainty import color_range, line_bands
 from semisure.types import Array, FloatArray, Refit
 from semisure.web.orders import Order
 
@@ -93,7 +93,6 @@ def page_document(
         "pictures": drawn,
         "columns": _columns(pair),
         "lines": _lines(pair),
-        "corners": _corners(pair),
     }
 
 
@@ -162,22 +161,6 @@ def _lines(pair: PairResult) -> dict[str, Any] | None:
         "line": _rounded(bands.line, 5),
         "distance": _rounded(bands.distance, 2),
         "half_width": _rounded(bands.half_width, 2),
-    }
-
-
-def _corners(pair: PairResult) -> dict[str, Any] | None:
-    """The corners of image 0 in image 1 and their 90 % ellipses, to be drawn."""
-    regions = corner_regions(pair)
-    if regions is None:
-        return None
-    frame, initial = plane.corners(pair.matches.source_size), pair.refit.initial
-    before = frame[:0] if initial is None else plane.project(initial, frame)
-    return {
-        "points": _rounded(regions.points, 2),
-        "before": _rounded(before, 2) if np.isfinite(before).all() else [],
-        "half_axes": _rounded(regions.half_axes, 3),
-        "degrees": _rounded(regions.degrees, 3),
-        "magnified": regions.magnified,
     }
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from semisure.calibrate.choice import FirstUse, calibration_for
-from semisure.errors import FileError
 from semisure.io.files import MATCH_ARRAYS, arrays_of, csv_bytes, matches_from
 from semisure.io.images import Image, decode_image, jpeg, reduced
 from semisure.matchers import load_matcher
@@ -25,40 +24,37 @@ from semisure.types import Calibration, Matcher, Matches, Tick, as_choice
 from semisure.web.orders import (
     FIRST_USE,
     KEPT,
-    STAGES,
     UPLOADS,
-    Limits,
     Order,
     load_sample,
 )
 from semisure.web.page import comparison, page_document, pictures
 
+SHOWN_SIDE = 1200  # px, of pictures in the page
 OnStage = Callable[[str], None]  # called with the name of each stage as it begins
 
 
 def result_files(
     order: Order,
     calibrations: Mapping[str, Calibration],
-    limits: Limits,
     on_stage: OnStage,
 ) -> dict[str, bytes]:
     """Run `order` and return its result as files by name."""
-    reading, loading, matching, fitting, drawing, reporting = STAGES
     kept = order.files
     if not order.again:
-        on_stage(reading)
-        images = _images(order, limits)
-        on_stage(loading)
+        on_stage("Reading the images")
+        images = _images(order)
+        on_stage("Loading the matcher")
         matcher = _loaded(order.matcher)
-        on_stage(matching)
-        kept = _kept(matcher(*images), images, order, limits)
+        on_stage("Matching")
+        kept = _kept(matcher(*images), images, order)
     arrays, image0, image1, origin = (kept[name] for name in KEPT)
     matches = _matches(arrays)
     calibration = _calibration(order, calibrations, on_stage)
-    on_stage(fitting)
+    on_stage("Fitting the model")
     pair = _estimated(order, matches, calibration)
     arms = comparison(pair)
-    on_stage(drawing)
+    on_stage("Drawing")
     small = decode_image(image0), decode_image(image1)
     drawn = pictures(pair, arms, small)
     files = {
@@ -71,7 +67,7 @@ def result_files(
         "semisure.csv": csv_bytes(pair.matches, **pair.columns()),
     }
     if order.report:
-        on_stage(reporting)
+        on_stage("Writing the report")
         files["semisure.html"] = _report(order, json.loads(origin), small, pair)
     return files
 
@@ -81,28 +77,20 @@ def _loaded(name: str) -> Matcher:
     return load_matcher(name)
 
 
-def _images(order: Order, limits: Limits) -> tuple[Image, Image]:
+def _images(order: Order) -> tuple[Image, Image]:
     if not order.files:
         return load_sample(order.sample)
-    images = []
-    for file, name in zip(UPLOADS, ("Image 1", "Image 2"), strict=True):
-        image = decode_image(order.files[file], name)
-        if image.shape[0] * image.shape[1] > limits.pixels:
-            raise FileError(f"{name} has more pixels than its header states.")
-        images.append(image)
-    return images[0], images[1]
+    data0, data1 = (order.files[name] for name in UPLOADS)
+    return decode_image(data0, "Image 1"), decode_image(data1, "Image 2")
 
 
 def _kept(
-    matches: Matches, images: tuple[Image, Image], order: Order, limits: Limits
+    matches: Matches, images: tuple[Image, Image], order: Order
 ) -> dict[str, bytes]:
-    """What is kept for later orders; nothing else of the images, and that not on disk.
-
-    The matches, reduced images, and digests of the files.
-    """
+    """What is kept for later orders: matches, reduced images, digests of the files."""
     buffer = io.BytesIO()
     np.savez(buffer, **dict[str, Any](arrays_of(matches)))
-    small = (jpeg(reduced(image, limits.shown_side), 90) for image in images)
+    small = (jpeg(reduced(image, SHOWN_SIDE), 90) for image in images)
     digests = [sha256(data).hexdigest() for data in order.files.values()]
     parts = buffer.getvalue(), *small, _encoded(digests)
     return dict(zip(KEPT, parts, strict=True))

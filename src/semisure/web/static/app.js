@@ -1,9 +1,9 @@
 /* The page: choose, run, show. Each part is a file beside this one. */
 
-import { $, ask, complain, copyText, element, note, state } from "./page.js";
-import { inputKey, link, loadMenu, orderForm, restore, settingsForm, startChoosing } from "./choices.js";
+import { $, ask, complain, element, state } from "./page.js";
+import { inputKey, loadMenu, orderForm, settingsForm, startChoosing } from "./choices.js";
 import { run, startJobs } from "./jobs.js";
-import { layout, point, pick, showMatches, startMatches } from "./matches.js";
+import { showMatches, startMatches } from "./matches.js";
 import { showComparison, startComparison } from "./compare.js";
 
 const TITLES = {
@@ -11,8 +11,6 @@ const TITLES = {
   fundamental: "Fundamental matrix: y F x = 0, x in image 1",
   essential: "Pose of the second camera from the first: [R | t], ‖t‖ = 1",
 };
-
-Object.assign(state, { point, pick, layout }); // for tests
 
 function picture(address) {
   return new Promise((resolve, reject) => {
@@ -33,7 +31,6 @@ async function show(id, { scroll = true } = {}) {
   showComparison();
   model();
   showMatches();
-  history.replaceState(null, "", link(id));
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (scroll) $("result").scrollIntoView({ behavior: still ? "auto" : "smooth", block: "start" });
 }
@@ -52,9 +49,10 @@ function model() {
   $("model-part").hidden = !name || !page.related;
   if (!name) return;
   $("matrix-name").textContent = TITLES[page.model];
-  $("matrix").textContent = page[name].map((row) => row.map((v) => v.toPrecision(9).padStart(17)).join("")).join("\n");
+  $("matrix").textContent = page[name].map((row) => row.map((v) => v.toPrecision(9).padStart(19)).join("")).join("\n");
   const code = `${name} = np.array(${JSON.stringify(page[name])})\n`;
-  $("copy-matrix").onclick = () => copyText(code, $("copy-matrix"));
+  $("copy-matrix").hidden = !navigator.clipboard; // browsers give it to loopback pages only
+  $("copy-matrix").onclick = () => navigator.clipboard.writeText(code);
 }
 
 /* Other settings on the same matches: nothing is sent but the settings. */
@@ -82,25 +80,14 @@ async function makeReport() {
   $("report").textContent = "Report (HTML)";
 }
 
-async function restoreLink() {
-  const id = restore();
-  if (!id) return;
-  try {
-    await show(id, { scroll: false });
-  } catch {
-    note("The result of this link is no longer kept. Its settings are restored; run it again.");
-  }
-}
-
 startChoosing();
 startJobs();
 startMatches();
 startComparison();
-$("copy-link").addEventListener("click", () => copyText(link(state.shown.id), $("copy-link")));
 $("form").addEventListener("submit", (event) => {
   event.preventDefault();
   run(orderForm, show, { keepsResult: false });
 });
 $("again").addEventListener("click", () => run(againForm, (id) => show(id, { scroll: false })));
 $("report").addEventListener("click", makeReport);
-loadMenu().then(restoreLink).catch((error) => complain(error.message));
+loadMenu().catch((error) => complain(error.message));

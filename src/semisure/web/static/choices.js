@@ -1,9 +1,8 @@
-/* Choosing: images, samples, settings; and the link that restores them. */
+/* Choosing: images, samples, settings. */
 
-import { $, ask, complain, copyText, element, note, state } from "./page.js";
+import { $, ask, complain, element, state } from "./page.js";
 
-export const SETTINGS = ["matcher", "calibration", "model", "fov", "estimator", "method", "threshold", "seed"];
-const DEFAULTS = { matcher: "daisy", model: "auto", fov: "", estimator: "magsac++", method: "core+", threshold: "3", seed: "0" };
+const SETTINGS = ["matcher", "calibration", "model", "fov", "estimator", "method", "threshold", "seed"];
 const MODELS = {
   auto: "auto: the matches decide", homography: "homography: one plane",
   fundamental: "fundamental matrix: depth", essential: "camera motion: depth",
@@ -17,10 +16,10 @@ function fill(select, rows, initial) {
 export async function loadMenu() {
   state.menu = await ask("api/menu");
   const { matchers, models, estimators, methods, suffixes } = state.menu;
-  fill($("matcher"), matchers.map((m) => [m.name, m.name + (m.why_not ? " (not ready)" : "")]), DEFAULTS.matcher);
-  fill($("model"), models.map((m) => [m, MODELS[m] || m]), DEFAULTS.model);
-  fill($("estimator"), estimators.map((e) => [e, e]), DEFAULTS.estimator);
-  fill($("method"), methods.map((m) => [m, METHODS[m] || m]), DEFAULTS.method);
+  fill($("matcher"), matchers.map((m) => [m.name, m.name + (m.why_not ? " (not ready)" : "")]), "daisy");
+  fill($("model"), models.map((m) => [m, MODELS[m] || m]), "auto");
+  fill($("estimator"), estimators.map((e) => [e, e]), "magsac++");
+  fill($("method"), methods.map((m) => [m, METHODS[m] || m]), "core+");
   for (const input of document.querySelectorAll(".drop input")) input.accept = ["image/*", ...suffixes].join(",");
   offerSamples();
   offerCalibrations();
@@ -29,7 +28,7 @@ export async function loadMenu() {
 
 /* ---- samples and files ------------------------------------------------------- */
 
-export const sample = () => (document.querySelector("#samples [aria-pressed=true]") || { value: "" }).value;
+const sample = () => (document.querySelector("#samples [aria-pressed=true]") || { value: "" }).value;
 
 function offerSamples() {
   const rows = Object.entries(state.menu.samples);
@@ -43,7 +42,7 @@ function offerSamples() {
   }));
 }
 
-export function chooseSample(name) {
+function chooseSample(name) {
   for (const button of document.querySelectorAll("#samples button")) {
     button.setAttribute("aria-pressed", String(button.value === name));
   }
@@ -84,7 +83,7 @@ function takeFiles(slot, files) {
   if (files.length) choose(slot, files[0]);
 }
 
-export function startDropping() {
+function startDropping() {
   for (const drop of document.querySelectorAll(".drop")) {
     const slot = Number(drop.dataset.slot);
     const input = drop.querySelector("input");
@@ -108,19 +107,17 @@ function chosenMatcher() {
   return state.menu.matchers.find((m) => m.name === $("matcher").value);
 }
 
-function offerCalibrations(initial) {
-  const matcher = chosenMatcher();
-  const offered = matcher ? matcher.calibrations : [];
-  fill($("calibration"), offered.map((c) => [c, c]), initial || (matcher && matcher.name));
+function offerCalibrations() {
+  const { name, calibrations } = chosenMatcher();
+  fill($("calibration"), calibrations.map((c) => [c, c]), name);
 }
 
-/* Whatever depends on a choice: names, the reason why a matcher is not ready, buttons. */
+/* Whatever depends on a choice: names, why a matcher is not ready, buttons. */
 function adapt() {
   nameFields();
-  const { why_not: reason, command } = chosenMatcher() || {};
+  const { name, why_not: reason } = chosenMatcher();
   $("not-ready").hidden = !reason;
-  $("reason").textContent = reason || "";
-  $("command").textContent = command || "";
+  $("not-ready").textContent = `${name}: ${reason}`;
   $("first-use").hidden = Boolean(reason) || $("calibration").value !== state.menu.first_use;
   $("fov-choice").hidden = !["auto", "essential"].includes($("model").value);
   $("run").disabled = state.running || Boolean(reason);
@@ -156,12 +153,10 @@ export function orderForm() {
     data.append("sample", sample());
     return data;
   }
-  const most = state.menu.file_bytes;
+  const most = state.menu.body_bytes / 2;
   state.files.forEach((file, slot) => {
     if (!file) throw new Error(`Image ${slot + 1} is missing: choose two images, or a sample.`);
-    if (file.size > most) {
-      throw new Error(`Image ${slot + 1} has ${Math.round(file.size / 1e6)} MB; at most ${most / 1e6} MB are accepted.`);
-    }
+    if (file.size > most) throw new Error(`Image ${slot + 1} has more than the ${most / 1e6} MB that are accepted.`);
     data.append(`image${slot}`, file, "image"); // its name stays here
   });
   return data;
@@ -169,43 +164,7 @@ export function orderForm() {
 
 export function startChoosing() {
   startDropping();
-  $("matcher").addEventListener("change", () => offerCalibrations());
+  $("matcher").addEventListener("change", offerCalibrations);
   $("form").addEventListener("change", adapt);
-  $("copy-command").addEventListener("click", () => copyText($("command").textContent, $("copy-command")));
   document.addEventListener("busy", adapt);
-}
-
-/* ---- the link ---------------------------------------------------------------- */
-
-/* Settings that are not the usual ones, the sample, and the result while it is kept. */
-export function link(job) {
-  const words = new URLSearchParams();
-  for (const name of SETTINGS) {
-    const usual = name === "calibration" ? $("matcher").value : DEFAULTS[name];
-    if ($(name).value !== usual) words.set(name, $(name).value);
-  }
-  if (sample()) words.set("sample", sample());
-  if (job) words.set("result", job);
-  return `${location.origin}${location.pathname}#${words}`;
-}
-
-/* Restore what the link says, and return the result that it names. */
-export function restore() {
-  const words = new URLSearchParams(location.hash.slice(1));
-  const unknown = [];
-  for (const name of SETTINGS) {
-    if (!words.has(name)) continue;
-    if (name === "matcher") $("matcher").value = words.get("matcher");
-    if (name === "matcher") offerCalibrations();
-    const before = $(name).value;
-    $(name).value = words.get(name);
-    if ($(name).value !== words.get(name)) {
-      $(name).value = before;
-      unknown.push(name);
-    }
-  }
-  if (words.get("sample") in state.menu.samples) chooseSample(words.get("sample"));
-  if (unknown.length) note(`The link names a ${unknown.join(", ")} that this server does not offer.`);
-  adapt();
-  return words.get("result");
 }

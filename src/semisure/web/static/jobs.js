@@ -5,9 +5,8 @@ import { $, ask, complain, note, state } from "./page.js";
 const POLL_MS = 250;
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-function tellProgress(job) {
-  $("progress").value = job.state === "waiting" ? 0 : (job.step + 0.3) / job.steps;
-  const stage = job.state === "waiting" ? `Waiting, ${job.ahead} before you` : job.stage || "Starting";
+function showProgress(job) {
+  const stage = job.state === "waiting" ? "Waiting for another job" : job.stage || "Starting";
   if ($("stage").textContent !== stage) $("stage").textContent = stage; // read aloud once
   $("clock").textContent = job.seconds < 2 ? "" : `${Math.floor(job.seconds)} s`;
 }
@@ -18,7 +17,7 @@ async function follow(id) {
     if (job.state === "done") return true;
     if (job.state === "cancelled") return false;
     if (job.state === "failed") throw new Error(job.message);
-    tellProgress(job);
+    showProgress(job);
     await pause(POLL_MS);
   }
 }
@@ -50,7 +49,6 @@ export async function run(makeForm, finish, { keepsResult = true } = {}) {
   note("");
   try {
     const data = makeForm();
-    $("progress").value = 0;
     $("stage").textContent = "Sending";
     $("clock").textContent = "";
     busy(true);

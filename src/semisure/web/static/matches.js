@@ -49,11 +49,11 @@ function legend() {
   $("ticks").replaceChildren(...ticks.map((v, k) => element("i", { text: k < 4 ? `${v}` : `${v} px` })));
 }
 
-export function layout() {
+function layout() {
   const { shown } = state;
   const canvas = $("matches");
   const { view } = shown;
-  view.layout(canvas.parentElement.clientWidth);
+  view.layout(canvas.clientWidth);
   shown.density = Math.min(window.devicePixelRatio || 1, 2);
   canvas.width = Math.round(view.width * shown.density);
   canvas.height = Math.round(view.height * shown.density);
@@ -73,7 +73,7 @@ function redraw() {
   requestAnimationFrame(() => { waiting = false; draw(); });
 }
 
-export function draw() {
+function draw() {
   const { shown } = state;
   const { view, page } = shown;
   const { expected, source, target } = page.columns;
@@ -92,7 +92,7 @@ export function draw() {
   if (focus >= 0) emphasise(pen, focus);
   $("zoom-text").textContent = view.zoom > 1 ? `${view.zoom.toFixed(1)}×` : "";
   $("zoom-out").disabled = $("zoom-reset").disabled = view.zoom <= 1;
-  $("matches").style.touchAction = view.zoom > 1 ? "none" : "pan-y";
+  $("matches").style.touchAction = view.zoom > 1 ? "none" : "auto"; // a finger moves the image, or the page
 }
 
 function photo(pen, image, side) {
@@ -120,7 +120,7 @@ function lines(pen) {
 function dots(pen, alpha) {
   const { shown } = state;
   const { view, page } = shown;
-  const radius = (view.stacked ? 1.2 : 1.8) * Math.min(Math.sqrt(view.zoom), 2.5);
+  const radius = Math.min(view.width / 600, 1.8) * Math.min(Math.sqrt(view.zoom), 2.5);
   for (let j = shown.visible.length - 1; j >= 0; j -= 1) { // the surest on top
     const k = shown.visible[j];
     pen.fillStyle = color(page.columns.expected[k], page.colors_px, alpha);
@@ -175,7 +175,7 @@ function emphasise(pen, k) {
 }
 
 /* A round factor that makes a length visible on the screen; 1 where it is anyway. */
-export function magnification(length, wanted) {
+function magnification(length, wanted) {
   return FACTORS.find((factor) => factor * length >= wanted) || FACTORS[FACTORS.length - 1];
 }
 
@@ -243,7 +243,7 @@ function nearest(place) {
   return best;
 }
 
-export function point(k, [x, y] = [0, 0]) {
+function point(k, [x, y] = [0, 0]) {
   const { shown } = state;
   if (k !== shown.at) {
     shown.at = k;
@@ -262,16 +262,15 @@ export function point(k, [x, y] = [0, 0]) {
 }
 
 /* Keep match k: its ellipse stays drawn, and its numbers stand below. */
-export function pick(k) {
+function pick(k) {
   const { shown } = state;
   shown.picked = k;
   $("picked").hidden = k < 0;
-  $("zoom-match").disabled = k < 0;
   if (shown.view && shown.frames) draw();
-  if (k >= 0) tellPicked(k);
+  if (k >= 0) showPicked(k);
 }
 
-function tellPicked(k) {
+function showPicked(k) {
   const { page } = state.shown;
   const c = page.columns;
   const at = ([x, y]) => `${x.toFixed(1)}, ${y.toFixed(1)}`;
@@ -316,14 +315,7 @@ function zoom(factor, place) {
 
 function after() {
   redraw();
-  if (state.shown.picked >= 0) tellPicked(state.shown.picked); // its ellipse changed size
-}
-
-function zoomToMatch() {
-  const { shown } = state;
-  const { source, target } = shown.page.columns;
-  shown.view.centerOn([source[shown.picked], target[shown.picked]], 8);
-  after();
+  if (state.shown.picked >= 0) showPicked(state.shown.picked); // its ellipse changed size
 }
 
 function keyed(event) {
@@ -342,48 +334,32 @@ function keyed(event) {
   event.preventDefault();
 }
 
-/* One finger or button moves a zoomed image or picks a match; two fingers zoom. */
+/* Dragging moves a zoomed image, a click picks a match. */
 function startPointer(canvas) {
-  const pressed = new Map();
-  let start = null; // where a press began, and in which image
-  const spread = () => {
-    const [a, b] = [...pressed.values()];
-    return [Math.hypot(a[0] - b[0], a[1] - b[1]), [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2]];
-  };
+  let press = null; // where it is now, in which image it began, whether it moved
   canvas.addEventListener("pointerdown", (event) => {
-    if (!state.shown) return;
     const place = [event.offsetX, event.offsetY];
-    pressed.set(event.pointerId, place);
-    start = pressed.size === 1 ? { place, side: state.shown.view.sideAt(place), moved: false } : null;
+    press = { start: place, place, side: state.shown.view.sideAt(place), moved: false };
   });
   canvas.addEventListener("pointermove", (event) => {
-    if (!state.shown) return;
     const place = [event.offsetX, event.offsetY];
-    const before = pressed.get(event.pointerId);
-    if (!before) return point(nearest(place), place);
-    const apart = pressed.size === 2 ? spread()[0] : 0;
-    pressed.set(event.pointerId, place);
-    if (apart) {
-      const [now, middle] = spread();
-      return zoom(now / Math.max(apart, 1), middle);
-    }
-    if (!start || start.side < 0) return;
-    start.moved ||= Math.hypot(place[0] - start.place[0], place[1] - start.place[1]) > CLICK_PX;
-    if (!start.moved || state.shown.view.zoom <= 1) return;
+    if (!press) return point(nearest(place), place);
+    press.moved ||= Math.hypot(place[0] - press.start[0], place[1] - press.start[1]) > CLICK_PX;
+    if (press.side < 0 || !press.moved || state.shown.view.zoom <= 1) return;
     canvas.setPointerCapture(event.pointerId);
     point(-1);
-    state.shown.view.move(start.side, place[0] - before[0], place[1] - before[1]);
+    state.shown.view.move(press.side, place[0] - press.place[0], place[1] - press.place[1]);
+    press.place = place;
     redraw();
   });
-  for (const name of ["pointerup", "pointercancel"]) {
-    canvas.addEventListener(name, (event) => {
-      const clicked = name === "pointerup" && start && !start.moved && pressed.size === 1;
-      pressed.delete(event.pointerId);
-      if (state.shown && clicked) pick(nearest([event.offsetX, event.offsetY]));
-      start = null;
-    });
-  }
-  canvas.addEventListener("pointerleave", () => { if (state.shown) point(-1); });
+  canvas.addEventListener("pointerup", (event) => {
+    if (press && !press.moved) pick(nearest([event.offsetX, event.offsetY]));
+    press = null;
+  });
+  canvas.addEventListener("pointerleave", () => {
+    press = null;
+    point(-1);
+  });
 }
 
 export function startMatches() {
@@ -395,13 +371,10 @@ export function startMatches() {
     event.preventDefault();
     zoom(Math.exp(-event.deltaY / 200), [event.offsetX, event.offsetY]);
   }, { passive: false });
-  canvas.addEventListener("dblclick", (event) => {
-    if (state.shown) zoom(2, [event.offsetX, event.offsetY]);
-  });
+  canvas.addEventListener("dblclick", (event) => zoom(2, [event.offsetX, event.offsetY]));
   $("zoom-in").addEventListener("click", () => zoom(STEP));
   $("zoom-out").addEventListener("click", () => zoom(1 / STEP));
   $("zoom-reset").addEventListener("click", () => { state.shown.view.reset(); after(); });
-  $("zoom-match").addEventListener("click", zoomToMatch);
   $("limit").addEventListener("input", () => { if (state.shown) { point(-1); pick(-1); } });
   window.addEventListener("resize", () => { if (state.shown) { layout(); draw(); } });
 }

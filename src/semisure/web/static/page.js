@@ -52,22 +52,6 @@ export function element(tag, { text, kind, ...attributes } = {}, ...children) {
   return made;
 }
 
-export async function copyText(text, button) {
-  const before = button.textContent;
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch { // only pages of this machine, or over https, have a clipboard
-    const area = element("textarea", { kind: "away" });
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
-  button.textContent = "Copied";
-  setTimeout(() => { button.textContent = before; }, 1200);
-}
-
 /* Blue to red over pale yellow: told apart with any colour vision. */
 const STOPS = [[44, 123, 182], [141, 200, 227], [255, 246, 178], [253, 174, 97], [215, 25, 28]];
 

@@ -1,7 +1,6 @@
-/* Two images on a canvas, side by side or stacked, that can be zoomed and moved. */
+/* Two images on a canvas, side by side, that can be zoomed and moved. */
 
 const GAP = 8;
-const NARROW_PX = 560;
 const MOST_ZOOM = 40;
 
 export class View {
@@ -19,16 +18,10 @@ export class View {
   layout(width) {
     const [[w0, h0], [w1, h1]] = this.sizes;
     this.width = width;
-    this.stacked = width < NARROW_PX;
-    if (this.stacked) {
-      const [a, b] = [(h0 * width) / w0, (h1 * width) / w1];
-      this.frames = [[0, 0, width, a], [0, a + GAP, width, b]];
-    } else {
-      // equal heights, unless one image is far wider than the other
-      const share = Math.min(Math.max((w0 / h0) / (w0 / h0 + w1 / h1), 0.3), 0.7);
-      const [a, b] = [(width - GAP) * share, (width - GAP) * (1 - share)];
-      this.frames = [[0, 0, a, (h0 * a) / w0], [a + GAP, 0, b, (h1 * b) / w1]];
-    }
+    // equal heights, unless one image is far wider than the other
+    const share = Math.min(Math.max((w0 / h0) / (w0 / h0 + w1 / h1), 0.3), 0.7);
+    const [a, b] = [(width - GAP) * share, (width - GAP) * (1 - share)];
+    this.frames = [[0, 0, a, (h0 * a) / w0], [a + GAP, 0, b, (h1 * b) / w1]];
     this.height = Math.max(...this.frames.map(([, y, , h]) => y + h));
   }
 
@@ -76,12 +69,6 @@ export class View {
       const still = fixed[side];
       return still ? center.map((c, k) => still[k] + 0.5 + (c - still[k] - 0.5) * ratio) : center;
     });
-    this.clamp();
-  }
-
-  centerOn(points, zoom) {
-    this.zoom = Math.min(Math.max(zoom, 1), MOST_ZOOM);
-    this.centers = points.map((point) => point.map((v) => v + 0.5));
     this.clamp();
   }
 
