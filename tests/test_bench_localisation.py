@@ -203,8 +203,9 @@ def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) ->
     path = tmp_path / "shifted.json"
     shifted = replace(load_calibration("daisy"), location=(0.05, 0.0))
     save_calibration(shifted, path)
-    files = {"calibration": str(path), "faithful": "daisy"}
-    shifted_row = of_study("localisation", study.changed(**files)).rows[0]
+    save_calibration(load_calibration("daisy"), tmp_path / "shifted-faithful.json")
+    file = study.changed(calibration=str(path))
+    shifted_row = of_study("localisation", file).rows[0]
     # A shift that is not there moves what it is taken off, and that only.
     plain = of_study("localisation", study).rows[0]
     assert shifted_row["base m"] == plain["base m"]

@@ -66,7 +66,8 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pickles_are_one_sentence(tmp_path: Path, name: str) -> None:
     """In a process of their own: some of them crash NumPy's own unpickling."""
-    path = tmp_path / "0022.npz"
+    path = tmp_path / "scene_info" / "0022.npz"
+    path.parent.mkdir()
     write_index(path)
     member = io.BytesIO()
     np.lib.format.write_array_header_1_0(

@@ -41,18 +41,15 @@ class Options:
     estimator: str = "ransac"  # the paper's
     threshold_px: float | None = None  # None: the bench's own
     calibration: str | None = None  # a file; None: shipped, else cross-validated
-    faithful: str | None = None  # the paper's law, where that file has a location
     calibrate_on: Path | None = None  # a data set to fit to instead
     calibration_pairs: int = CALIBRATION_PAIRS  # of that data set
     calibration_size: tuple[int, int] | None = None  # None: the paper's
-    cross_validate: bool = False  # fit to the other sequences of the same data
     optimiser: Optimiser = "newton"  # powell: the paper's
     native: Mapping[str, Path] = field(default_factory=dict)  # folders, by matcher
     maps: Mapping[str, Path] = field(default_factory=dict)  # COLMAP models, by matcher
     cache: Path = Path("semisure-cache")
     limit: int | None = None  # at most so many pairs of a folder
     views: int = 0  # so many random views replace each second image; 0: keep it
-    keep_going: bool = False  # leave out the pairs that cannot be matched
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -60,17 +57,7 @@ class Options:
             as_choice("protocol", self.protocol, PROTOCOLS)
         for name in self.matchers:
             check_name(name)
-        if self.faithful is not None and self.calibration is None:
-            raise InputError(
-                "faithful goes with calibration, whose place it takes in the paper's "
-                "arms; give both."
-            )
         as_choice("optimiser", self.optimiser, OPTIMISERS)
-        if self.cross_validate and (self.calibration or self.calibrate_on):
-            raise InputError(
-                "cross_validate fits to the data themselves; leave out --calibration "
-                "and --calibrate-on, or leave it out."
-            )
         # MegaDepth's test pairs and training scenes may share a folder.
         apart = self.calibrate_on is None or has_training_index(self.calibrate_on)
         if self.calibrate_on in self.data and not apart:

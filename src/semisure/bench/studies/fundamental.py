@@ -100,7 +100,7 @@ def fundamental(study: Study) -> Outcome:
     names = [name for name in FUNDAMENTAL_ESTIMATORS if name not in missing]
     settings = options.ransac(FUNDAMENTAL_SETTINGS)
     tasks = tasks_of(study, settings, names)
-    rows = study.rows(evaluate, tasks, "Fundamental matrices")
+    rows = study.map(evaluate, tasks, "Fundamental matrices")
     printed: Lines = []
     gained: Lines = []
     for _, label, mine in study.by_matcher(rows):

@@ -139,22 +139,14 @@ def evaluate_weights(task: Task) -> Row:
 
 
 def rows_of(
-    study: Study,
-    estimators: Iterable[str],
-    function: Callable[[Task], Row] = evaluate,
-    *,
-    kept: bool = True,
+    study: Study, estimators: Iterable[str], function: Callable[[Task], Row] = evaluate
 ) -> list[Row]:
-    """A row for each matcher, estimator and pair.
-
-    Rows that hold arrays or times are not `kept` for another run.
-    """
+    """A row for each matcher, estimator and pair."""
     names, tasks = tuple(estimators), []
     for matcher in study.options.matchers:
         mine = study.tasks(matcher, study.exported(matcher))
         tasks += [replace(task, estimator=name) for name in names for task in mine]
-    over = study.rows if kept else study.map
-    return over(function, tasks, "Estimating")
+    return study.map(function, tasks, "Estimating")
 
 
 def homography(study: Study) -> Outcome:

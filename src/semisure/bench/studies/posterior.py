@@ -74,7 +74,7 @@ def curves(score: PerMatch, positive: Mask) -> tuple[Vector, Vector, Vector]:
 
 def posterior(study: Study) -> Outcome:
     """Reliability, ROC and precision–recall of ω."""
-    by_pair = rows_of(study, [study.options.estimator], function=evaluate, kept=False)
+    by_pair = rows_of(study, [study.options.estimator], evaluate)
     printed: Lines = [
         ["EfficientLoFTR, paper", "cell", PAPER_AUROC, PAPER_AUPRC, *[None] * 4]
     ]

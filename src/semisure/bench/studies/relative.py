@@ -169,7 +169,7 @@ def relative(study: Study) -> Outcome:
         "The estimator of a relative pose", options.estimator, RELATIVE_ESTIMATORS
     )
     tasks = tasks_of(study, settings, [options.estimator])
-    rows = study.rows(evaluate, tasks, "Relative poses")
+    rows = study.map(evaluate, tasks, "Relative poses")
     name = "EfficientLoFTR, MegaDepth-1500, paper"
     printed: Lines = [  # the paper has no 20° and no median
         [name, arm, *numbers, None, None, PAPER_PAIRS] for arm, numbers in PAPER.items()
