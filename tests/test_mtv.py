@@ -67,9 +67,7 @@ def test_the_layout_is_told_by_its_files(root: Path, tmp_path: Path) -> None:
     assert not is_posed(root)
     assert find_sets(tmp_path) == [root]
     assert len(read_pairs(root)) == 2
-    options = Options(data=[root])
-    assert options.protocol_of(root) == "mtv"
-    assert options.size_of(root) == (960, 640)
+    assert Options(data=[root]).size_of(root) == (960, 640)
     add_sequence(tmp_path / "planar" / "i_a", 3)
     assert not is_mtv(tmp_path / "planar")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from semisure.datasets.megadepth import has_training_index
 from semisure.datasets.mtv import is_mtv
@@ -16,7 +16,6 @@ from semisure.matchers import check_name
 from semisure.types import as_choice
 
 Protocol: TypeAlias = Literal["hpatches", "mtv"]
-PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 SIZES: dict[Protocol, tuple[int, int]] = {"hpatches": (1280, 960), "mtv": (960, 640)}
 THRESHOLDS: dict[Protocol, tuple[int, ...]] = {
     "hpatches": (1, 3, 5, 10),
@@ -33,9 +32,7 @@ class Options:
 
     data: Sequence[Path]
     matchers: Sequence[str] = ("daisy",)
-    protocol: Protocol | None = None  # None: mtv for folders of such a name
     size: tuple[int, int] | None = None  # None: the paper's for the protocol
-    max_side: int | None = None
     weights: Path | None = None
     device: str | None = None
     estimator: str = "ransac"  # the paper's
@@ -53,8 +50,6 @@ class Options:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.protocol is not None:
-            as_choice("protocol", self.protocol, PROTOCOLS)
         for name in self.matchers:
             check_name(name)
         as_choice("optimiser", self.optimiser, OPTIMISERS)
@@ -66,13 +61,6 @@ class Options:
                 f"{self.calibrate_on}."
             )
 
-    def protocol_of(self, root: Path) -> Protocol:
-        """The protocol given, else that of the folder's name or layout."""
-        if self.protocol is not None:
-            return self.protocol
-        thermal = any(word in root.name.lower() for word in _THERMAL)
-        return "mtv" if thermal or is_mtv(root) else "hpatches"
-
     def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
         """The usual settings with the user's seed and, if given, threshold."""
         settings = replace(usual or RansacSettings(), seed=self.seed)
@@ -81,4 +69,10 @@ class Options:
 
     def size_of(self, root: Path) -> tuple[int, int]:
         """The size that images of the folder are brought to."""
-        return self.size or SIZES[self.protocol_of(root)]
+        return self.size or SIZES[protocol_of(root)]
+
+
+def protocol_of(root: Path) -> Protocol:
+    """The protocol that a folder's name or layout asks for."""
+    thermal = any(word in root.name.lower() for word in _THERMAL)
+    return "mtv" if thermal or is_mtv(root) else "hpatches"

@@ -20,15 +20,13 @@ from semisure.bench.calibrations import (
     outside,
     validated,
 )
-from semisure.bench.exported import (
-    AnyPair,
-    Exported,
-    Size,
-    export,
-    group_of,
-    jobs_of,
+from semisure.bench.exported import AnyPair, Exported, Size, export, jobs_of
+from semisure.bench.options import (
+    CALIBRATION_SIZE,
+    Options,
+    Protocol,
+    protocol_of,
 )
-from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
 from semisure.bench.outcome import where
 from semisure.datasets.layouts import is_posed
 from semisure.engine import Engine, in_order
@@ -77,40 +75,17 @@ class Study:
     @property
     def protocol(self) -> Protocol:
         """Of the first folder; benches that compare AUC get one protocol at a time."""
-        return self.options.protocol_of(self.options.data[0])
+        return protocol_of(self.options.data[0])
 
     def by_truth(self) -> dict[str, Study]:
         """A study of the folders of each protocol, and of those with cameras: depth."""
-        options = self.options
-        posed = [root for root in options.data if is_posed(root)]
+        posed = [root for root in self.options.data if is_posed(root)]
         parts: dict[str, list[Path]] = {}
-        for root in options.data:
+        for root in self.options.data:
             if root not in posed:
-                parts.setdefault(options.protocol_of(root), []).append(root)
+                parts.setdefault(protocol_of(root), []).append(root)
         kinds = {name: self.on(parts[name]) for name in sorted(parts)}
         return {**kinds, "depth": self.on(posed)} if posed else kinds
-
-    def kinds(self) -> dict[str, Study]:
-        """A study of each kind of data whose matches' true errors are known.
-
-        Where laws are neither given nor fitted to other data, only those that can be
-        split for cross-validation; all if none can, since the split says what is wrong.
-        """
-        kinds, options = self.by_truth(), self.options
-        if options.calibration is not None or options.calibrate_on is not None:
-            return kinds
-        good = {}
-        for name, part in kinds.items():
-            roots = part.options.data
-            pairs = [pair for root in roots for pair in data.pairs_of(options, root)]
-            if len({group_of(pair) for pair in pairs}) > 1:
-                good[name] = part
-        if good:
-            single = [name for name in kinds if name not in good]
-            self.note(
-                *(f"Left out: {n}, of a single sequence or scene." for n in single)
-            )
-        return good or kinds
 
     def map(
         self, function: Callable[[Item], Answer], items: Sequence[Item], stage: str
@@ -147,15 +122,14 @@ class Study:
     ) -> list[Exported]:
         """The pairs to calibrate on: the paper's number, at the paper's size.
 
-        What the bench is judged on, its size, protocol, limit and views with it, does
-        not change them; `size` and `count` are a bench's own protocol.
+        What the bench is judged on, its size, limit and views with it, does not change
+        them; `size` and `count` are a bench's own protocol.
         """
         options = self.options
         other = self.changed(
             data=[options.calibrate_on],
             limit=count or options.calibration_pairs,
             size=options.calibration_size or size or CALIBRATION_SIZE,
-            protocol=None,
             views=0,
             calibrate_on=None,
         )

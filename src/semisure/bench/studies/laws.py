@@ -234,7 +234,7 @@ def laws(study: Study) -> Outcome:
     rows: list[Row] = []
     names = [*LAWS, WITH_LOCATION]
     for matcher in study.options.matchers:
-        for data, part in study.kinds().items():
+        for data, part in study.by_truth().items():
             pairs = part.exported(matcher)
             label, remark, verdicts = judged_laws(part, matcher, {_OWN: pairs}, names)
             for name, scores in verdicts[_OWN].items():
@@ -285,7 +285,7 @@ def resolution(study: Study) -> Outcome:
 
 def _chosen(study: Study) -> tuple[str, Study]:
     """One kind of data: with depth, as the paper's, if there is any."""
-    parts = study.kinds()
+    parts = study.by_truth()
     data = "depth" if "depth" in parts else next(iter(parts))
     for other in (name for name in parts if name != data):
         study.note(f"Left out: {other}; give its folder alone to see it.")

@@ -3,18 +3,14 @@
 Two kinds of data (:mod:`semisure.datasets.queries`): a map with the true poses of its
 queries, judged here, and Aachen v1.1, which only the server of visuallocalization.net
 can judge: for it a file to submit is written for each arm. A query that finds no pose
-is submitted with that of the first mapped image retrieved, as hloc does, and counted.
+is submitted with that of the first mapped image retrieved, as hloc does.
 
-All arms of a query have the same matches to the same mapped images and the same start.
-``base`` and ``core`` form 2D–3D matches as hloc does: a match takes the 3D point of the
-keypoint within 2 px, and the query's point stays. ``core+`` moves that point too, and
-has our law, whose location, if it has one, is taken off the matches before they are
-lifted. ``base − shift`` is the estimator on matches less the location.
-
-Images of Aachen are matched at the paper's 1180 × 896, turned for those taller than
-wide, those of other maps as they are; the query's camera and the map's observations are
-scaled. ``maps`` names a COLMAP model triangulated from the matcher's own matches, which
-hloc makes, to take the place of the SIFT model.
+All arms of a query have the same matches and the same start. ``base`` and ``core`` form
+2D–3D matches as hloc does: a match takes the 3D point of the keypoint within 2 px, and
+the query's point stays. ``core+`` moves that point too, and has our law. ``base −
+shift`` is the estimator on matches less the location of our law. ``maps`` names a
+COLMAP model triangulated from the matcher's own matches, to take the place of the SIFT
+model.
 """
 
 from __future__ import annotations
@@ -275,7 +271,7 @@ def localisation(study: Study) -> Outcome:
         aachen_table(options.matchers, sent, estimator),
     ]
     if sent:
-        study.note(JUDGE, *lost(sent))
+        study.note(JUDGE)
     return Outcome(
         tables=[table for table in tables if table.rows],
         rows=rows,
@@ -365,19 +361,3 @@ def submissions(rows: Sequence[Row]) -> dict[str, bytes]:
                 name = row["query"].rpartition("/")[2]
                 lines.setdefault(file, []).append(f"{name} {pose}\n")
     return {file: "".join(poses).encode() for file, poses in lines.items()}
-
-
-def lost(rows: Sequence[Row]) -> list[str]:
-    """A sentence for each matcher and condition on the queries without a pose."""
-    notes = []
-    for name, condition, mine in _groups(rows):
-        without = [row for row in mine if row["base pose"] is None]
-        missing = [row["query"] for row in without if "closest" not in row]
-        if without:
-            notes.append(
-                f"{name}, {condition}: {len(without)} of {len(mine)} queries have no "
-                f"pose, first {without[0]['query']} ({without[0]['reason']}); the file "
-                "has the pose of the first mapped image retrieved for them, as hloc's, "
-                f"and no line for the {len(missing)} without any."
-            )
-    return notes

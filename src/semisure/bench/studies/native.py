@@ -2,15 +2,9 @@
 
 Each matcher is judged on its own matches: AUROC of the event that the true error ‖r‖₂
 exceeds 8, 32, 64 or 128 px, and how often it does, at 1184 × 896 px. Beside the
-expected error stands what a matcher says itself: its confidence, its fine and coarse
-spread.
-
-Other matchers take part by a folder (``native`` in ``--config``) with ``PAIR.npz``
-for each pair: ``source`` and ``target`` (n × 2 px, pixel centres at integers),
-``uncertainty`` (n, larger is less certain, any unit) and ``source_size``,
-``target_size`` (width, height of the images those pixels belong to).
-:func:`export_native` writes such a folder for any function that matches two images. Of
-more than 8,500 matches of a pair, 8,500 are drawn.
+expected error stands what a matcher says itself: its confidence and its spreads. Other
+matchers take part by a folder (``native`` in ``--config``) with ``PAIR.npz`` for each
+pair, which :func:`export_native` writes for any function that matches two images.
 """
 
 from __future__ import annotations
@@ -188,7 +182,8 @@ def read_native(file: Path, sizes: tuple[Size, Size]) -> tuple[Matches, PerMatch
     return matches, np.asarray(uncertainty, dtype=np.float64)
 
 
-# Points of both images (n × 2 px, centres at integers), and an uncertainty for each.
+# Points of both images (n × 2 px, centres at integers), and an uncertainty for each, in
+# any unit, larger for less certain matches.
 NativeMatcher = Callable[[Image, Image], tuple[ArrayLike, ArrayLike, ArrayLike]]
 
 
