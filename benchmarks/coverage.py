@@ -61,8 +61,8 @@ def main() -> None:
             cases = views(options.data, "second", options.pairs)
             made = with_truth(name, cases, "views", options.cache)
             for method in METHODS:
-                found = refits(made, name, method, made=True)
-                show(f"{name} {method} views", found, 2)
+                outcomes = refits(made, name, method, made=True)
+                show(f"{name} {method} views", outcomes, 2)
         if "poses" in options.parts:
             poses(name, options.data / "posed" / "redkitchen", options.cache)
     if "published" in options.parts:
@@ -76,12 +76,12 @@ def show_published(data: Path, cache: Path) -> None:
     for name in MATCHERS:
         real = with_truth(name, published(data), "homography", cache)
         for method in METHODS:
-            found = refits(real, name, method)
-            show(f"{name} {method} published, as is", found, 2)
-            show(f"{name} {method} published, 0.7 px", found, 2, extra)
+            outcomes = refits(real, name, method)
+            show(f"{name} {method} published, as is", outcomes, 2)
+            show(f"{name} {method} published, 0.7 px", outcomes, 2, extra)
             if method == "core+":
-                by_matcher[name] = found
-                show_third(f"{name} {method}", found, real, data)
+                by_matcher[name] = outcomes
+                show_third(f"{name} {method}", outcomes, real, data)
     first, second = (by_matcher[name] for name in MATCHERS)
     both: dict[str, Outcome] = {
         pair: (first[pair][0] - second[pair][0], first[pair][1] + second[pair][1])

@@ -143,15 +143,15 @@ def off_sift(pair: Matched, result: PairResult) -> FloatArray:
 def show(name: str, ratios: list[float]) -> None:
     r = np.array(ratios)
     above = [f"above {limit}: {100 * np.mean(r > limit):.1f} %" for limit in (3, 10)]
-    told = "   ".join([f"n={len(r):<4} median {np.median(r):.2f}", *above])
-    print(f"{name:<28} {told}", flush=True)
+    words = "   ".join([f"n={len(r):<4} median {np.median(r):.2f}", *above])
+    print(f"{name:<28} {words}", flush=True)
 
 
 def relative(data: Path, name: str, cache: Path, law: Calibration) -> None:
     table: dict[str, list[float]] = {}
     cases = list(posed(data, "posed", 20))
-    found = matched(name, (case for case, _ in cases), cache)
-    for pair, (_, truth) in zip(found, cases, strict=True):
+    pairs = matched(name, (case for case, _ in cases), cache)
+    for pair, (_, truth) in zip(pairs, cases, strict=True):
         K0, K1 = truth.camera0.K, truth.camera1.K
         result = refit_matches(pair.matches, law, model="essential", K0=K0, K1=K1)
         std = result.pose_std_deg
@@ -236,31 +236,33 @@ def _used_within(off: FloatArray, pair: Matched, result: PairResult) -> bool:
 
 
 def verdicts(pairs: Iterable[Matched], law: Calibration) -> None:
-    told = []
+    judged = []
     for pair in pairs:
         result = refit_matches(pair.matches, law, model="homography")
-        told.append((pair.case.kind, result.verdict, is_right(pair, result)))
-    judge(told)
+        judged.append((pair.case.kind, result.verdict, is_right(pair, result)))
+    judge(judged)
 
 
 def verdicts_of_lines(
     data: Path, name: str, cache: Path, law: Calibration, counts: tuple[int, int, int]
 ) -> None:
     """Scenes in depth that chose nothing, against pairs that show nothing alike."""
-    told = []
+    judged = []
     strangers = chain(
         unrelated(data, "second", counts[1]), self_similar(data, "second", counts[2])
     )
     for pair in matched(name, strangers, cache):
         if pair.corners is None:  # not two views of one wall
             result = refit_matches(pair.matches, law, model="fundamental")
-            told.append((pair.case.kind, result.verdict, False))
+            judged.append((pair.case.kind, result.verdict, False))
     scenes = list(posed(data, "posed", 20))
-    found = matched(name, (case for case, _ in scenes), cache)
-    for pair, (_, truth) in zip(found, scenes, strict=True):
+    in_depth = matched(name, (case for case, _ in scenes), cache)
+    for pair, (_, truth) in zip(in_depth, scenes, strict=True):
         result = refit_matches(pair.matches, law, model="fundamental")
-        told.append((pair.case.kind, result.verdict, lines_right(pair, truth, result)))
-    judge(told)
+        judged.append(
+            (pair.case.kind, result.verdict, lines_right(pair, truth, result))
+        )
+    judge(judged)
 
 
 def lines_right(pair: Matched, truth: PosedPair, result: PairResult) -> bool:
@@ -340,8 +342,8 @@ def line_pairs(
         if pair.corners is None:  # not two views of one wall
             yield pair, lambda _: False
     scenes = list(posed(data, "depth", 17))
-    found = matched(name, (case for case, _ in scenes), cache)
-    for pair, (_, truth) in zip(found, scenes, strict=True):
+    in_depth = matched(name, (case for case, _ in scenes), cache)
+    for pair, (_, truth) in zip(in_depth, scenes, strict=True):
         yield pair, partial(lines_right, pair, truth)
     for pair in matched(name, related(data, "first", FLAT), cache):
         yield pair, partial(matches_right, pair)

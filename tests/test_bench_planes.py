@@ -364,7 +364,7 @@ def test_other_matchers_uncertainties_by_hand(
     scores = ["expected error", "confidence", "fine std", "coarse std", "errors"]
     assert [score for name, score in rows if name == "daisy"] == scores
     (tmp_path / "roma" / "v_b_2.npz").unlink()
-    with pytest.raises(FileError, match=r"There is no .*v_b_2\.npz: expected an NPZ"):
+    with pytest.raises(FileError, match=r"There is no file .*v_b_2\.npz"):
         of_study("native", study)
 
 
@@ -386,7 +386,7 @@ def test_the_example_of_another_matcher_is_judged(
     ("changed", "sentence"),
     [
         ({"uncertainty": None}, "lacks uncertainty"),
-        ({"uncertainty": np.ones(5)}, "must hold 6 finite uncertainties"),
+        ({"uncertainty": np.ones(5)}, "cannot be used: uncertainty must have shape"),
         ({"target": np.ones((5, 2))}, "cannot be used"),
         ({"source_size": np.array([0, 0])}, "cannot be used"),
     ],

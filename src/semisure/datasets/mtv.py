@@ -132,8 +132,8 @@ def _moved(pair: PosedPair) -> tuple[Points, Points]:
     assert z is not None
     target, _ = seen_from(source, z, a, b, pair.P_01)
     inside = (target > -0.5) & (target < np.array(sizes[1]) - 0.5)
-    known = np.asarray((np.isfinite(target) & inside).all(axis=1))
-    return source[known], target[known]
+    visible = np.asarray((np.isfinite(target) & inside).all(axis=1))
+    return source[visible], target[visible]
 
 
 def _least_distances(source: Points, target: Points) -> Matrix3 | None:

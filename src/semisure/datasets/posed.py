@@ -207,8 +207,8 @@ def carried(
     """Where points of one image lie in the other; NaN where depth is unknown."""
     z = _measured(here, points, size_here)
     other, depth = seen_from(points, z, here, there, pose)
-    seen = _measured(there, other, size_there)
-    agrees = np.abs(seen - depth) <= MAX_DEPTH_RATIO * depth
+    measured = _measured(there, other, size_there)
+    agrees = np.abs(measured - depth) <= MAX_DEPTH_RATIO * depth
     return np.where(agrees[:, None], other, np.nan)
 
 

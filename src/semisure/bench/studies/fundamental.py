@@ -65,8 +65,8 @@ def evaluate(task: Task) -> Row:
         row[arm] = pose_error_deg(_pose(F, pair, matches, limit), pair.P_01)
     if pair.camera0.depth is not None and pair.camera1.depth is not None:
         residual = residual_of(task.exported, matches)
-        seen = np.asarray(np.isfinite(residual).all(axis=1))
-        true = matches.take(seen).shifted(-residual[seen])
+        finite = np.asarray(np.isfinite(residual).all(axis=1))
+        true = matches.take(finite).shifted(-residual[finite])
         if len(true):
             row |= {arm + PX: median_distance(F, true) for arm, F in models.items()}
     return row

@@ -232,8 +232,8 @@ def lifted(
                 f"{ch}; intrinsics must be those of the image as it is read."
             )
         matches = pair.matches()
-        seen = observed(model, name, pair.sizes[1], matches.target_size)
-        parts.append(lift(matches, *seen, compensate=compensate))
+        observations = observed(model, name, pair.sizes[1], matches.target_size)
+        parts.append(lift(matches, *observations, compensate=compensate))
     return WorldMatches.joined(parts)
 
 

@@ -150,23 +150,14 @@ def _row(name: str, pair: Exported, judged: Judged) -> Row:
 
 def read_native(file: Path, sizes: tuple[Size, Size]) -> tuple[Matches, PerMatch]:
     """The matches of a file, brought to images of `sizes`, and their uncertainties."""
-    if not file.is_file():
-        raise FileError(
-            f"There is no {file}: expected an NPZ with source, target, uncertainty, "
-            "source_size and target_size for each pair."
-        )
     arrays = load_arrays(file)
     missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
         raise FileError(f"{file} lacks {', '.join(missing)}.")
-    n, uncertainty = len(arrays["source"]), arrays["uncertainty"]
-    if uncertainty.shape != (n,) or not np.isfinite(uncertainty).all():
-        raise FileError(
-            f"{file} must hold {n} finite uncertainties, but they have shape "
-            f"{uncertainty.shape} or are not finite."
-        )
+    n = len(arrays["source"])
     try:
         source, target = (as_floats(k, arrays[k], (n, 2)) for k in _ARRAYS[:2])
+        uncertainty = as_floats("uncertainty", arrays["uncertainty"], (n,))
         before = [as_size(k, arrays[k]) for k in _ARRAYS[3:]]
         matches = Matches(
             source=moved(source, before[0], sizes[0]),
@@ -179,7 +170,7 @@ def read_native(file: Path, sizes: tuple[Size, Size]) -> tuple[Matches, PerMatch
         )
     except InputError as error:
         raise FileError(f"{file} cannot be used: {error}") from None
-    return matches, np.asarray(uncertainty, dtype=np.float64)
+    return matches, uncertainty
 
 
 # Points of both images (n × 2 px, centres at integers), and an uncertainty for each, in
