@@ -75,15 +75,11 @@ def evaluate(task: Task) -> Judged:
     return Judged(np.linalg.norm(residual, axis=1), scores)
 
 
-def evaluate_native(task: tuple[Exported, Path, int]) -> Judged:
+def evaluate_native(task: tuple[Exported, Path]) -> Judged:
     """The uncertainty that another matcher's file states."""
-    exported, file, seed = task
+    exported, file = task
     own = exported.matches()
     matches, uncertainty = read_native(file, (own.source_size, own.target_size))
-    if len(matches) > SAMPLE:
-        rng = np.random.default_rng(seed)
-        some = rng.choice(len(matches), SAMPLE, replace=False)
-        matches, uncertainty = matches.take(some), uncertainty[some]
     residual = residual_of(exported, matches)
     finite = np.isfinite(residual).all(axis=1)
     errors = np.linalg.norm(residual[finite], axis=1)
@@ -107,10 +103,7 @@ def native(study: Study) -> Outcome:
         printed += _lines(label, judged)
         rows += [_row(label, *one) for one in zip(exported, judged, strict=True)]
     for name, folder in options.native.items():
-        files = [
-            (pair, folder / f"{pair.name}.npz", options.seed + k)
-            for k, pair in enumerate(exported)
-        ]
+        files = [(pair, folder / f"{pair.name}.npz") for pair in exported]
         judged = study.map(evaluate_native, files, f"Errors, {name}")
         printed += _lines(name, judged)
         rows += [_row(name, *one) for one in zip(exported, judged, strict=True)]
