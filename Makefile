@@ -60,7 +60,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
 bench: $(VENV)/installed-dev
-	$(BIN)/python benchmarks/speed.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 docs: $(VENV)/bin/python
 	$(PIP) --editable '.[docs]'

@@ -14,12 +14,13 @@ truth, beside the published one of just these pairs. *Pose*: the RedKitchen quer
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from honest_cases import Half, Matched, matched, published, sift_homography, views
+from honest_cases import Case, matched, published, sift_homography, views
 from semisure.datasets.homographies import read_sequences
 from semisure.datasets.queries import RETRIEVAL, read_located, read_located_map
 from semisure.estimators import estimate_homography
@@ -29,7 +30,7 @@ from semisure.geometry import pose as se3
 from semisure.geometry.lifting import lift
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image
-from semisure.mapping.sources import FromImages, FromStore, stored
+from semisure.mapping.sources import FromImages, stored
 from semisure.matchers import load_matcher
 from semisure.refit.core import without_bias
 from semisure.refit.corners import expected_corner_error
@@ -57,10 +58,11 @@ def main() -> None:
     options = parser.parse_args()
     for name in MATCHERS:
         if "views" in options.parts:
-            made = exact(name, options.data, "second", options.pairs, options.cache)
+            cases = views(options.data, "second", options.pairs)
+            made = with_truth(name, cases, "views", options.cache)
             for method in METHODS:
-                found = refits(made, name, method, made=True)
-                show(f"{name} {method} views", found, 2)
+                outcomes = refits(made, name, method, made=True)
+                show(f"{name} {method} views", outcomes, 2)
         if "poses" in options.parts:
             poses(name, options.data / "posed" / "redkitchen", options.cache)
     if "published" in options.parts:
@@ -72,14 +74,14 @@ def show_published(data: Path, cache: Path) -> None:
     extra = 0.5 * PUBLISHED_PX**2 * np.eye(8)
     by_matcher: dict[str, dict[str, Outcome]] = {}
     for name in MATCHERS:
-        real = make_real(name, data, cache)
+        real = with_truth(name, published(data), "homography", cache)
         for method in METHODS:
-            found = refits(real, name, method)
-            show(f"{name} {method} published, as is", found, 2)
-            show(f"{name} {method} published, 0.7 px", found, 2, extra)
+            outcomes = refits(real, name, method)
+            show(f"{name} {method} published, as is", outcomes, 2)
+            show(f"{name} {method} published, 0.7 px", outcomes, 2, extra)
             if method == "core+":
-                by_matcher[name] = found
-                show_third(f"{name} {method}", found, real, data)
+                by_matcher[name] = outcomes
+                show_third(f"{name} {method}", outcomes, real, data)
     first, second = (by_matcher[name] for name in MATCHERS)
     both: dict[str, Outcome] = {
         pair: (first[pair][0] - second[pair][0], first[pair][1] + second[pair][1])
@@ -88,27 +90,16 @@ def show_published(data: Path, cache: Path) -> None:
     show("agreement of the two, core+", both, 2)
 
 
-def exact(
-    matcher: str, data: Path, half: Half, count: int, cache: Path
+def with_truth(
+    matcher: str, cases: Iterator[Case], kind: str, cache: Path
 ) -> dict[str, tuple[Matches, FloatArray]]:
-    """Matches of random views of photos and the exact homographies."""
-    cases = (case for case in views(data, half, count) if case.kind == "views")
-    return {pair.case.name: truth_of(pair) for pair in matched(matcher, cases, cache)}
-
-
-def make_real(
-    matcher: str, data: Path, cache: Path
-) -> dict[str, tuple[Matches, FloatArray]]:
-    cases = (case for case in published(data) if case.kind == "homography")
-    return {pair.case.name: truth_of(pair) for pair in matched(matcher, cases, cache)}
-
-
-def truth_of(pair: Matched) -> tuple[Matches, FloatArray]:
-    assert pair.corners is not None
-    frame = plane.corners(pair.matches.source_size)
-    truth = plane.weighted_dlt(frame, pair.corners, np.ones(4))
-    assert truth is not None
-    return pair.matches, truth
+    """The matches of the cases of a kind, and their true homographies, by name."""
+    pairs = {}
+    for pair in matched(matcher, (case for case in cases if case.kind == kind), cache):
+        truth = pair.truth()
+        assert truth is not None
+        pairs[pair.case.name] = pair.matches, truth
+    return pairs
 
 
 def refits(
@@ -163,11 +154,13 @@ def show_third(
 
 
 def poses(name: str, data: Path, cache: Path) -> None:
-    source, calibration = matches_of(name, data, cache), load_calibration(name)
+    images = FromImages(data / "images", data / "images", load_matcher(name))
+    source = stored(images, cache / f"poses-{name}")
+    calibration = load_calibration(name)
     floor = np.diag(np.repeat(np.square(FLOOR), 3))
     model, queries = read_located_map(data), read_located(data)
     for retrieval in RETRIEVAL:
-        outcomes: dict[str, dict[str, Outcome]] = {"core+": {}, "core": {}}
+        outcomes: dict[RefitMethod, dict[str, Outcome]] = {m: {} for m in METHODS}
         for query in queries:
             if query.condition != retrieval or query.truth is None:
                 continue
@@ -181,7 +174,7 @@ def poses(name: str, data: Path, cache: Path) -> None:
             start = estimate_pose(unbiased, query.camera, "poselib")
             for method, by_query in outcomes.items():
                 refit = refit_pose(
-                    world, query.camera, calibration, start, method=_method(method)
+                    world, query.camera, calibration, start, method=method
                 )
                 C = refit.covariance
                 if refit.model is not None and C is not None:
@@ -189,15 +182,6 @@ def poses(name: str, data: Path, cache: Path) -> None:
         for method, by_query in outcomes.items():
             show(f"{name} {method} pose {retrieval}, as is", by_query, 3)
             show(f"{name} {method} pose {retrieval}, floor", by_query, 3, floor)
-
-
-def matches_of(name: str, data: Path, cache: Path) -> FromStore:
-    source = FromImages(data / "images", data / "images", load_matcher(name))
-    return stored(source, cache / f"poses-{name}")
-
-
-def _method(name: str) -> RefitMethod:
-    return "core" if name == "core" else "core+"
 
 
 def show(

@@ -105,13 +105,13 @@ def match_all(photos: list[Path], names: list[str], pairs: int, cache: Path) -> 
 def matched(name: str, image0: Image, image1: Image, H_01: Matrix3) -> Case:
     """One pair: the matcher alone, and the refinement alone."""
     matcher, refinement = load_matcher(name, refine="none"), refinement_of(name)
-    seen = reduction(matcher, image0), reduction(matcher, image1)
+    reductions = reduction(matcher, image0), reduction(matcher, image1)
     start = time.process_time()
     before = matcher(image0, image1)
     middle = time.process_time()
-    after = refinement(image0, image1, before, seen)
+    after = refinement(image0, image1, before, reductions)
     seconds = np.array([middle - start, time.process_time() - middle])
-    return Case(before, after, H_01, seconds, seen[1])
+    return Case(before, after, H_01, seconds, reductions[1])
 
 
 def refinement_of(name: str) -> FullSize:
@@ -157,16 +157,16 @@ def report(name: str, cases: list[Case], estimator: str) -> None:
         f"({(matching + refining) / matching:.2f} times)"
     )
     for label, law in zip(("before", "after"), MATCHERS[name], strict=True):
-        found = [(getattr(case, label), case) for case in cases]
-        near = np.concatenate([errors(m, case)[0] for m, case in found])
-        share = np.mean([errors(m, case)[1] for m, case in found])
+        stage = [(getattr(case, label), case) for case in cases]
+        near = np.concatenate([errors(m, case)[0] for m, case in stage])
+        share = np.mean([errors(m, case)[1] for m, case in stage])
         quarters = np.quantile(near, (0.5, 0.9))
         print(
-            f"  {label:<7}matches {np.mean([len(m) for m, _ in found]):6.0f}, inliers "
+            f"  {label:<7}matches {np.mean([len(m) for m, _ in stage]):6.0f}, inliers "
             f"{100 * share:.1f} %, median error {quarters[0]:.3f} px, 90 % "
-            f"{quarters[1]:.2f} px; {covered(found, law)}"
+            f"{quarters[1]:.2f} px; {covered(stage, law)}"
         )
-        for arm, areas in arms(found, law, estimator):
+        for arm, areas in arms(stage, law, estimator):
             text = " / ".join(f"{100 * area:5.1f}" for area in areas[0])
             print(f"    {arm:<6}{text}   median corner {areas[1]:.3f} px")
 
@@ -182,24 +182,24 @@ def errors(matches: Matches, case: Case) -> tuple[FloatArray, float]:
     return error[near], float(near.mean())
 
 
-def covered(found: list[tuple[Matches, Case]], law: str) -> str:
+def covered(stage: list[tuple[Matches, Case]], law: str) -> str:
     """How often the law's central intervals hold the truth."""
     calibration = both_laws(law).ours
     inside: list[FloatArray] = []
-    for matches, case in found:
-        says = mixture.mixture_law(matches, calibration)
-        inside.append(mixture.cdf(says, true_residual(case.H_01, matches)))
+    for matches, case in stage:
+        law_of_pair = mixture.mixture_law(matches, calibration)
+        inside.append(mixture.cdf(law_of_pair, true_residual(case.H_01, matches)))
     away = np.abs(np.concatenate(inside) - 0.5)
     half, most = np.mean(away < 0.25), np.mean(away < 0.45)
     return f"law's 50/90 % hold {100 * half:.0f}/{100 * most:.0f} %"
 
 
 def arms(
-    found: list[tuple[Matches, Case]], law: str, estimator: str
+    stage: list[tuple[Matches, Case]], law: str, estimator: str
 ) -> Iterator[tuple[str, tuple[FloatArray, float]]]:
     laws = both_laws(law)
     rows: dict[str, list[float]] = {"base": [], "core": [], "core+": []}
-    for matches, case in found:
+    for matches, case in stage:
         start = estimate_homography(matches, estimator)
         models = {"base": start.model}
         core = refit_homography(matches, laws.paper, start, method="core")

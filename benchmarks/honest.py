@@ -15,8 +15,6 @@ the matches that it rests on within 1.5 % of the diagonal of their true place. L
 (fundamental matrices) are judged on strangers, self-similar pairs and posed scenes:
 right where the matches that they rest on lie within 3 px of the true lines.
 
-*Time* of covariance and verdict together, against that of `core+`.
-
 All numbers were chosen on the first half of the photos (`--fit` makes the coefficients
 of the verdict) and on `depth`; what is printed is about the second half and the rest.
 
@@ -26,7 +24,6 @@ of the verdict) and on `depth`; what is printed is about the second half and the
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -50,7 +47,6 @@ from honest_cases import (
 )
 from semisure.datasets.posed import PosedPair
 from semisure.datasets.queries import read_located, read_located_map
-from semisure.estimators import estimate_homography
 from semisure.estimators.pose import estimate_pose
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
@@ -66,7 +62,6 @@ from semisure.pairs.result import PairResult
 from semisure.pairs.verdict import Verdict, features
 from semisure.refit.core import without_bias
 from semisure.refit.corners import expected_corner_error
-from semisure.refit.planes import refit_homography
 from semisure.refit.poses import refit_pose
 from semisure.types import Calibration, FloatArray, Pose, WorldMatches
 
@@ -81,7 +76,7 @@ RIGHT = 0.015  # in diagonals
 MATCHERS = "daisy", "xfeat-star"
 FITTED_ON, WEIGHTS = (240, 0, 240), {"related": 1.0, "self-similar": 0.4}
 FLAT = 30  # views of photos among the pairs that lines are fitted on
-PARTS = ("ratios", "relative", "poses", "verdicts", "lines", "time")
+PARTS = ("ratios", "relative", "poses", "verdicts", "lines")
 
 
 def main() -> None:
@@ -111,8 +106,6 @@ def main() -> None:
         verdicts(verdict_pairs(data, "second", options.pairs, name, cache), law)
     if "lines" in options.parts:
         verdicts_of_lines(data, name, cache, law, options.pairs)
-    if "time" in options.parts:
-        times(matched(name, views(data, "second", 30), cache), law)
 
 
 def ratios(pairs: Iterable[Matched], law: Calibration) -> None:
@@ -150,15 +143,15 @@ def off_sift(pair: Matched, result: PairResult) -> FloatArray:
 def show(name: str, ratios: list[float]) -> None:
     r = np.array(ratios)
     above = [f"above {limit}: {100 * np.mean(r > limit):.1f} %" for limit in (3, 10)]
-    told = "   ".join([f"n={len(r):<4} median {np.median(r):.2f}", *above])
-    print(f"{name:<28} {told}", flush=True)
+    words = "   ".join([f"n={len(r):<4} median {np.median(r):.2f}", *above])
+    print(f"{name:<28} {words}", flush=True)
 
 
 def relative(data: Path, name: str, cache: Path, law: Calibration) -> None:
     table: dict[str, list[float]] = {}
     cases = list(posed(data, "posed", 20))
-    found = matched(name, (case for case, _ in cases), cache)
-    for pair, (_, truth) in zip(found, cases, strict=True):
+    pairs = matched(name, (case for case, _ in cases), cache)
+    for pair, (_, truth) in zip(pairs, cases, strict=True):
         K0, K1 = truth.camera0.K, truth.camera1.K
         result = refit_matches(pair.matches, law, model="essential", K0=K0, K1=K1)
         std = result.pose_std_deg
@@ -225,46 +218,51 @@ def verdict_pairs(
 
 def is_right(pair: Matched, result: PairResult) -> bool:
     """True where the model puts what it rests on where it belongs."""
-    if result.H_01 is None or pair.corners is None:
+    truth = pair.truth()
+    if result.H_01 is None or truth is None:
         return False
-    matches, weight = pair.matches, result.refit.weight
-    frame = plane.corners(matches.source_size)
-    truth = plane.weighted_dlt(frame, pair.corners, np.ones(4))
-    if truth is None or not weight.sum() > 0:
-        return False
-    there = plane.project(truth, matches.source)
-    off = np.linalg.norm(plane.project(result.H_01, matches.source) - there, axis=1)
-    used = (weight > 0.5) & np.isfinite(off)
-    limit = RIGHT * float(np.hypot(*matches.target_size))
-    return bool(used.any() and np.median(off[used]) < limit)
+    there = plane.project(truth, pair.matches.source)
+    return _used_within(
+        plane.project(result.H_01, pair.matches.source) - there, pair, result
+    )
+
+
+def _used_within(off: FloatArray, pair: Matched, result: PairResult) -> bool:
+    """True where the matches that a model rests on are right, by the median."""
+    apart = np.linalg.norm(off, axis=1)
+    used = (result.refit.weight > 0.5) & np.isfinite(apart)
+    limit = RIGHT * float(np.hypot(*pair.matches.target_size))
+    return bool(used.any() and np.median(apart[used]) < limit)
 
 
 def verdicts(pairs: Iterable[Matched], law: Calibration) -> None:
-    told = []
+    judged = []
     for pair in pairs:
         result = refit_matches(pair.matches, law, model="homography")
-        told.append((pair.case.kind, result.verdict, is_right(pair, result)))
-    judge(told)
+        judged.append((pair.case.kind, result.verdict, is_right(pair, result)))
+    judge(judged)
 
 
 def verdicts_of_lines(
     data: Path, name: str, cache: Path, law: Calibration, counts: tuple[int, int, int]
 ) -> None:
     """Scenes in depth that chose nothing, against pairs that show nothing alike."""
-    told = []
+    judged = []
     strangers = chain(
         unrelated(data, "second", counts[1]), self_similar(data, "second", counts[2])
     )
     for pair in matched(name, strangers, cache):
         if pair.corners is None:  # not two views of one wall
             result = refit_matches(pair.matches, law, model="fundamental")
-            told.append((pair.case.kind, result.verdict, False))
+            judged.append((pair.case.kind, result.verdict, False))
     scenes = list(posed(data, "posed", 20))
-    found = matched(name, (case for case, _ in scenes), cache)
-    for pair, (_, truth) in zip(found, scenes, strict=True):
+    in_depth = matched(name, (case for case, _ in scenes), cache)
+    for pair, (_, truth) in zip(in_depth, scenes, strict=True):
         result = refit_matches(pair.matches, law, model="fundamental")
-        told.append((pair.case.kind, result.verdict, lines_right(pair, truth, result)))
-    judge(told)
+        judged.append(
+            (pair.case.kind, result.verdict, lines_right(pair, truth, result))
+        )
+    judge(judged)
 
 
 def lines_right(pair: Matched, truth: PosedPair, result: PairResult) -> bool:
@@ -344,8 +342,8 @@ def line_pairs(
         if pair.corners is None:  # not two views of one wall
             yield pair, lambda _: False
     scenes = list(posed(data, "depth", 17))
-    found = matched(name, (case for case, _ in scenes), cache)
-    for pair, (_, truth) in zip(found, scenes, strict=True):
+    in_depth = matched(name, (case for case, _ in scenes), cache)
+    for pair, (_, truth) in zip(in_depth, scenes, strict=True):
         yield pair, partial(lines_right, pair, truth)
     for pair in matched(name, related(data, "first", FLAT), cache):
         yield pair, partial(matches_right, pair)
@@ -353,17 +351,11 @@ def line_pairs(
 
 def matches_right(pair: Matched, result: PairResult) -> bool:
     """True where the matches that a model rests on are right."""
-    weight, limit = result.refit.weight, RIGHT * np.hypot(*pair.matches.target_size)
-    if pair.corners is None:
-        return False
-    frame = plane.corners(pair.matches.source_size)
-    truth = plane.weighted_dlt(frame, pair.corners, np.ones(4))
+    truth = pair.truth()
     if truth is None:
         return False
     unbiased, _ = without_bias(pair.matches, result.calibration)
-    off = np.linalg.norm(plane.residual(truth, unbiased), axis=1)
-    used = (weight > 0.5) & np.isfinite(off)
-    return bool(used.any() and np.median(off[used]) < limit)
+    return _used_within(plane.residual(truth, unbiased), pair, result)
 
 
 def result_features(result: PairResult) -> tuple[float, ...]:
@@ -386,28 +378,6 @@ def logistic(
     mean = fitted.fun / weight.sum()
     print(f"{int(y.sum())} right of {len(y)}, mean loss {mean:.4f}")
     return tuple(float(f"{v:.3g}") for v in fitted.x)
-
-
-def times(pairs: Iterable[Matched], law: Calibration) -> None:
-    refits, others = [], []
-    for pair in pairs:
-        start = estimate_homography(pair.matches)
-        began = time.process_time()
-        refit = refit_homography(pair.matches, law, start)
-        refits.append(time.process_time() - began)
-        result = PairResult(
-            matches=pair.matches,
-            calibration=law,
-            estimate=start,
-            refit=refit,
-            model_failure=1e-12,
-        )
-        began = time.process_time()
-        _ = result.refit.covariance, result.verdict
-        others.append(time.process_time() - began)
-    print(f"core+ {1e3 * np.median(refits):.1f} ms, covariance and verdict "
-          f"{1e3 * np.median(others):.1f} ms, median ratio "
-          f"{np.median(np.array(others) / np.array(refits)):.2f}")  # fmt: skip
 
 
 if __name__ == "__main__":

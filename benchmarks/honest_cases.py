@@ -55,6 +55,13 @@ class Matched:
     matches: Matches
     corners: Points | None
 
+    def truth(self) -> Matrix3 | None:
+        """The homography that takes the corners to their true places."""
+        if self.corners is None:
+            return None
+        frame = plane.corners(self.matches.source_size)
+        return plane.weighted_dlt(frame, self.corners, np.ones(4))
+
     def corner_error(self, H_01: Points | None) -> float:
         """Mean distance of the corners from their true places, px."""
         if H_01 is None or self.corners is None:

@@ -178,12 +178,12 @@ def judge(matcher: str, law: Calibration, cases: list[Case], cache: Path) -> Non
     wrong = []
     for case, matches in matched(matcher, cases, cache):
         result = refit_matches(matches, law)
-        found = "unrelated"
+        answer = "unrelated"
         if result.related:
-            found = "plane" if result.kind == "homography" else "depth"
+            answer = "plane" if result.kind == "homography" else "depth"
         unclear = why_unclear(case, matches)
-        table.setdefault(case.kind, Counter())[unclear or found] += 1
-        if unclear is None and found != case.wanted and case.kind not in NOT_COUNTED:
+        table.setdefault(case.kind, Counter())[unclear or answer] += 1
+        if unclear is None and answer != case.wanted and case.kind not in NOT_COUNTED:
             wrong.append(f"  {case.kind}, {case.name}: {result.summary()}")
     show(matcher, cases, table)
     print("\n".join(["", *wrong, ""]))
@@ -255,18 +255,20 @@ def of_turn(R: Matrix3, size: tuple[int, int]) -> Matrix3:
 
 def is_flat(pair: PosedPair, matches: Matches) -> bool:
     """True where one homography explains where the matches' sources truly are."""
-    there = true_places(pair, matches)
-    known = np.isfinite(there).all(axis=1)
+    places = true_places(pair, matches)
+    known = np.isfinite(places).all(axis=1)
     if known.sum() < 4:
         return False
     limit = FLAT_DIAGONALS * float(np.hypot(*matches.target_size))
-    found, _ = cv2.findHomography(
-        matches.source[known], there[known], cv2.RANSAC, limit
+    homography, _ = cv2.findHomography(
+        matches.source[known], places[known], cv2.RANSAC, limit
     )
-    if found is None:
+    if homography is None:
         return False
-    H: Matrix3 = np.asarray(found, dtype=np.float64)
-    off = np.linalg.norm(plane.project(H, matches.source[known]) - there[known], axis=1)
+    H: Matrix3 = np.asarray(homography, dtype=np.float64)
+    off = np.linalg.norm(
+        plane.project(H, matches.source[known]) - places[known], axis=1
+    )
     return bool((off > limit).mean() < FLAT_SHARE)
 
 

@@ -133,9 +133,9 @@ def errors(
     model: Any, truth: dict[str, PosedCamera]
 ) -> tuple[int, float, float, float]:
     """Registered images; median rotation (degrees) and position error; the worst."""
-    found = [model.images[key] for key in model.reg_image_ids()]
-    poses = [image.cam_from_world().matrix() for image in found]
-    true = [truth[image.name] for image in found]
+    images = [model.images[key] for key in model.reg_image_ids()]
+    poses = [image.cam_from_world().matrix() for image in images]
+    true = [truth[image.name] for image in images]
     at = np.array([-P[:, :3].T @ P[:, 3] for P in poses])
     should = np.array([-camera.R.T @ camera.t for camera in true])
     s, R, t = similarity(at, should)
@@ -147,7 +147,12 @@ def errors(
     angles = [
         np.degrees(np.arccos(np.clip((np.trace(T) - 1) / 2, -1, 1))) for T in turns
     ]
-    return len(found), float(np.median(angles)), float(np.median(off)), float(off.max())
+    return (
+        len(images),
+        float(np.median(angles)),
+        float(np.median(off)),
+        float(off.max()),
+    )
 
 
 def similarity(a: Points3, b: Points3) -> tuple[float, FloatArray, FloatArray]:

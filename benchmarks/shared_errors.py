@@ -175,11 +175,11 @@ def main() -> None:
         trial, parameters = MODELS[name]
         for kind, errors in KINDS.items():
             rng = np.random.default_rng(1)
-            found = [trial(rng, errors) for _ in range(options.trials)]
-            far = np.array([_far(off, C) for off, C in found])
+            trials = [trial(rng, errors) for _ in range(options.trials)]
+            far = np.array([_far(off, C) for off, C in trials])
             inside = [np.mean(far < chi2.ppf(p, parameters)) for p in (0.5, 0.9)]
-            told = " / ".join(f"{100 * share:3.0f}" for share in inside)
-            print(f"{name:14} {kind:22} {told} %", flush=True)
+            words = " / ".join(f"{100 * share:3.0f}" for share in inside)
+            print(f"{name:14} {kind:22} {words} %", flush=True)
 
 
 if __name__ == "__main__":

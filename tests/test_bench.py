@@ -1,13 +1,11 @@
-"""What benches share: data, kept matches and rows, laws, files; on small trees."""
+"""What benches share: data, kept matches, laws, files; on small trees."""
 
 from __future__ import annotations
 
 import json
 import pickle
-import re
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +31,11 @@ from semisure.bench.files import document, write_outcome
 from semisure.bench.options import CALIBRATION_SIZE, Options
 from semisure.bench.outcome import Outcome, Table
 from semisure.bench.run import of_study, run_bench
-from semisure.bench.studies import homography
 from semisure.cli import app
 from semisure.datasets.layouts import find_sets, read_pairs
-from semisure.datasets.megadepth import read_held_out, read_index, read_megadepth
-from semisure.engine import HERE, Engine, EngineSettings
-from semisure.errors import FileError, FitError, InputError, MissingExtraError
+from semisure.datasets.megadepth import read_held_out, read_megadepth
+from semisure.engine import Engine, EngineSettings
+from semisure.errors import FileError, InputError, MissingExtraError
 from semisure.io import cache as sources
 from semisure.io.files import load_calibration, save_calibration
 from semisure.io.images import read_image, write_png
@@ -90,13 +87,12 @@ def test_a_changed_setting_never_reuses_a_file(job: Job, sequences: Path) -> Non
     other = replace(job.pair, image1=sequences / "i_a" / "3.png")
     changed = [
         replace(job, size=(176, 128)),
-        replace(job, matcher=replace(job.matcher, max_side=128)),
         replace(job, code="y"),
         replace(job, pair=other),
         replace(job, for_queries=True),
     ]
     files = {exported_by(one).file for one in [job, *changed]}
-    assert len(files) == 6
+    assert len(files) == 5
     # The truth is no part of the matches: a mended homography costs no matching.
     mended = replace(job, pair=replace(job.pair, H_01=2 * np.eye(3)))
     assert exported_by(mended).file == exported_by(job).file
@@ -134,151 +130,45 @@ def test_damaged_pairs_are_named_and_the_others_matched(
 ) -> None:
     (root / "planar" / "i_a" / "2.png").write_bytes(b"no image")
     study = study_of(pool, tmp_path / "c", root / "planar")
-    with pytest.raises(FileError, match=r"1 of 2 pairs .*i_a.2\.png.*keep_going"):
+    with pytest.raises(FileError, match=r"1 of 2 pairs cannot .*i_a.2\.png"):
         study.exported("daisy")
     # The sound one is in the cache already.
     assert len(list((tmp_path / "c").rglob("*.npz"))) == 1
-    outcome = of_study("homography", study.changed(keep_going=True))
-    assert [row["pair"] for row in outcome.rows] == ["v_b_2"]
-    assert any("1 of 2 pairs are left out" in note for note in outcome.notes)
-    (root / "thermal" / "x" / "1.png").write_bytes(b"")
-    none = study.changed(keep_going=True).on([root / "thermal"])
-    with pytest.raises(FileError, match="1 of 1 pairs cannot be matched"):
-        none.exported("daisy")
-
-
-# -- rows are kept
-
-
-@dataclass(frozen=True)
-class Work:
-    number: float
-    log: str  # a file's name
-
-
-def tripled(work: Work) -> dict[str, Any]:
-    with Path(work.log).open("a") as log:
-        log.write("x")
-    return {"tripled": 3 * work.number, "nothing": None, "far": float("inf")}
-
-
-def test_rows_are_made_once_and_come_back_bit_for_bit(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    study = study_of(HERE, tmp_path, tmp_path)
-    (first,) = study.rows(tripled, [Work(0.1, str(log))], "")
-    assert first == {"tripled": 3 * 0.1, "nothing": None, "far": float("inf")}
-    assert study.rows(tripled, [Work(0.1, str(log))], "") == [first]
-    assert log.read_text() == "x"
-    (other,) = study.rows(tripled, [Work(0.2, str(log))], "")
-    assert other["tripled"] == 3 * 0.2
-    assert log.read_text() == "xx"
-
-
-@pytest.mark.parametrize("how", ["cut", "foreign"])
-def test_damaged_rows_are_made_again(tmp_path: Path, how: str) -> None:
-    study = study_of(HERE, tmp_path, tmp_path)
-    work = [Work(2.0, str(tmp_path / "log"))]
-    first = study.rows(tripled, work, "")
-    (file,) = (tmp_path / "rows").iterdir()
-    text = file.read_text()
-    damaged = {"cut": text[:10], "foreign": "[]"}
-    file.write_text(damaged[how])
-    assert study.rows(tripled, work, "") == first
-
-
-def test_an_interrupted_evaluation_goes_on(
-    root: Path, pool: Engine, tmp_path: Path
-) -> None:
-    cache = tmp_path / "c"
-    study = study_of(pool, cache, root / "planar")
-    first = of_study("homography", study)
-    files = sorted([*cache.glob("rows/*"), *cache.glob("daisy/*")])
-    assert len(files) == 4  # matches and a row for each of two pairs
-    kept = {file: file.stat().st_mtime_ns for file in files[:3]}
-    files[3].unlink()
-    assert of_study("homography", study).rows == first.rows
-    assert all(file.exists() for file in files)
-    assert {file: file.stat().st_mtime_ns for file in kept} == kept
-    of_study("homography", study.changed(threshold_px=2.0))
-    assert len(list(cache.glob("rows/*"))) == 4
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of our sources that the caches look at, to be edited."""
-    copy = tmp_path / sources.PACKAGE.name
-    shutil.copytree(
-        sources.PACKAGE, copy, ignore=shutil.ignore_patterns("data", "*.pyc")
-    )
-    monkeypatch.setattr(sources, "PACKAGE", copy)
-    forget()
-    yield copy
-    monkeypatch.undo()
-    forget()
-
-
-def forget() -> None:
-    """Code does not change while a process runs, so that digests are kept."""
-    sources.code_digest.cache_clear()
-
-
-def edit(path: Path) -> None:
-    path.write_text(path.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
-    forget()
-
-
-CALLS: list[float] = []
-
-
-def doubled(number: float) -> dict[str, float]:
-    CALLS.append(number)
-    return {"doubled": 2 * number}
-
-
-doubled.__module__ = homography.__name__  # a row as those of Table 1
-
-
-@pytest.mark.parametrize(
-    ("file", "kept"),
-    [
-        ("web/app.py", True),
-        ("report/html.py", True),
-        ("refit/planes.py", False),
-        ("bench/studies/homography.py", False),
-    ],
-)
-def test_rows_outlive_edits_of_what_does_not_compute_them(
-    package: Path, tmp_path: Path, file: str, kept: bool
-) -> None:
-    CALLS.clear()
-    study = study_of(HERE, tmp_path, tmp_path)
-    for _ in range(2):
-        assert study.rows(doubled, [1.5], "") == [{"doubled": 3.0}]
-    edit(package / file)
-    assert study.rows(doubled, [1.5], "") == [{"doubled": 3.0}]
-    assert len(CALLS) == (1 if kept else 2)
 
 
 @pytest.mark.parametrize(
     ("file", "kept"), [("io/images.py", False), ("io/files.py", True)]
 )
 def test_matches_rest_on_how_images_are_read(
-    package: Path, file: str, kept: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, kept: bool
 ) -> None:
     """The embedded matcher does not import the reader, but is given what it read."""
-    asked = Options(data=[Path("data")])
-    pair = Pair(name="a", image0=Path("a.png"), image1=Path("b.png"))
-    (before,) = jobs_of(asked, "daisy", [(pair, None)])
-    edit(package / file)
-    (after,) = jobs_of(asked, "daisy", [(pair, None)])
+    copy = tmp_path / sources.PACKAGE.name
+    shutil.copytree(
+        sources.PACKAGE, copy, ignore=shutil.ignore_patterns("data", "*.pyc")
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "PACKAGE", copy)
+        asked = Options(data=[Path("data")])
+        pair = Pair(name="a", image0=Path("a.png"), image1=Path("b.png"))
+        (before,) = jobs_of(asked, "daisy", [(pair, None)])
+        with (copy / file).open("a") as edited:
+            edited.write("# edited\n")
+        (after,) = jobs_of(asked, "daisy", [(pair, None)])
     assert (before.code == after.code) == kept
 
 
-def test_rows_rest_on_the_version_of_every_library_of_estimators() -> None:
-    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
-    extras = re.findall(r"^(?:ransac|pose) = \[(.*)\]", text, re.MULTILINE)
-    libraries = set(re.findall(r'"([a-z]+)', " ".join(extras)))
-    assert {"poselib", "pycolmap"} <= libraries <= set(sources._LIBRARIES)
+@pytest.mark.parametrize("how", ["cut", "foreign"])
+def test_a_damaged_row_is_made_again_a_sound_one_is_not(
+    tmp_path: Path, how: str
+) -> None:
+    row, file = {"x": 0.1, "none": None, "far": float("inf")}, tmp_path / "row.json"
+    assert sources.kept_row(file, lambda: row) == row
+    assert sources.kept_row(file, lambda: pytest.fail("made again")) == row
+    text = file.read_text()
+    damaged = {"cut": text[:30], "foreign": "[]"}
+    file.write_text(damaged[how])
+    assert sources.kept_row(file, lambda: row) == row
 
 
 # -- which data
@@ -299,10 +189,8 @@ def test_data_sets_below_a_folder_are_found(root: Path, tmp_path: Path) -> None:
 def test_a_folders_name_asks_for_its_protocol(root: Path, pool: Engine) -> None:
     planar, thermal = find_sets(root)
     options = Options(data=[planar, thermal])
-    assert options.protocol_of(thermal) == "mtv"
     assert options.size_of(thermal) == (960, 640)
     assert options.size_of(planar) == (1280, 960)
-    assert replace(options, protocol="hpatches").size_of(thermal) == (1280, 960)
     parts = study_of(pool, root, planar, thermal).by_truth()
     roots = {name: part.options.data for name, part in parts.items()}
     assert roots == {"hpatches": [planar], "mtv": [thermal]}
@@ -417,32 +305,26 @@ def options(**changed: Any) -> Options:
     return Options(data=[Path("data")], **changed)
 
 
-def test_the_papers_law_is_the_faithful_one_or_has_no_location(
+def test_the_papers_law_is_the_twin_or_has_no_location(
     located: str, plain: str
 ) -> None:
     paper, ours = load_calibration(plain), load_calibration(located)
-    alone = given(options(calibration=plain))
-    assert alone == (Calibrations(paper, paper), "calibration plain.json")
-    both, remark = given(options(calibration=located, faithful=plain))
+    assert given(plain) == (Calibrations(paper, paper), "calibration plain.json")
+    # Told before any pair is looked for, let alone matched.
+    with pytest.raises(InputError, match=r"beside it, as mine-faithful\.json") as lone:
+        run_bench("homography", options(calibration=located))
+    assert str(lone.value).startswith(f"{located} was fitted with a location")
+    twin = Path(located).with_name("mine-faithful.json")
+    save_calibration(paper, twin)
+    both, remark = given(located)
     assert both == Calibrations(paper, ours)
     assert both.of_arm("core+") == ours
     assert both.of_arm("core") == both.of_arm("huber") == paper
-    files = "mine.json for core+, plain.json for the paper's arms"
+    files = "mine.json for core+, mine-faithful.json for the paper's arms"
     assert remark == f"calibration {files}"
-    with pytest.raises(InputError, match="must be a law without a location, but"):
-        given(options(calibration=located, faithful=located))
-    with pytest.raises(InputError, match="faithful goes with calibration"):
-        options(faithful=located)
-
-
-def test_a_law_with_a_location_asks_for_a_faithful_one(located: str) -> None:
-    # Told before any pair is looked for, let alone matched.
-    with pytest.raises(InputError) as raised:
-        run_bench("homography", options(calibration=located))
-    sentence = str(raised.value)
-    assert sentence.startswith(f"{located} was fitted with a location")
-    assert "give faithful = FILE" in sentence
-    assert "or --calibrate-on FOLDER instead" in sentence
+    save_calibration(ours, twin)
+    with pytest.raises(InputError, match="must be a law without a location"):
+        given(located)
 
 
 def test_the_shipped_pair_of_laws_is_kept_together(
@@ -501,9 +383,6 @@ def test_calibrations_fitted_to_data_are_files_that_commands_take(
     root: Path, pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_of(pool, tmp_path / "c", root / "planar")
-    with pytest.raises(FitError, match=r"at least 1,000 matches, but daisy found \d+"):
-        of_study("calibration", study)
-    monkeypatch.setattr("semisure.bench.studies.calibration.LEAST", 100)
     outcome = of_study("calibration", study)
     write_outcome("calibration", study.options, outcome, tmp_path / "out")
     files = [str(tmp_path / "out" / f"daisy{twin}.json") for twin in ("", FAITHFUL)]
@@ -512,7 +391,7 @@ def test_calibrations_fitted_to_data_are_files_that_commands_take(
     assert faithful.location is None
     assert faithful.paper_symbols()["k_m"] == outcome.tables[0].rows[0][6]
     assert ours.provenance["pairs"] == 2
-    again = study.changed(calibration=files[0], faithful=files[1])
+    again = study.changed(calibration=files[0])
     arms = "daisy.json for core+, daisy-faithful.json for the paper's arms"
     assert f"daisy: calibration {arms}." in of_study("homography", again).notes
 
@@ -532,39 +411,30 @@ def test_an_index_is_thinned_before_pairs_are_made(
     for scene in range(6):
         write_megadepth(tmp_path, f"{scene:04d}", [0.05, 0.2, 0.6, 0.9], index=TRAINING)
     assert len(read_held_out(tmp_path)) == 12
-    read: list[Path] = []
-
-    def counted(path: Path) -> dict[str, Any]:
-        read.append(path)
-        return read_index(path)
-
-    monkeypatch.setattr("semisure.datasets.megadepth.read_index", counted)
-    some = read_held_out(tmp_path, limit=3)
-    # One pair of every second scene, and no other file is opened.
-    assert [pair.scene for pair in some] == ["0000", "0002", "0004"]
-    assert len(read) == 3
     assert [pair.scene for pair in read_held_out(tmp_path, limit=8)].count("0000") == 2
+    unread = [tmp_path / TRAINING / f"000{k}_0.1_0.7.npz" for k in (1, 3, 5)]
+    for path in unread:
+        path.write_bytes(b"")
+    # One pair of every second scene, and no other file is opened.
+    some = read_held_out(tmp_path, limit=3)
+    assert [pair.scene for pair in some] == ["0000", "0002", "0004"]
 
 
-def test_size_protocol_and_limit_do_not_reach_the_calibration(
+def test_size_and_limit_do_not_reach_the_calibration(
     both: Path, pool: Engine, cache: Path
 ) -> None:
-    asked = {"calibrate_on": both / "mega", "limit": 1, "protocol": "mtv"}
+    asked = {"calibrate_on": both / "mega", "limit": 1}
     study = study_of(pool, cache, both / "planar", **asked)
     pairs = study.held_out("daisy")
     assert [one.size for one in pairs] == [CALIBRATION_SIZE] * 2
     assert len(study.exported("daisy")) == 1
     other = study.changed(calibration_pairs=1, calibration_size=SMALL)
     assert [one.size for one in other.held_out("daisy")] == [SMALL]
-
-
-def test_one_folder_may_hold_both_indexes(both: Path) -> None:
+    # MegaDepth has an index of its own for it.
     mega = both / "mega"
     assert Options(data=[mega], calibrate_on=mega).calibrate_on == mega
     with pytest.raises(InputError, match="another folder than --data"):
         Options(data=[both / "planar"], calibrate_on=both / "planar")
-    with pytest.raises(InputError, match="cross_validate fits to the data"):
-        Options(data=[mega], calibrate_on=mega, cross_validate=True)
 
 
 def test_the_papers_optimiser_fits_where_it_can(
@@ -594,7 +464,9 @@ def test_table_text_by_hand(tmp_path: Path) -> None:
     assert names == {"weights.txt", "t.csv", "weights.json"}
 
 
-def test_command_lists_runs_and_complains(sequences: Path, tmp_path: Path) -> None:
+def test_command_lists_runs_and_complains(
+    root: Path, sequences: Path, tmp_path: Path
+) -> None:
     runner = CliRunner()
     listed = runner.invoke(app, ["bench"])
     assert all(name in listed.stdout for name in BENCHES)
@@ -603,18 +475,22 @@ def test_command_lists_runs_and_complains(sequences: Path, tmp_path: Path) -> No
     done = runner.invoke(app, asked)
     assert done.exit_code == 0, done.output
     assert "daisy" in done.stdout
-    assert (tmp_path / "homography_rows.csv").is_file()
-    quiet = runner.invoke(app, [*asked, "-q"])
-    assert (quiet.exit_code, quiet.stdout) == (0, "")
     printed = runner.invoke(app, [*asked, "--json"])
     stored = json.loads((tmp_path / "homography.json").read_text())
     assert json.loads(printed.stdout) == stored
     with pytest.raises(InputError, match="The bench must be one of homography"):
         runner.invoke(app, ["bench", "nonsense"], catch_exceptions=False)
     assert runner.invoke(app, ["bench", "homography"]).exit_code == 2
-    wrong = config(tmp_path, 'protocol = "x"')
-    with pytest.raises(InputError, match="protocol must be one of"):
+    wrong = config(tmp_path, 'optimiser = "x"')
+    with pytest.raises(InputError, match="optimiser must be one of"):
         runner.invoke(app, [*data, *wrong], catch_exceptions=False)
+    # A folder of data sets, each under its protocol.
+    asked = ["bench", "homography", "--data", str(root), "--size", "160x120"]
+    asked += ["--views", "1", "-q", "-o", str(tmp_path / "out")]
+    quiet = runner.invoke(app, asked)
+    assert (quiet.exit_code, quiet.stdout) == (0, "")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"homography.csv", "homography_mtv.csv", "homography_rows.csv"} <= names
 
 
 def test_all_on_one_page_with_what_is_missing(
@@ -632,13 +508,3 @@ def test_all_on_one_page_with_what_is_missing(
     assert "data:image/png;base64," in page
     assert "http://" not in page
     assert "https://" not in page
-
-
-def test_command_finds_the_data_and_reads_its_flags(root: Path, tmp_path: Path) -> None:
-    asked = ["bench", "homography", "--data", str(root), "--size", "160x120"]
-    asked += ["--views", "1", "-o", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, asked)
-    assert done.exit_code == 0, done.output
-    assert "homography_mtv: gain" in done.stdout
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"homography.csv", "homography_mtv.csv", "homography_rows.csv"} <= names

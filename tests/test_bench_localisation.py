@@ -23,7 +23,6 @@ from semisure.bench.studies.localisation import (
     JUDGE,
     aachen_table,
     located_table,
-    lost,
     observed,
     submissions,
 )
@@ -108,9 +107,6 @@ def test_lines_to_submit_by_hand() -> None:
         "Aachen-v1.1_x_daisy_base.txt": b"1.jpg p\n2.jpg d\n",
         "Aachen-v1.1_x_daisy_core.txt": b"1.jpg r\n2.jpg d\n",
     }
-    (note,) = lost(rows)
-    assert "2 of 3 queries have no pose, first query/day/2.jpg (no matches)" in note
-    assert "no line for the 1 without any" in note
 
 
 def test_observations_follow_the_image_to_its_size() -> None:
@@ -203,8 +199,9 @@ def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) ->
     path = tmp_path / "shifted.json"
     shifted = replace(load_calibration("daisy"), location=(0.05, 0.0))
     save_calibration(shifted, path)
-    files = {"calibration": str(path), "faithful": "daisy"}
-    shifted_row = of_study("localisation", study.changed(**files)).rows[0]
+    save_calibration(load_calibration("daisy"), tmp_path / "shifted-faithful.json")
+    file = study.changed(calibration=str(path))
+    shifted_row = of_study("localisation", file).rows[0]
     # A shift that is not there moves what it is taken off, and that only.
     plain = of_study("localisation", study).rows[0]
     assert shifted_row["base m"] == plain["base m"]
@@ -221,9 +218,6 @@ def test_aachen_end_to_end(pool: Engine, tmp_path: Path) -> None:
     done = runner.invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert JUDGE in done.stdout
-    assert "day: 1 of 2 queries have no pose, first query/day/blank.png" in done.stdout
-    assert "night: 2 of 2 queries have no pose" in done.stdout
-    assert "no line for the 2 without any" in done.stdout
     assert "inliers within 12 px" in done.stdout
     for arm in ("base", "core", "core+"):
         lines = (out / f"Aachen-v1.1_aachen_daisy_{arm}.txt").read_text().splitlines()
@@ -277,7 +271,6 @@ def test_what_cannot_be_localised_is_one_sentence(
     both = study.on([tmp_path, aachen, place]).options
     assert usable(both, BENCHES["localisation"])[0] == [aachen, place]
     assert find_sets(aachen) == [aachen]
-    assert BENCHES["localisation"].as_they_are
 
 
 def test_the_users_own_map_takes_the_place_of_the_one_that_is_there(

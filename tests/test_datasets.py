@@ -72,7 +72,6 @@ def test_list_of_pairs(tmp_path: Path) -> None:
     ("line", "sentence"),
     [
         ("a.png", "line 1 of .* must hold two images"),
-        ("a.png c.png H.txt", "names .*c.png, which does not exist"),
         ("a.png a.png H.txt", "There is no file .*H.txt"),
         ("a.png a.png 1 0 0 0 1 0 0 0 x", "must hold 3 × 3 numbers"),
         ("a.png a.png 1 0 0 0 1 0 0 0 nan", "must hold finite numbers"),
@@ -135,7 +134,8 @@ def test_pickles_that_run_something_are_refused(
 def test_damaged_indexes_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"expected scene_info/\*\.npz"):
         read_megadepth(tmp_path)
-    path = tmp_path / "0015.npz"
+    path = tmp_path / "scene_info" / "0015.npz"
+    path.parent.mkdir()
     with pytest.raises(FileError, match="There is no index"):
         read_index(path)
     path.write_bytes(b"PK nonsense")

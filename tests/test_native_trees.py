@@ -17,7 +17,6 @@ from bench_trees import add_sequence, write_mtv, write_scene
 from semisure.bench import BENCHES
 from semisure.bench.studies.localisation import AACHEN_SIZE
 from semisure.cli import app
-from settings_file import config
 from test_maps import write_aachen
 
 pytest.importorskip("h5py", reason="needs the extra store")
@@ -46,7 +45,6 @@ def done(trees: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
     out = tmp_path_factory.mktemp("out")
     asked = ["bench", "all", "--data", str(trees), "--json", "-o", str(out)]
     asked += ["--calibrate-on", str(trees / MEGADEPTH)]
-    asked += config(out, "max_side = 320")  # of the matcher, for time's sake
     answer = CliRunner().invoke(app, asked)
     assert answer.exit_code == 0, answer.output
     return json.loads(answer.stdout)

@@ -57,20 +57,16 @@ def test_quantities_as_in_supplement_b3() -> None:
 # -- sizes and thresholds
 
 
-def test_sizes_of_the_two_homography_sets() -> None:
-    """ "HPatches is evaluated at 1280×960, while MTV is evaluated at 960×640"."""
+def test_sizes_and_thresholds_of_homographies() -> None:
+    """ "HPatches is evaluated at 1280×960, while MTV is evaluated at 960×640".
+
+    Figure 5: "calibrate the model at 960×640", then 640×480, 480×320 and 1280×960.
+    """
     assert options.SIZES == {"hpatches": (1280, 960), "mtv": (960, 640)}
     assert options.THRESHOLDS == {"hpatches": (1, 3, 5, 10), "mtv": (10, 30, 50, 100)}
-
-
-def test_hpatches_has_540_pairs() -> None:
     assert homography.HPATCHES_PAIRS == 540
     assert sum(int(row[0]) for row in initial.BY_INITIAL.values()) == 540
     assert len(homographies.HPATCHES_EXCLUDED) == 8  # of 116 sequences of five pairs
-
-
-def test_resolution_transfer_as_in_figure_5() -> None:
-    """ "calibrate the model at 960×640", then 640×480, 480×320 and 1280×960."""
     assert laws.FITTED_AT == (960, 640)
     assert {(640, 480), (480, 320), (1280, 960)} < set(laws.SIZES)
 

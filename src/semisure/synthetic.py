@@ -126,8 +126,10 @@ class SyntheticMatcher:
         rng = np.random.default_rng(seed)
         z = rng.uniform(*depth, count)
         reach = 0.45 * np.array(camera.size) / camera.focal
-        seen = np.column_stack([rng.uniform(-reach, reach, (count, 2)) * z[:, None], z])
-        world = (seen - cam_from_world[:, 3]) @ cam_from_world[:, :3]
+        in_camera = np.column_stack(
+            [rng.uniform(-reach, reach, (count, 2)) * z[:, None], z]
+        )
+        world = (in_camera - cam_from_world[:, 3]) @ cam_from_world[:, :3]
         matches = WorldMatches(
             points=se3.project(cam_from_world, camera, world),
             world=world,

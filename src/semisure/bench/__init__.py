@@ -3,17 +3,18 @@
 Each table or figure is a module of :mod:`semisure.bench.studies` with a function of the
 bench's name, ``homography(study) -> Outcome``, the rows behind it and the paper's
 numbers. Matches are kept on disk (:mod:`semisure.bench.exported`), so that no network
-runs twice; so are rows (:mod:`semisure.bench.study`).
+runs twice.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-# What a bench needs to know of its pairs: a homography; the true errors of their
-# matches, by homography or by depth; cameras; or a map to localise in.
-Truth = Literal["homography", "errors", "pose", "map"]
+# What a bench needs to know of its pairs.
+HOMOGRAPHY = "pairs with homographies"
+ERRORS = "pairs with homographies, or with cameras and depth"
+POSE = "pairs with cameras"
+MAP = "a map with localization_map.npz, or Aachen v1.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +24,17 @@ class Entry:
     name: str  # also of its module and of the function in it
     paper: str  # where the paper has it
     what: str
-    truth: Truth = "homography"
-    also: str = ""  # what else it needs
+    needs: str = HOMOGRAPHY
     protocols: bool = False  # judges each of the paper's two protocols by itself
-    as_they_are: bool = False  # images are not brought to the paper's size
     module: str = ""  # of studies, where it is not called as the bench
 
     @property
-    def needs(self) -> str:
-        return _NEEDS[self.truth] + self.also
+    def as_they_are(self) -> bool:
+        """Whether images are matched as they are, not at the paper's size."""
+        return self.needs in (POSE, MAP)
 
 
-_NEEDS: dict[Truth, str] = {
-    "homography": "pairs with homographies",
-    "errors": "pairs with homographies, or with cameras and depth",
-    "pose": "pairs with cameras",
-    "map": "a map with localization_map.npz, or Aachen v1.1",
-}
 BEYOND = "beyond the paper"
-_SEVERAL = ", and --calibrate-on, or two sequences or scenes or more"
 _ENTRIES = (
     Entry(
         "homography",
@@ -53,8 +46,7 @@ _ENTRIES = (
         "localisation",
         "Tab. 2",
         "camera poses of queries in a map, base, CoRe and core+",
-        "map",
-        as_they_are=True,
+        MAP,
     ),
     Entry(
         "estimators",
@@ -69,38 +61,20 @@ _ENTRIES = (
         "AUC at 3 px by matcher and by estimator",
         module="homography",
     ),
-    Entry(
-        "laws",
-        "Tab. 5",
-        "NLL, ECE and rank correlation by error law",
-        "errors",
-        _SEVERAL,
-    ),
+    Entry("laws", "Tab. 5", "NLL, ECE and rank correlation by error law", ERRORS),
     Entry(
         "resolution",
         "Fig. 5",
         "a calibration judged at other image sizes",
-        "errors",
-        _SEVERAL,
+        ERRORS,
         module="laws",
     ),
+    Entry("tail", "Fig. 4", "tail mass by matcher and data set", ERRORS),
     Entry(
-        "tail",
-        "Fig. 4",
-        "tail mass by matcher and data set",
-        "errors",
-        "; several --data to compare",
-        protocols=True,
+        "runtime", "Fig. 6", "milliseconds of matching, cues, estimator, law and refit"
     ),
     Entry(
-        "runtime",
-        "Fig. 6",
-        "milliseconds of matching, cues, estimator, law and refit",
-    ),
-    Entry(
-        "initial",
-        "supplement B.1",
-        "what the refit makes of better and worse starts",
+        "initial", "supplement B.1", "what the refit makes of better and worse starts"
     ),
     Entry(
         "posterior",
@@ -111,44 +85,34 @@ _ENTRIES = (
         "quantity",
         "supplement B.3",
         "fits to 2, 5, 10, … calibration pairs: NLL, AUC and seconds",
-        "errors",
-        _SEVERAL,
+        ERRORS,
     ),
     Entry(
         "relative",
         "supplement B.4",
         "relative-pose AUC, base, CoRe with and without depth, and core+",
-        "pose",
-        "; depth for two of the arms",
-        as_they_are=True,
+        POSE,
     ),
     Entry(
         "fundamental",
         BEYOND,
         "fundamental matrices by robust estimator: pose AUC and distance of true "
         "correspondences, base, CoRe and core+",
-        "pose",
-        "; depth for the distances",
-        as_they_are=True,
+        POSE,
     ),
     Entry(
         "calibration",
         "Alg. 1",
         "the law fitted to 200 pairs with truth, and its file",
-        "errors",
-        protocols=True,
+        ERRORS,
     ),
     Entry(
         "native",
         "supplement B.5",
         "how well uncertainties single out large errors, other matchers' too",
-        "errors",
+        ERRORS,
     ),
-    Entry(
-        "blur",
-        "supplement C.1",
-        "ellipses under horizontal and vertical blur",
-    ),
+    Entry("blur", "supplement C.1", "ellipses under horizontal and vertical blur"),
     Entry(
         "qualitative",
         "Fig. 3, supplement C.2",

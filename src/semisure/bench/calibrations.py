@@ -4,11 +4,10 @@ The paper's law has no location, ours may have one. A law fitted with a location
 never the paper's, not even without it: its other parameters were fitted under another
 objective. Both laws are, in this order:
 
-* given as files, the paper's by ``faithful`` if the other has a location;
+* given as files;
 * fitted to the pairs of another folder, ``calibrate_on``: the paper's protocol;
-* fitted to the other sequences of the same data, if ``cross_validate`` asks for it;
 * shipped with the matcher;
-* cross-validated without being asked, and then each row of the table says so.
+* fitted to the other sequences of the same data; each row of the table then says so.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from semisure.types import Calibration, Labels, LawName
 Some = TypeVar("Some")
 CORE_ARMS: tuple[RefitMethod, ...] = ("core", "core+")
 SHIFTED = "base − shift"  # the estimator on matches less their location
-# After the name of a shipped law: its twin, fitted to the same pairs without location.
+# After the name of a law: its twin, fitted to the same pairs without location.
 FAITHFUL = "-faithful"
 CROSS_VALIDATED = " (law fitted on these data, cross-validated)"  # after a matcher
 FOLDS = 5
@@ -53,48 +52,51 @@ class Calibrations:
         return self.ours if arm == "core+" else self.paper
 
 
-def both_laws(name: str, faithful: str | None = None) -> Calibrations:
-    """A law by file or shipped name, and the paper's.
+def both_laws(name: str) -> Calibrations:
+    """A law by file or shipped name, and the paper's: itself if it has no location.
 
-    That is `faithful`, the shipped twin of a shipped law, or the law itself if it has
-    no location.
+    Otherwise it is the law's twin, ``NAME-faithful`` beside it.
     """
     ours = load_calibration(name)
-    if faithful is None:
-        if ours.location is None:
-            return Calibrations(ours, ours)
-        if Path(name).is_file() or not is_shipped(f"{name}{FAITHFUL}"):
-            raise InputError(
-                f"{name} was fitted with a location, which the paper's law does not "
-                "have: give faithful = FILE in --config, a law fitted without "
-                "--location, or --calibrate-on FOLDER instead, which fits both."
-            )
-        faithful = f"{name}{FAITHFUL}"
-    paper = load_calibration(faithful)
+    if ours.location is None:
+        return Calibrations(ours, ours)
+    twin = _twin(name)
+    if not (Path(twin).is_file() or (is_shipped(twin) and not Path(name).is_file())):
+        raise InputError(
+            f"{name} was fitted with a location, which the paper's law does not have: "
+            f"put a law fitted without --location beside it, as {Path(twin).name}, or "
+            "give --calibrate-on FOLDER instead, which fits both."
+        )
+    paper = load_calibration(twin)
     if paper.location is not None:
         raise InputError(
-            f"faithful must be a law without a location, but {faithful} has one; fit "
-            "it without --location."
+            f"{twin} must be a law without a location; fit it without --location."
         )
     return Calibrations(paper, ours)
 
 
-def given(options: Options) -> tuple[Calibrations, str]:
-    """Both laws from the files that the user gave, and which file serves which arm."""
-    name = options.calibration
-    assert name is not None
-    both, files = both_laws(name, options.faithful), Path(name).name
+def _twin(name: str) -> str:
+    """The paper's law beside a law.
+
+    >>> _twin("daisy"), _twin("mine/daisy.json")
+    ('daisy-faithful', 'mine/daisy-faithful.json')
+    """
+    path = Path(name)
+    return str(path.with_stem(f"{path.stem}{FAITHFUL}"))
+
+
+def given(name: str) -> tuple[Calibrations, str]:
+    """Both laws of a file that the user gave, and which file serves which arm."""
+    both, files = both_laws(name), Path(name).name
     if both.paper is not both.ours:
-        paper = Path(options.faithful or f"{name}{FAITHFUL}").name
-        files += f" for core+, {paper} for the paper's arms"
+        files += f" for core+, {Path(_twin(name)).name} for the paper's arms"
     return both, f"calibration {files}"
 
 
 def is_cross_validated(options: Options, matcher: str) -> bool:
     """Whether the laws of a matcher are fitted to the very data they are judged on."""
-    if options.calibration is not None or options.calibrate_on is not None:
-        return False
-    return options.cross_validate or not is_shipped(matcher)
+    asked = options.calibration or options.calibrate_on
+    return asked is None and not is_shipped(matcher)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -116,11 +118,6 @@ def fit_law(task: Fit) -> tuple[Calibration, FitReport]:
         location=task.location,
         optimiser=task.optimiser if searched else "newton",
     )
-
-
-def fitted(task: Fit) -> dict[str, Any]:
-    """The fields of the law, as a row that can be kept."""
-    return asdict(fit_law(task)[0])
 
 
 def folds(groups: Sequence[str], count: int = FOLDS) -> Labels:

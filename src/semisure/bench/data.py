@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.bench import Entry
+from semisure.bench import HOMOGRAPHY, MAP, POSE, Entry
 from semisure.bench.exported import AnyPair, Size
-from semisure.bench.options import Options
+from semisure.bench.options import Options, protocol_of
 from semisure.calibrate.random_views import random_pair, random_view
 from semisure.datasets import evenly
 from semisure.datasets.layouts import (
@@ -41,22 +41,18 @@ LIST_PAIRS = 110
 
 def usable(options: Options, entry: Entry) -> tuple[list[Path], list[str]]:
     """The folders that a bench can use, and remarks on the others; raise if none."""
-    left_out: dict[str, list[str]] = {}
-    roots = []
-    for root in options.data:
-        reason = _unusable(root, entry)
-        if reason:
-            left_out.setdefault(reason, []).append(root.name)
-        else:
-            roots.append(root)
-    if roots and entry.truth == "homography" and not entry.protocols:
-        first = min(options.protocol_of(root) for root in roots)
-        others = [root for root in roots if options.protocol_of(root) != first]
-        if others:
-            reason = "another protocol; set it, or give the folder alone"
-            left_out[reason] = [root.name for root in others]
-        roots = [root for root in roots if root not in others]
-    remarks = [f"{reason}: {', '.join(names)}" for reason, names in left_out.items()]
+    reasons = {root: _unusable(root, entry) for root in options.data}
+    roots = [root for root, reason in reasons.items() if not reason]
+    if roots and entry.needs == HOMOGRAPHY and not entry.protocols:
+        first = min(protocol_of(root) for root in roots)
+        for root in roots:
+            if protocol_of(root) != first:
+                reasons[root] = "another protocol; give the folder alone"
+        roots = [root for root in roots if not reasons[root]]
+    remarks = []
+    for reason in filter(None, dict.fromkeys(reasons.values())):
+        names = [root.name for root in reasons if reasons[root] == reason]
+        remarks.append(f"{reason}: {', '.join(names)}")
     if not roots:
         raise InputError(
             f"The bench {entry.name} needs {entry.needs}, but {'; '.join(remarks)}."
@@ -67,11 +63,11 @@ def usable(options: Options, entry: Entry) -> tuple[list[Path], list[str]]:
 def _unusable(root: Path, entry: Entry) -> str:
     """Why a folder cannot be used; "" if it can."""
     planar = is_planar(root) or is_photos(root)
-    if entry.truth == "homography":
+    if entry.needs == HOMOGRAPHY:
         return "" if planar else "no homographies"
-    if entry.truth == "pose":
+    if entry.needs == POSE:
         return "" if is_posed(root) else "no cameras"
-    if entry.truth == "map":
+    if entry.needs == MAP:
         return "" if is_map(root) else "no map to localise in"
     # Of MegaDepth's thousands of pairs one tells whether there is depth.
     some = 1 if is_megadepth(root) else None

@@ -136,8 +136,8 @@ def jobs_of(
     for_queries: bool = False,
 ) -> list[Job]:
     """A job for each pair at its size; None leaves the images as they are."""
-    code = key_of(fingerprint(matcher, options.weights), digest(room("io.images")))
-    named = NamedMatcher(matcher, options.max_side, options.device, options.weights)
+    code = key_of(fingerprint(matcher, options.weights))
+    named = NamedMatcher(matcher, device=options.device, weights=options.weights)
     return [
         Job(
             pair=pair,
@@ -157,7 +157,7 @@ def export(job: Job) -> Exported | FileError:
     A file that cannot be read is an answer, no error.
     """
     images, name = images_of(job.pair), job.matcher.name
-    setup = name, job.matcher.max_side, job.matcher.device, job.code
+    setup = name, job.matcher.device, job.code
     key = key_of(images, setup, job.size, job.swapped, job.for_queries)
     file = job.cache / name / f"{key}.npz"
     try:

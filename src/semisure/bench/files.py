@@ -13,7 +13,7 @@ import numpy as np
 
 from semisure.bench import BENCHES
 from semisure.bench.exported import Size
-from semisure.bench.options import Options
+from semisure.bench.options import Options, protocol_of
 from semisure.bench.outcome import Outcome
 from semisure.io.atomic import as_json, write_atomically
 from semisure.report.html import Picture, Section, versions, write_report
@@ -71,7 +71,7 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
     settings = asdict(options)
     settings["data"] = {
         str(root): {
-            "protocol": options.protocol_of(root),
+            "protocol": protocol_of(root),
             "size": _size_of(name, options, root),
         }
         for root in options.data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from semisure.datasets.megadepth import has_training_index
 from semisure.datasets.mtv import is_mtv
@@ -16,7 +16,6 @@ from semisure.matchers import check_name
 from semisure.types import as_choice
 
 Protocol: TypeAlias = Literal["hpatches", "mtv"]
-PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 SIZES: dict[Protocol, tuple[int, int]] = {"hpatches": (1280, 960), "mtv": (960, 640)}
 THRESHOLDS: dict[Protocol, tuple[int, ...]] = {
     "hpatches": (1, 3, 5, 10),
@@ -33,44 +32,27 @@ class Options:
 
     data: Sequence[Path]
     matchers: Sequence[str] = ("daisy",)
-    protocol: Protocol | None = None  # None: mtv for folders of such a name
     size: tuple[int, int] | None = None  # None: the paper's for the protocol
-    max_side: int | None = None
     weights: Path | None = None
     device: str | None = None
     estimator: str = "ransac"  # the paper's
     threshold_px: float | None = None  # None: the bench's own
     calibration: str | None = None  # a file; None: shipped, else cross-validated
-    faithful: str | None = None  # the paper's law, where that file has a location
     calibrate_on: Path | None = None  # a data set to fit to instead
     calibration_pairs: int = CALIBRATION_PAIRS  # of that data set
     calibration_size: tuple[int, int] | None = None  # None: the paper's
-    cross_validate: bool = False  # fit to the other sequences of the same data
     optimiser: Optimiser = "newton"  # powell: the paper's
     native: Mapping[str, Path] = field(default_factory=dict)  # folders, by matcher
     maps: Mapping[str, Path] = field(default_factory=dict)  # COLMAP models, by matcher
     cache: Path = Path("semisure-cache")
     limit: int | None = None  # at most so many pairs of a folder
     views: int = 0  # so many random views replace each second image; 0: keep it
-    keep_going: bool = False  # leave out the pairs that cannot be matched
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.protocol is not None:
-            as_choice("protocol", self.protocol, PROTOCOLS)
         for name in self.matchers:
             check_name(name)
-        if self.faithful is not None and self.calibration is None:
-            raise InputError(
-                "faithful goes with calibration, whose place it takes in the paper's "
-                "arms; give both."
-            )
         as_choice("optimiser", self.optimiser, OPTIMISERS)
-        if self.cross_validate and (self.calibration or self.calibrate_on):
-            raise InputError(
-                "cross_validate fits to the data themselves; leave out --calibration "
-                "and --calibrate-on, or leave it out."
-            )
         # MegaDepth's test pairs and training scenes may share a folder.
         apart = self.calibrate_on is None or has_training_index(self.calibrate_on)
         if self.calibrate_on in self.data and not apart:
@@ -78,13 +60,6 @@ class Options:
                 f"--calibrate-on must be another folder than --data, but both are "
                 f"{self.calibrate_on}."
             )
-
-    def protocol_of(self, root: Path) -> Protocol:
-        """The protocol given, else that of the folder's name or layout."""
-        if self.protocol is not None:
-            return self.protocol
-        thermal = any(word in root.name.lower() for word in _THERMAL)
-        return "mtv" if thermal or is_mtv(root) else "hpatches"
 
     def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
         """The usual settings with the user's seed and, if given, threshold."""
@@ -94,4 +69,10 @@ class Options:
 
     def size_of(self, root: Path) -> tuple[int, int]:
         """The size that images of the folder are brought to."""
-        return self.size or SIZES[self.protocol_of(root)]
+        return self.size or SIZES[protocol_of(root)]
+
+
+def protocol_of(root: Path) -> Protocol:
+    """The protocol that a folder's name or layout asks for."""
+    thermal = any(word in root.name.lower() for word in _THERMAL)
+    return "mtv" if thermal or is_mtv(root) else "hpatches"

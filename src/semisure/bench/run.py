@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from semisure.bench import BENCHES
-from semisure.bench.calibrations import given
+from semisure.bench.calibrations import both_laws
 from semisure.bench.data import usable
 from semisure.bench.options import Options
 from semisure.bench.outcome import Outcome
@@ -70,6 +70,6 @@ def open_study(
 ) -> Iterator[Study]:
     """A study with its worker processes, which end with it."""
     if options.calibration is not None:
-        given(options)  # raises now if the files cannot serve, not after matching
+        both_laws(options.calibration)  # raises now, not after matching
     with open_engine(settings) as engine:
         yield Study(options, engine, tick)

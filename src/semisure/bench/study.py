@@ -13,22 +13,20 @@ from semisure.bench.calibrations import (
     Calibrations,
     Fit,
     both_laws,
-    fitted,
+    fit_law,
     folds,
     given,
     is_cross_validated,
     outside,
     validated,
 )
-from semisure.bench.exported import (
-    AnyPair,
-    Exported,
-    Size,
-    export,
-    group_of,
-    jobs_of,
+from semisure.bench.exported import AnyPair, Exported, Size, export, jobs_of
+from semisure.bench.options import (
+    CALIBRATION_SIZE,
+    Options,
+    Protocol,
+    protocol_of,
 )
-from semisure.bench.options import CALIBRATION_SIZE, Options, Protocol
 from semisure.bench.outcome import where
 from semisure.datasets.layouts import is_posed
 from semisure.engine import Engine, in_order
@@ -36,13 +34,7 @@ from semisure.engine.attempts import Item
 from semisure.engine.pool import Answer
 from semisure.errors import FileError
 from semisure.estimators.settings import RansacSettings
-from semisure.io.cache import (
-    Row,
-    code_digest,
-    kept_row,
-    key_of,
-    libraries,
-)
+from semisure.io.cache import Row
 from semisure.types import Calibration
 from semisure.types.display import Begin, quietly
 
@@ -83,57 +75,23 @@ class Study:
     @property
     def protocol(self) -> Protocol:
         """Of the first folder; benches that compare AUC get one protocol at a time."""
-        return self.options.protocol_of(self.options.data[0])
+        return protocol_of(self.options.data[0])
 
     def by_truth(self) -> dict[str, Study]:
         """A study of the folders of each protocol, and of those with cameras: depth."""
-        options = self.options
-        posed = [root for root in options.data if is_posed(root)]
+        posed = [root for root in self.options.data if is_posed(root)]
         parts: dict[str, list[Path]] = {}
-        for root in options.data:
+        for root in self.options.data:
             if root not in posed:
-                parts.setdefault(options.protocol_of(root), []).append(root)
+                parts.setdefault(protocol_of(root), []).append(root)
         kinds = {name: self.on(parts[name]) for name in sorted(parts)}
         return {**kinds, "depth": self.on(posed)} if posed else kinds
-
-    def kinds(self) -> dict[str, Study]:
-        """A study of each kind of data whose matches' true errors are known.
-
-        Where laws are neither given nor fitted to other data, only those that can be
-        split for cross-validation; all if none can, since the split says what is wrong.
-        """
-        kinds = self.by_truth()
-        if (
-            self.options.calibration is not None
-            or self.options.calibrate_on is not None
-        ):
-            return kinds
-        good = {name: part for name, part in kinds.items() if part._groups() > 1}
-        if good:
-            single = [name for name in kinds if name not in good]
-            self.note(
-                *(f"Left out: {n}, of a single sequence or scene." for n in single)
-            )
-        return good or kinds
-
-    def _groups(self) -> int:
-        """How many sequences or scenes there are."""
-        roots = self.options.data
-        pairs = [pair for root in roots for pair in data.pairs_of(self.options, root)]
-        return len({group_of(pair) for pair in pairs})
 
     def map(
         self, function: Callable[[Item], Answer], items: Sequence[Item], stage: str
     ) -> list[Answer]:
         """The function over the items by all workers, with progress."""
         return in_order(self.engine, function, items, self.tick(stage))
-
-    def rows(
-        self, function: Callable[[Item], Row], items: Sequence[Item], stage: str
-    ) -> list[Row]:
-        """The same for rows, which are kept: an interrupted run goes on."""
-        calls = [_Call(function, item, self.options.cache / "rows") for item in items]
-        return self.map(_kept, calls, stage)
 
     def by_matcher(
         self, rows: Sequence[Row] = ()
@@ -164,15 +122,14 @@ class Study:
     ) -> list[Exported]:
         """The pairs to calibrate on: the paper's number, at the paper's size.
 
-        What the bench is judged on, its size, protocol, limit and views with it, does
-        not change them; `size` and `count` are a bench's own protocol.
+        What the bench is judged on, its size, limit and views with it, does not change
+        them; `size` and `count` are a bench's own protocol.
         """
         options = self.options
         other = self.changed(
             data=[options.calibrate_on],
             limit=count or options.calibration_pairs,
             size=options.calibration_size or size or CALIBRATION_SIZE,
-            protocol=None,
             views=0,
             calibrate_on=None,
         )
@@ -185,10 +142,7 @@ class Study:
         *,
         for_queries: bool = False,
     ) -> list[Exported]:
-        """Pairs and the size for each, None as they are, with their matches.
-
-        Pairs that cannot be matched are an error unless the user wants to keep going.
-        """
+        """Pairs and the size for each, None as they are, with their matches."""
         jobs = jobs_of(self.options, matcher, pairs, for_queries=for_queries)
         answers = in_order(
             self.engine,
@@ -201,17 +155,13 @@ class Study:
             ),
         )
         exported = [one for one in answers if isinstance(one, Exported)]
-        errors = dict.fromkeys(str(e) for e in answers if isinstance(e, FileError))
-        if not errors:
-            return exported
-        count = f"{len(answers) - len(exported)} of {len(answers)} pairs"
-        if not self.options.keep_going or not exported:
+        errors = [one for one in answers if isinstance(one, FileError)]
+        if errors:
             raise FileError(
-                f"{count} cannot be matched; the first because: {next(iter(errors))} "
-                "Mend the data, or leave such pairs out with keep_going = true; the "
-                "matches of the others are kept."
+                f"{len(errors)} of {len(answers)} pairs cannot be matched; the first "
+                f"because: {errors[0]} Mend the data; the matches of the others are "
+                "kept."
             )
-        self.note(f"{count} are left out: {' '.join(errors)}")
         return exported
 
     def tasks(
@@ -244,7 +194,7 @@ class Study:
             laws = self._both_laws([outside(exported, fold, k) for k in range(count)])
             return [laws[k] for k in fold]
         if options.calibration is not None:
-            both, remark = given(options)
+            both, remark = given(options.calibration)
         elif options.calibrate_on is not None:
             pairs = self.held_out(matcher)
             (both,), remark = self._both_laws([pairs]), self.calibrated_on(pairs)
@@ -265,9 +215,8 @@ class Study:
         return f"calibrated on {len(pairs)} pairs of {root.name} {at} {by}"
 
     def laws(self, tasks: Sequence[Fit]) -> list[Calibration]:
-        """The laws fitted by all workers, each made once and kept."""
-        rows = self.rows(fitted, tasks, "Fitting laws")
-        return [Calibration(**row) for row in rows]
+        """The laws fitted by all workers."""
+        return [law for law, _ in self.map(fit_law, tasks, "Fitting laws")]
 
     def _both_laws(self, parts: Sequence[Sequence[Exported]]) -> list[Calibrations]:
         """The paper's law and ours fitted to each part."""
@@ -278,20 +227,3 @@ class Study:
         ]
         fits = self.laws(tasks)
         return [Calibrations(*two) for two in zip(fits[::2], fits[1::2], strict=True)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Call:
-    """A function of one argument whose row is kept in a folder."""
-
-    function: Callable[[Any], Row]
-    argument: Any
-    folder: Path
-
-
-def _kept(call: _Call) -> Row:
-    """The row from its file, named by the function, its argument and its code."""
-    module = call.function.__module__
-    code = code_digest(), libraries()
-    key = key_of(module, call.function.__qualname__, code, call.argument)
-    return kept_row(call.folder / f"{key}.json", lambda: call.function(call.argument))

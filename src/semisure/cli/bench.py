@@ -58,7 +58,7 @@ def bench(
     ] = None,
     cache: Annotated[
         Path | None,
-        option("Folder that keeps matches and rows; default: OUTPUT/matches."),
+        option("Folder that keeps matches; default: OUTPUT/matches."),
     ] = None,
     workers: Annotated[
         int | None, option("Processes; default: one, for timings depend on it.", min=1)
@@ -70,10 +70,9 @@ def bench(
 ) -> None:
     """Repeat a table or figure of the paper, its numbers beside ours.
 
-    Matches are exported once and kept; evaluation runs no network. If it is
-    interrupted, run it again: it goes on where it stopped. Writes text, CSV, JSON, PNG
-    and SVG. A file for --config may set the fields of `semisure.bench.options.Options`,
-    such as seed, and the engine in its table [engine].
+    Matches are kept: run it again after an interruption, and no pair is matched twice.
+    Writes text, CSV, JSON, PNG and SVG. A file for --config may set the fields of
+    `semisure.bench.options.Options`, and the engine in its table [engine].
     """
     given = {**locals(), "matchers": tuple(matcher) if matcher else None}
     if name is None:

@@ -24,17 +24,3 @@ def evenly(entries: Sequence[Some], limit: int | None) -> Sequence[Some]:
     if limit < 1:
         raise InputError(f"limit must be at least 1, but is {limit}.")
     return [entries[k * len(entries) // limit] for k in range(limit)]
-
-
-def shares(sizes: Sequence[int], limit: int) -> list[int]:
-    """How many to take from parts of these sizes: `limit` in all, as equal as can be.
-
-    >>> shares([1, 9, 9], 7)
-    [1, 3, 3]
-    """
-    taken = [0] * len(sizes)
-    while sum(taken) < min(limit, sum(sizes)):
-        open_ = [k for k, size in enumerate(sizes) if taken[k] < size]
-        for k in open_[: limit - sum(taken)]:
-            taken[k] += 1
-    return taken

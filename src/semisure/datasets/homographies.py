@@ -116,11 +116,10 @@ def _listed(root: Path, line: int, words: list[str]) -> Pair:
             f"{len(words)} words."
         )
     image0, image1 = (root / name for name in words[:2])
-    for image in (image0, image1):
-        if not image.is_file():
-            raise FileError(f"{where} names {image}, which does not exist.")
     numbers = words[2:]
-    by_file = len(numbers) == 1
-    H = read_homography(root / numbers[0]) if by_file else _homography(numbers, where)
+    if len(numbers) == 1:
+        H = read_homography(root / numbers[0])
+    else:
+        H = _homography(numbers, where)
     name = f"{line:04d}_{image0.stem}_{image1.stem}"
     return Pair(name=name, image0=image0, image1=image1, H_01=H)

@@ -1,20 +1,7 @@
 """Which layout a folder has, and the data sets below a folder.
 
-================  ==================================================  =================
-what              recognised by                                       truth
-================  ==================================================  =================
-sequences         ``*/H_1_*`` (HPatches, Oxford, thermal sets)        homographies
-list of pairs     ``pairs.txt``                                       homographies
-MTV               ``*/*_test.npz``, ``*/images/``                     by poses, depth
-posed list        ``cameras.txt``, ``pairs.csv``, ``images/``         poses, depth
-MegaDepth         ``scene_info/*.npz``, or its training index         poses, depth
-phototourism      ``calibration/``, ``new-vis-pairs/``                poses
-map               ``localization_map.npz``                            queries' poses
-Aachen v1.1       ``3D-models/``, ``queries/``                        not public
-photos            images, if the folder itself is given               views made of them
-================  ==================================================  =================
-
-Each reader's own module says more about its layout.
+The functions below tell layouts by their files; docs/evaluation.md has a table of them,
+and each reader's own module says more.
 """
 
 from __future__ import annotations

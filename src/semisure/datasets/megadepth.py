@@ -8,9 +8,8 @@ LoFTR and its successors publish both. The layout expected is one of these folde
     ROOT/index/scene_info_0.1_0.7/*.npz    the training index, which is its usual one
     ROOT/index/scene_info_val_1500/*.npz   the test index beside it
 
-The folders of the last two are found directly below ``ROOT`` too, and the files in
-``ROOT`` itself. Whatever calibrates reads the training index, without the test scenes
-and with pairs of the overlaps that the test pairs have, thinned before a pair is made.
+Whatever calibrates reads the training index, without the test scenes and with pairs of
+the overlaps that the test pairs have, thinned before a pair is made.
 
 The files hold pickled objects, which `numpy_pickles` reads without running them.
 """
@@ -18,13 +17,14 @@ The files hold pickled objects, which `numpy_pickles` reads without running them
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from semisure.datasets import evenly, numpy_pickles, shares
+from semisure.datasets import evenly, numpy_pickles
 from semisure.datasets.posed import HALF_PIXEL, PosedCamera, PosedPair
 from semisure.errors import FileError, in_short
 from semisure.io.files import MAX_BYTES, read_npz
@@ -32,8 +32,8 @@ from semisure.types.checks import require_file
 
 TEST_SCENES = ("0015", "0022")  # of MegaDepth-1500: nothing is calibrated on them
 HELD_OUT_OVERLAP = (0.1, 0.7)  # as MegaDepth-1500's; the paper does not say
-_TEST_INDEX = ("scene_info", "index/scene_info_val_1500", "scene_info_val_1500")
-_TRAINING_INDEX = ("index/scene_info_0.1_0.7", "scene_info_0.1_0.7")
+_TEST_INDEX = "scene_info", "index/scene_info_val_1500"
+_TRAINING_INDEX = "index/scene_info_0.1_0.7"
 _IMAGE_ROOTS = ("", "test", "train")
 KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
 DEPTHS = "depth_paths"
@@ -62,31 +62,25 @@ def _bare(path: Path) -> dict[str, Any]:
     """The entries of a pickled dict, which NumPy too would read under this name."""
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(f"it takes more than {MAX_BYTES >> 20} MB")
-    entries = numpy_pickles.load(path.read_bytes())
-    if not isinstance(entries, dict):
-        raise ValueError("it holds no arrays by name")
-    return entries
+    return dict(numpy_pickles.load(path.read_bytes()))
 
 
 def is_megadepth(root: Path) -> bool:
     """True for a folder with an index."""
-    return any(_files(root, (*_TEST_INDEX, *_TRAINING_INDEX)))
+    return bool(_files(root, *_TEST_INDEX, _TRAINING_INDEX))
 
 
 def has_training_index(root: Path) -> bool:
     """True if an index of training scenes is there under its usual name."""
-    return any(_files(root, _TRAINING_INDEX))
+    return bool(_files(root, _TRAINING_INDEX))
 
 
 def read_megadepth(root: str | Path, *, limit: int | None = None) -> list[PosedPair]:
     """The pairs of the test index or, without one, of the training index, in order."""
     root = Path(root)
-    files = _files(root, (*_TEST_INDEX, *_TRAINING_INDEX, ""))
-    if not files:
-        raise _no_index(root)
-    files = list(evenly(files, limit))
-    indexes = {path: read_index(path) for path in files}
-    every = [(path, info) for path in files for info in indexes[path]["pair_infos"]]
+    files = _some_files(root, *_TEST_INDEX, _TRAINING_INDEX)
+    indexes = {path: read_index(path) for path in evenly(files, limit)}
+    every = [(path, i) for path, index in indexes.items() for i in index["pair_infos"]]
     return [_pair(root, path, indexes[path], i) for path, i in evenly(every, limit)]
 
 
@@ -94,12 +88,10 @@ def read_held_out(root: str | Path, *, limit: int | None = None) -> list[PosedPa
     """Pairs to calibrate on: of training scenes, overlapping as the test pairs do.
 
     A limit is met by as many index files as it needs, spread over all, and as many
-    pairs of each.
+    pairs of each as can be.
     """
     root = Path(root)
-    files = _files(root, (*_TRAINING_INDEX, "scene_info", ""))
-    if not files:
-        raise _no_index(root)
+    files = _some_files(root, _TRAINING_INDEX, "scene_info")
     others = [path for path in files if _scene(path) not in TEST_SCENES]
     if not others:
         raise FileError(
@@ -107,51 +99,55 @@ def read_held_out(root: str | Path, *, limit: int | None = None) -> list[PosedPa
             f"scenes ({', '.join(TEST_SCENES)}) only; give the training index."
         )
     indexes = {path: read_index(path) for path in evenly(others, limit)}
-    lists = {path: _overlapping(path, index) for path, index in indexes.items()}
-    sizes = [len(infos) for infos in lists.values()]
-    counts = shares(sizes, sum(sizes) if limit is None else limit)
-    return [
-        _pair(root, path, indexes[path], info)
-        for (path, infos), count in zip(lists.items(), counts, strict=True)
-        for info in (evenly(infos, count) if count else ())
+    most = None if limit is None else -(-limit // len(indexes))
+    some = [
+        (path, info)
+        for path, index in indexes.items()
+        for info in evenly(_overlapping(path, index), most)
     ]
+    return [_pair(root, path, indexes[path], i) for path, i in evenly(some, limit)]
 
 
-def _files(root: Path, folders: Sequence[str]) -> list[Path]:
+def _files(root: Path, *folders: str) -> list[Path]:
     """The index files in the first of the folders that has any."""
-    for folder in folders:
-        files = sorted((root / folder).glob("*.npz"))
-        if files:
-            return files
-    return []
+    lists = (sorted((root / folder).glob("*.npz")) for folder in folders)
+    return next(filter(None, lists), [])
 
 
-def _no_index(root: Path) -> FileError:
-    return FileError(
-        f"There is no MegaDepth index in {root}: expected scene_info/*.npz, such as "
-        "0015_0.1_0.3.npz."
-    )
+def _some_files(root: Path, *folders: str) -> list[Path]:
+    files = _files(root, *folders)
+    if not files:
+        raise FileError(
+            f"There is no MegaDepth index in {root}: expected scene_info/*.npz, such "
+            "as 0015_0.1_0.3.npz."
+        )
+    return files
 
 
 def _scene(path: Path) -> str:
     return path.stem.partition("_")[0]
 
 
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """What goes wrong with the entries of an index names its file."""
+    try:
+        yield
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise FileError(f"{path} is damaged: {error}.") from None
+
+
 def _overlapping(path: Path, index: dict[str, Any]) -> list[Any]:
     """The entries of pairs with a suitable overlap."""
     low, high = HELD_OUT_OVERLAP
-    try:
+    with damage_named(path):
         return [info for info in index["pair_infos"] if low <= float(info[1]) <= high]
-    except (TypeError, ValueError, IndexError) as error:
-        raise FileError(f"{path} is damaged: {error}.") from None
 
 
 def _pair(root: Path, path: Path, index: dict[str, Any], info: Any) -> PosedPair:
-    try:
+    with damage_named(path):
         i, j = int(info[0][0]), int(info[0][1])
         a, b = (camera_of(_image_root(root, index, k), index, k) for k in (i, j))
-    except (TypeError, ValueError, IndexError, KeyError) as error:
-        raise FileError(f"{path} is damaged: {error}.") from None
     name = f"{path.stem}_{i}_{j}"
     return PosedPair(name=name, camera0=a, camera1=b, scene=_scene(path))
 

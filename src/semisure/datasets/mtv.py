@@ -24,7 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from semisure.datasets.megadepth import DEPTHS, KEYS, camera_of, read_index
+from semisure.datasets.megadepth import (
+    DEPTHS,
+    KEYS,
+    camera_of,
+    damage_named,
+    read_index,
+)
 from semisure.datasets.posed import PosedCamera, PosedPair, depth_at, seen_from
 from semisure.errors import FileError
 from semisure.geometry.homography import project, weighted_dlt
@@ -61,10 +67,8 @@ def read_mtv(root: str | Path) -> list[PosedPair]:
 
 def _read_scene(root: Path, path: Path) -> list[PosedPair]:
     index = read_index(path, (*KEYS, DEPTHS))
-    try:
+    with damage_named(path):
         return [_pair(root, path, index, info) for info in index["pair_infos"]]
-    except (TypeError, ValueError, IndexError, KeyError) as error:
-        raise FileError(f"{path} is damaged: {error}.") from None
 
 
 def _pair(root: Path, path: Path, index: dict[str, Any], info: Any) -> PosedPair:
@@ -84,18 +88,14 @@ def _pair(root: Path, path: Path, index: dict[str, Any], info: Any) -> PosedPair
 def _found(root: Path, folder: str, camera: PosedCamera) -> PosedCamera:
     """The camera with its files in the scene's own folder, if that was renamed."""
     raw = camera.image.relative_to(root).parts[0]
-    if raw == folder or (root / raw).is_dir():
+    if (root / raw).is_dir():
         return camera
-    depth = camera.depth
-    return replace(
-        camera,
-        image=_below(root, folder, camera.image),
-        depth=None if depth is None else _below(root, folder, depth),
-    )
 
+    def renamed(path: Path) -> Path:
+        return root.joinpath(folder, *path.relative_to(root).parts[1:])
 
-def _below(root: Path, folder: str, path: Path) -> Path:
-    return root.joinpath(folder, *path.relative_to(root).parts[1:])
+    depth = None if camera.depth is None else renamed(camera.depth)
+    return replace(camera, image=renamed(camera.image), depth=depth)
 
 
 def homography_by_depth(pair: PosedPair) -> Matrix3:
@@ -132,8 +132,8 @@ def _moved(pair: PosedPair) -> tuple[Points, Points]:
     assert z is not None
     target, _ = seen_from(source, z, a, b, pair.P_01)
     inside = (target > -0.5) & (target < np.array(sizes[1]) - 0.5)
-    known = np.asarray((np.isfinite(target) & inside).all(axis=1))
-    return source[known], target[known]
+    visible = np.asarray((np.isfinite(target) & inside).all(axis=1))
+    return source[visible], target[visible]
 
 
 def _least_distances(source: Points, target: Points) -> Matrix3 | None:

@@ -39,7 +39,6 @@ Size = tuple[int, int]  # width, height
 SAME_SURFACE = 0.02  # pixels of one surface differ by no more in inverse depth
 # A point whose depth in the other image differs by more is hidden there (LoFTR's).
 MAX_DEPTH_RATIO = 0.2
-_FAR_PX = 1e7  # stands for points that are nowhere
 HALF_PIXEL = np.array([[1.0, 0, -0.5], [0, 1, -0.5], [0, 0, 1]])
 
 
@@ -208,9 +207,8 @@ def carried(
     """Where points of one image lie in the other; NaN where depth is unknown."""
     z = _measured(here, points, size_here)
     other, depth = seen_from(points, z, here, there, pose)
-    somewhere = np.clip(np.nan_to_num(other, nan=_FAR_PX), -_FAR_PX, _FAR_PX)
-    seen = _measured(there, somewhere, size_there)
-    agrees = np.abs(seen - depth) <= MAX_DEPTH_RATIO * depth
+    measured = _measured(there, other, size_there)
+    agrees = np.abs(measured - depth) <= MAX_DEPTH_RATIO * depth
     return np.where(agrees[:, None], other, np.nan)
 
 
@@ -252,14 +250,15 @@ def depth_between(values: Array, points: Points) -> PerMatch:
 
     Inverse depth is linear over a plane's image, so it is interpolated, bilinearly.
     Blending across an edge would invent a point in mid-air: only neighbours on the
-    surface of the nearest one count. NaN outside, and where the nearest is unknown.
+    surface of the nearest one count. NaN outside the map, and
+    where the nearest is unknown.
 
     >>> depth_between(np.array([[2.0, 2.02, 8.0]]), np.array([[0.5, 0], [1.3, 0]]))
     array([2.00995025, 2.02      ])
     """
     height, width = values.shape
     inside = (np.rint(points) >= 0) & (np.rint(points) < [width, height])
-    places = np.clip(points, 0, [width - 1, height - 1])
+    places = np.nan_to_num(np.clip(points, 0, [width - 1, height - 1]))
     inverse, share = _neighbours(values, places)
     nearest = np.take_along_axis(inverse, share.argmax(axis=1)[:, None], axis=1)
     share = share * (np.abs(inverse - nearest) <= SAME_SURFACE * nearest)

@@ -27,9 +27,8 @@ The other is Aachen Day-Night v1.1, as hloc's pipeline for it unpacks the downlo
     ROOT/pairs/pairs-query-netvlad50.txt
 
 A line of the query lists is a name, a COLMAP camera model, width, height, parameters;
-one of the last file a query and a mapped image, best first. hloc ships that file as
-``pairs/aachen_v1.1/pairs-query-netvlad50.txt``; any folder below ``pairs/`` will do,
-and another ``pairs-query-*.txt`` where it is the only one. The true poses of the
+one of the last file a query and a mapped image, best first. hloc ships that file in
+``pairs/aachen_v1.1/``; any folder below ``pairs/`` will do. The true poses of the
 queries are not public.
 """
 
@@ -56,20 +55,17 @@ AACHEN_MODEL = Path("3D-models") / "aachen_v_1_1"
 AACHEN_CONDITIONS = ("day", "night")
 NETVLAD = "pairs-query-netvlad50.txt"  # the paper's
 _AACHEN_IMAGES = ("images_upright", "images/images_upright")
-# The shape of each array: a letter for its length, then the fixed sides.
-_SHAPES: dict[str, tuple[str, tuple[int, ...]]] = {
-    "names": ("n", ()),
-    "K": ("n", (3, 3)),
-    "R": ("n", (3, 3)),
-    "t": ("n", (3,)),
-    "query": ("q", ()),
-    "points": ("m", (3,)),
-    "obs_image": ("k", ()),
-    "obs_point": ("k", ()),
-    "obs_xy": ("k", (2,)),
-}
-# Arrays of indices, and the letter of the length that they must stay below.
-_BELOW = {"query": "n", "obs_image": "n", "obs_point": "m"}
+_ARRAYS = (
+    "names",
+    "K",
+    "R",
+    "t",
+    "query",
+    "points",
+    "obs_image",
+    "obs_point",
+    "obs_xy",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -84,35 +80,36 @@ class Query:
     truth: Pose | None = None  # from world to camera
 
 
-def map_folder(root: Path, own: Path | None = None) -> Path:
-    """Where the map is: `own`, a COLMAP model of the same images, if there is one."""
-    return own or (root if is_located(root) else root / AACHEN_MODEL)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Place:
+    """Queries, the images that were mapped, and the folder of the map."""
+
+    queries: list[Query]
+    images: Path
+    map: Path
+    retrieval: str  # how the mapped images of a query are proposed
 
 
-def map_files(folder: Path) -> tuple[Path, ...]:
-    """The files whose change makes another map."""
-    named = MAP_NAME if is_located(folder) else "*"
-    return tuple(sorted(folder.glob(named)))
+def read_place(root: Path) -> Place:
+    """The queries of a folder in either layout, and where their map is."""
+    if is_located(root):
+        return Place(
+            queries=read_located(root),
+            images=root / "images",
+            map=root,
+            retrieval=f"true pose, top {TOP}",
+        )
+    return Place(
+        queries=read_aachen(root),
+        images=_aachen_images(root),
+        map=root / AACHEN_MODEL,
+        retrieval=Path(NETVLAD).stem,
+    )
 
 
 def read_map(folder: Path) -> MapModel:
-    """The map in such a folder."""
+    """The map in such a folder: that of the first layout, or a COLMAP model."""
     return read_located_map(folder) if is_located(folder) else read_model(folder)
-
-
-def read_all_queries(root: Path) -> list[Query]:
-    """The queries to be localised in the map, each with its retrieved images."""
-    return read_located(root) if is_located(root) else read_aachen(root)
-
-
-def image_folder(root: Path) -> Path:
-    """Where the mapped images are."""
-    return root / "images" if is_located(root) else _aachen_images(root)
-
-
-def retrieval_name(root: Path) -> str:
-    """By what the mapped images of a query are proposed."""
-    return f"true pose, top {TOP}" if is_located(root) else _aachen_retrieval(root).stem
 
 
 def is_located(root: Path) -> bool:
@@ -168,23 +165,9 @@ def read_located_map(root: str | Path) -> MapModel:
 def _read(root: Path) -> dict[str, Array]:
     path = root / MAP_NAME
     arrays = load_arrays(path)
-    counts: dict[str, int] = {}
-    for name, (letter, rest) in _SHAPES.items():
-        if name not in arrays:
-            raise FileError(f"{path} lacks the array {name}.")
-        shape = arrays[name].shape
-        count = counts.setdefault(letter, shape[0] if shape else 0)
-        if shape != (count, *rest):
-            raise FileError(
-                f"{path}: {name} must have shape {(count, *rest)}, but has {shape}."
-            )
-    for name, letter in _BELOW.items():
-        values = arrays[name]
-        if values.size and not (values.min() >= 0 and values.max() < counts[letter]):
-            raise FileError(
-                f"{path}: {name} must lie in [0, {counts[letter]}), but reaches from "
-                f"{values.min()} to {values.max()}."
-            )
+    missing = [name for name in _ARRAYS if name not in arrays]
+    if missing:
+        raise FileError(f"{path} lacks {', '.join(missing)}.")
     return arrays
 
 
@@ -234,18 +217,14 @@ def read_aachen(root: str | Path) -> list[Query]:
 
 
 def _aachen_retrieval(root: Path) -> Path:
-    """The one file of retrieved images, the paper's if it is there."""
-    files = sorted(root.glob("pairs/**/pairs-query-*.txt"))
-    chosen = [path for path in files if path.name == NETVLAD] or files
-    if not chosen:
+    """The paper's file of retrieved images."""
+    files = sorted(root.glob(f"pairs/**/{NETVLAD}"))
+    if not files:
         raise FileError(
             f"There is no retrieval: expected {root / 'pairs' / NETVLAD}, which "
             "hloc ships in its folder pairs/aachen_v1.1."
         )
-    if len(chosen) > 1:
-        names = ", ".join(str(path.relative_to(root)) for path in chosen)
-        raise FileError(f"{root} must have one retrieval file, but has {names}.")
-    return chosen[0]
+    return files[0]
 
 
 def _aachen_images(root: Path) -> Path:

@@ -98,7 +98,7 @@ def blur(study: Study) -> Outcome:
         ]
         tasks += own
         panels += _panels(own[: len(AXES)])
-    rows = study.rows(evaluate, tasks, "Errors under blur")
+    rows = study.map(evaluate, tasks, "Errors under blur")
     printed: Lines = []
     for _, label, mine in study.by_matcher([row for row in rows if row["matches"]]):
         for name in AXES:

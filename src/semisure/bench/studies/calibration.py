@@ -12,12 +12,9 @@ from dataclasses import replace
 from semisure.bench.calibrations import FAITHFUL, Fit, fit_law
 from semisure.bench.outcome import Lines, Outcome, Table
 from semisure.bench.study import Study
-from semisure.errors import FitError
 from semisure.io.atomic import as_json
 from semisure.io.files import calibration_document
 from semisure.types import Calibration
-
-LEAST = 1000  # matches; fewer hardly tell eight parameters
 
 
 def calibration(study: Study) -> Outcome:
@@ -28,12 +25,6 @@ def calibration(study: Study) -> Outcome:
     limit = options.limit or -(-options.calibration_pairs // len(options.data))
     for matcher in options.matchers:
         exported = study.changed(limit=limit).exported(matcher, held_out=True)
-        matches = sum(len(e.matches()) for e in exported)
-        if matches < LEAST:
-            raise FitError(
-                f"A calibration needs at least {LEAST:,} matches, but {matcher} found "
-                f"{matches:,} in {len(exported)} pairs; give more pairs."
-            )
         for located in (False, True):
             matchers.append(matcher)
             by = options.optimiser

@@ -9,7 +9,6 @@ from true correspondences. Images are matched as they are unless a size is given
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 import numpy as np
 
@@ -44,7 +43,6 @@ ARMS = ("base", SHIFTED, *METHODS)
 PX = " px"  # after an arm: the median distance of true correspondences from its lines
 THRESHOLDS = (1, 2, 5, 10, 20)  # degrees
 DRAWS = 500
-_OPTIONAL = ("poselib",)  # estimators that are packages of the same name
 
 
 def evaluate(task: Task) -> Row:
@@ -67,8 +65,8 @@ def evaluate(task: Task) -> Row:
         row[arm] = pose_error_deg(_pose(F, pair, matches, limit), pair.P_01)
     if pair.camera0.depth is not None and pair.camera1.depth is not None:
         residual = residual_of(task.exported, matches)
-        seen = np.asarray(np.isfinite(residual).all(axis=1))
-        true = matches.take(seen).shifted(-residual[seen])
+        finite = np.asarray(np.isfinite(residual).all(axis=1))
+        true = matches.take(finite).shifted(-residual[finite])
         if len(true):
             row |= {arm + PX: median_distance(F, true) for arm, F in models.items()}
     return row
@@ -96,16 +94,14 @@ def median_distance(F: Matrix3 | None, true: Matches) -> float:
 def fundamental(study: Study) -> Outcome:
     """By matcher, folder and estimator; of several folders, all together too."""
     options = study.options
-    missing = [name for name in _OPTIONAL if not find_spec(name)]
-    names = [name for name in FUNDAMENTAL_ESTIMATORS if name not in missing]
     settings = options.ransac(FUNDAMENTAL_SETTINGS)
-    tasks = tasks_of(study, settings, names)
-    rows = study.rows(evaluate, tasks, "Fundamental matrices")
+    tasks = tasks_of(study, settings, FUNDAMENTAL_ESTIMATORS)
+    rows = study.map(evaluate, tasks, "Fundamental matrices")
     printed: Lines = []
     gained: Lines = []
     for _, label, mine in study.by_matcher(rows):
         for data, some in by_folder(mine).items():
-            for name in names:
+            for name in FUNDAMENTAL_ESTIMATORS:
                 here = where(some, estimator=name)
                 printed += arm_lines(f"{label}, {data}, {name}", here)
                 gained += _gains(f"{label}, {data}, {name}", here, options.seed)
@@ -113,8 +109,6 @@ def fundamental(study: Study) -> Outcome:
         f"Inliers within {settings.threshold_px:g} px of their line; images "
         f"{matched_at(options.size)}. {PAIRS_TAKEN}"
     )
-    if missing:
-        study.note(f"Left out, not installed: {', '.join(missing)}.")
     heads = [f"@{t}°" for t in THRESHOLDS]
     tables = [
         Table(

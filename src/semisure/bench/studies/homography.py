@@ -3,14 +3,8 @@
 By matcher and protocol (``homography``), by robust estimator (``estimators``), by the
 weight of the refit (``weights``), and the two former at one threshold as a radar plot.
 All refits of a pair share its matches, its start and its seed. The corner error is
-measured at the size the images were brought to, not rescaled; AUC is that of
+measured at the size the images were brought to; AUC is that of
 :func:`semisure.metrics.auc`. Other benches of homographies have their rows from here.
-
-Two rows of the table of weights leave room for readings, which stand below them by
-name. What the paper does with the raw fine standard deviation it does not say:
-``fine-std`` is the density of the residual by that alone, ``fine-std-inliers`` and
-``fine-std-blind`` are 1/σ² of the inliers and of all matches. ``core-guarded`` is
-``core`` with no coarse scale below the fine one.
 """
 
 from __future__ import annotations
@@ -139,22 +133,14 @@ def evaluate_weights(task: Task) -> Row:
 
 
 def rows_of(
-    study: Study,
-    estimators: Iterable[str],
-    function: Callable[[Task], Row] = evaluate,
-    *,
-    kept: bool = True,
+    study: Study, estimators: Iterable[str], function: Callable[[Task], Row] = evaluate
 ) -> list[Row]:
-    """A row for each matcher, estimator and pair.
-
-    Rows that hold arrays or times are not `kept` for another run.
-    """
+    """A row for each matcher, estimator and pair."""
     names, tasks = tuple(estimators), []
     for matcher in study.options.matchers:
         mine = study.tasks(matcher, study.exported(matcher))
         tasks += [replace(task, estimator=name) for name in names for task in mine]
-    over = study.rows if kept else study.map
-    return over(function, tasks, "Estimating")
+    return study.map(function, tasks, "Estimating")
 
 
 def homography(study: Study) -> Outcome:

@@ -89,7 +89,7 @@ def _bin(rows: Sequence[Row], method: str) -> list[float]:
 def initial(study: Study) -> Outcome:
     """The table by bins of initial error, and its figure over matchers."""
     options = study.options
-    rows = rows_of(study, [options.estimator], function=evaluate)
+    rows = rows_of(study, [options.estimator], evaluate)
     printed: Lines = [
         ["EfficientLoFTR, paper", "core", name, int(row[0]), *row[1:], None]
         for name, row in BY_INITIAL.items()

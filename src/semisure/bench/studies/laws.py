@@ -9,15 +9,15 @@ A law that is given as a file, and the uncalibrated one, need no fit. For figure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
 from semisure.bench.calibrations import (
     CROSS_VALIDATED,
     Fit,
+    both_laws,
     folds,
     given,
     inside,
@@ -33,12 +33,14 @@ from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.law.fit_law import STRATA_PX
 from semisure.law.likelihood import SIZE, unpack
+from semisure.law.mixture import ErrorLaw
 from semisure.metrics import expected_calibration_error, reliability, spearman
 from semisure.types import (
     LAW_NAMES,
     Calibration,
     FloatArray,
     LawName,
+    PerAxis,
     PerMatch,
     Vector,
     as_choice,
@@ -72,9 +74,8 @@ _GRID = np.linspace(-REACH_PX, REACH_PX, 81)
 WITH_LOCATION = "mixture + location"  # ours
 _NUMBERS = ("nll", *(f"nll {stratum}" for stratum in STRATA_PX), "ece", "rho")
 _RAW: LawName = "uncalibrated"
-_OWN = "own"  # the only size there is
+_OWN = "own"  # size of images: what the bench matches them at, the only one
 Judged = Mapping[str, Sequence[Exported]]  # pairs by the size they were matched at
-Verdict = TypeVar("Verdict")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +85,9 @@ class LawScores:
     nll: PerMatch  # mean over axes, nats
     expected: PerMatch  # px
     observed: PerMatch  # px, e = ½‖r‖₁
+    densities: (
+        FloatArray  # of r_x, predicted and observed, sums over matches: (2, grid)
+    )
 
     def numbers(self) -> list[float]:
         """NLL of all and by stratum, ECE, Spearman; NaN where there is nothing."""
@@ -106,22 +110,35 @@ def joined(parts: Sequence[LawScores]) -> LawScores:
         np.concatenate([part.nll for part in parts]),
         np.concatenate([part.expected for part in parts]),
         np.concatenate([part.observed for part in parts]),
+        np.sum([part.densities for part in parts], axis=0),
     )
 
 
-def score(calibration: Calibration, exported: Sequence[Exported]) -> LawScores:
-    """The law of `calibration` compared with the true errors of all matches."""
-    parts = []
-    for one in exported:
-        matches, residual = with_truth(one)
-        law = error_law(matches, calibration)
-        part = LawScores(
-            nll=-mixture.log_density(law, residual).mean(axis=1),
-            expected=mixture.expected_abs_error(law),
-            observed=0.5 * np.abs(residual).sum(axis=1),
-        )
-        parts.append(part)
-    return joined(parts)
+def score(calibration: Calibration, one: Exported) -> LawScores:
+    """The law of `calibration` compared with the true errors of the matches."""
+    matches, residual = with_truth(one)
+    law = error_law(matches, calibration)
+    return LawScores(
+        nll=-mixture.log_density(law, residual).mean(axis=1),
+        expected=mixture.expected_abs_error(law),
+        observed=0.5 * np.abs(residual).sum(axis=1),
+        densities=densities(law, residual),
+    )
+
+
+def densities(law: ErrorLaw, residual: PerAxis) -> FloatArray:
+    """Σ over some matches of the density of r_x at the grid, predicted and counted."""
+    some = np.linspace(0, len(residual) - 1, min(_SAMPLE, len(residual)))
+    index = some.astype(np.int64)
+    law = law.take(index)
+    predicted = [
+        float(np.exp(mixture.log_density(law, np.full((len(index), 2), x))[:, 0]).sum())
+        for x in _GRID
+    ]
+    step = _GRID[1] - _GRID[0]
+    edges = np.append(_GRID, _GRID[-1] + step) - step / 2
+    counted = np.histogram(residual[index, 0], edges)[0] / step
+    return np.array([predicted, counted])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,15 +150,22 @@ class LawTask:
     judged: Judged
 
 
+def evaluate(task: LawTask) -> dict[str, LawScores]:
+    """The scores of a law at each size of the images."""
+    return {
+        size: joined([score(task.calibration, one) for one in exported])
+        for size, exported in task.judged.items()
+    }
+
+
 def judged_laws(
     study: Study,
     matcher: str,
     judged: Judged,
     names: Sequence[str],
-    evaluate: Callable[[LawTask], Verdict],
     fitted_at: Size | None = None,
-) -> tuple[str, str, dict[str, list[Verdict]]]:
-    """The label of a matcher's rows, a remark on the split, and verdicts by law.
+) -> tuple[str, str, dict[str, dict[str, LawScores]]]:
+    """The label of a matcher's rows, a remark on the split, and laws by size and name.
 
     The paper's split, the file given, or else cross-validation, which the label says.
     Of the laws of these `names` those that need no fit are judged on all pairs at once.
@@ -156,8 +180,8 @@ def judged_laws(
         splits = [(held_out, judged)]
     elif options.calibration is not None:
         remark = (
-            f"{given(options)[1]}; the other laws need pairs to be fitted to, "
-            "--calibrate-on"
+            f"{given(options.calibration)[1]}; the other laws need pairs to be fitted "
+            "to, --calibrate-on"
         )
     else:
         own = next(iter(judged.values()))
@@ -168,19 +192,19 @@ def judged_laws(
         for k in range(int(fold.max()) + 1):
             in_fold = {size: inside(some, fold, k) for size, some in judged.items()}
             splits.append((outside(pairs, fold, k), in_fold))
-    tasks = [LawTask(n, unfitted[n], judged) for n in names if n in unfitted]
     wanted = [(n, split) for n in names if n not in unfitted for split in splits]
     fits = study.laws([_fit(options, name, pairs) for name, (pairs, _) in wanted])
+    tasks = [LawTask(n, unfitted[n], judged) for n in names if n in unfitted]
     tasks += [
         LawTask(name, law, in_fold)
         for (name, (_, in_fold)), law in zip(wanted, fits, strict=True)
     ]
-    tasks.sort(key=lambda task: names.index(task.name))
-    verdicts: dict[str, list[Verdict]] = {}
-    for task, verdict in zip(
-        tasks, study.map(evaluate, tasks, "Judging laws"), strict=True
-    ):
-        verdicts.setdefault(task.name, []).append(verdict)
+    parts = study.map(evaluate, tasks, "Judging laws")
+    verdicts: dict[str, dict[str, LawScores]] = {size: {} for size in judged}
+    for name in names:
+        mine = [p for task, p in zip(tasks, parts, strict=True) if task.name == name]
+        for size in judged if mine else ():
+            verdicts[size][name] = joined([part[size] for part in mine])
     return label, remark, verdicts
 
 
@@ -188,7 +212,7 @@ def unfitted_laws(options: Options) -> dict[str, Calibration]:
     """The laws that need no fit, by name: those given, and the uncalibrated one."""
     laws: dict[str, Calibration] = {_RAW: replace(unpack(np.zeros(SIZE)), law=_RAW)}
     if options.calibration is not None:
-        both, _ = given(options)
+        both = both_laws(options.calibration)
         laws[both.paper.law] = both.paper
         if both.ours.location is not None:
             laws[WITH_LOCATION] = both.ours
@@ -201,11 +225,6 @@ def _fit(options: Options, name: str, pairs: Sequence[Exported]) -> Fit:
     return Fit(exported=pairs, law=law, location=located, optimiser=options.optimiser)
 
 
-def evaluate(task: LawTask) -> LawScores:
-    """One law on the pairs it has not seen."""
-    return score(task.calibration, task.judged[_OWN])
-
-
 def laws(study: Study) -> Outcome:
     """By matcher and kind of data, a line for each law."""
     printed: Lines = [
@@ -215,13 +234,10 @@ def laws(study: Study) -> Outcome:
     rows: list[Row] = []
     names = [*LAWS, WITH_LOCATION]
     for matcher in study.options.matchers:
-        for data, part in study.kinds().items():
+        for data, part in study.by_truth().items():
             pairs = part.exported(matcher)
-            label, remark, verdicts = judged_laws(
-                part, matcher, {_OWN: pairs}, names, evaluate
-            )
-            for name, parts in verdicts.items():
-                scores = joined(parts)
+            label, remark, verdicts = judged_laws(part, matcher, {_OWN: pairs}, names)
+            for name, scores in verdicts[_OWN].items():
                 numbers = scores.numbers()
                 about = f"{label}, {data}", LAWS.get(name, name)
                 printed.append([*about, *numbers, len(scores.nll)])
@@ -239,41 +255,6 @@ def laws(study: Study) -> Outcome:
     return Outcome(tables=[table], rows=rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AtSize:
-    """A law at one size: its scores, and densities of r_x, predicted and observed."""
-
-    scores: LawScores
-    densities: FloatArray  # (2, grid), sums over matches
-
-
-def evaluate_sizes(task: LawTask) -> dict[str, AtSize]:
-    """One law on the pairs it has not seen, at each size."""
-    return {
-        size: AtSize(
-            score(task.calibration, exported),
-            np.sum([densities(task.calibration, one) for one in exported], axis=0),
-        )
-        for size, exported in task.judged.items()
-    }
-
-
-def densities(calibration: Calibration, exported: Exported) -> FloatArray:
-    """Σ over matches of the density of r_x at the grid, predicted and counted."""
-    matches, residual = with_truth(exported)
-    some = np.linspace(0, len(matches) - 1, min(_SAMPLE, len(matches)))
-    index = some.astype(np.int64)
-    law, r = error_law(matches.take(index), calibration), residual[index, 0]
-    predicted = [
-        float(np.exp(mixture.log_density(law, np.full((len(index), 2), x))[:, 0]).sum())
-        for x in _GRID
-    ]
-    step = _GRID[1] - _GRID[0]
-    edges = np.append(_GRID, _GRID[-1] + step) - step / 2
-    counted = np.histogram(r, edges)[0] / step
-    return np.array([predicted, counted])
-
-
 def resolution(study: Study) -> Outcome:
     """NLL, ECE and rank correlation at each size, and reliability."""
     printed: Lines = []
@@ -283,19 +264,11 @@ def resolution(study: Study) -> Outcome:
     names = list(dict.fromkeys([*_JUDGED, *extra]))
     for matcher in study.options.matchers:
         by_size = {_named(size): part.exported(matcher, size) for size in SIZES}
-        label, remark, verdicts = judged_laws(
-            part, matcher, by_size, names, evaluate_sizes, FITTED_AT
-        )
-        at_sizes = {
-            size: {law: _together(size, parts) for law, parts in verdicts.items()}
-            for size in by_size
-        }
+        label, remark, at_sizes = judged_laws(part, matcher, by_size, names, FITTED_AT)
         for size, by_law in at_sizes.items():
-            printed += [[label, size, law, *_numbers(at)] for law, at in by_law.items()]
-        panels += [_density(f"{label}, {size}", at) for size, at in at_sizes.items()]
-        panels += [
-            _reliability(f"{label}, {size}", at) for size, at in at_sizes.items()
-        ]
+            printed += [[label, size, law, *_numbers(s)] for law, s in by_law.items()]
+        for draw in (_density, _reliability):
+            panels += [draw(f"{label}, {size}", at) for size, at in at_sizes.items()]
         count = len(next(iter(by_size.values())))
         study.note(f"{matcher}, {data}: judged on {count} pairs; {remark}.")
     table = Table(
@@ -312,7 +285,7 @@ def resolution(study: Study) -> Outcome:
 
 def _chosen(study: Study) -> tuple[str, Study]:
     """One kind of data: with depth, as the paper's, if there is any."""
-    parts = study.kinds()
+    parts = study.by_truth()
     data = "depth" if "depth" in parts else next(iter(parts))
     for other in (name for name in parts if name != data):
         study.note(f"Left out: {other}; give its folder alone to see it.")
@@ -323,21 +296,14 @@ def _named(size: Size) -> str:
     return f"{size[0]}x{size[1]}"
 
 
-def _together(size: str, folds: Sequence[dict[str, AtSize]]) -> AtSize:
-    return AtSize(
-        joined([fold[size].scores for fold in folds]),
-        np.sum([fold[size].densities for fold in folds], axis=0),
-    )
-
-
-def _numbers(at: AtSize) -> list[Cell]:
+def _numbers(scores: LawScores) -> list[Cell]:
     """NLL, ECE, Spearman, mean expected and observed error, matches."""
-    nll, *_, ece, rho = at.scores.numbers()
-    means = float(at.scores.expected.mean()), float(at.scores.observed.mean())
-    return [nll, ece, rho, *means, len(at.scores.nll)]
+    nll, *_, ece, rho = scores.numbers()
+    means = float(scores.expected.mean()), float(scores.observed.mean())
+    return [nll, ece, rho, *means, len(scores.nll)]
 
 
-def _density(title: str, by_law: Mapping[str, AtSize]) -> Panel:
+def _density(title: str, by_law: Mapping[str, LawScores]) -> Panel:
     """The density of r_x that each law predicts, and the observed one."""
     lines = {law: (_GRID, _unit(at.densities[0])) for law, at in by_law.items()}
     lines["observed"] = (_GRID, _unit(next(iter(by_law.values())).densities[1]))
@@ -357,14 +323,13 @@ def _unit(density: Vector) -> Vector:
     return np.where(scaled > 0, scaled, np.nan)
 
 
-def _reliability(title: str, by_law: Mapping[str, AtSize]) -> Panel:
+def _reliability(title: str, by_law: Mapping[str, LawScores]) -> Panel:
     """Observed over expected errors, a line for each law."""
-    scores = {law: at.scores for law, at in by_law.items()}
     return Panel(
         title=f"{title}: reliability",
         xlabel="expected error, px",
         ylabel="observed error, px",
-        lines={k: reliability(s.expected, s.observed)[:2] for k, s in scores.items()},
+        lines={k: reliability(s.expected, s.observed)[:2] for k, s in by_law.items()},
         xscale="log",
         yscale="log",
         diagonal=True,

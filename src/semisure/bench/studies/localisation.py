@@ -3,18 +3,14 @@
 Two kinds of data (:mod:`semisure.datasets.queries`): a map with the true poses of its
 queries, judged here, and Aachen v1.1, which only the server of visuallocalization.net
 can judge: for it a file to submit is written for each arm. A query that finds no pose
-is submitted with that of the first mapped image retrieved, as hloc does, and counted.
+is submitted with that of the first mapped image retrieved, as hloc does.
 
-All arms of a query have the same matches to the same mapped images and the same start.
-``base`` and ``core`` form 2D–3D matches as hloc does: a match takes the 3D point of the
-keypoint within 2 px, and the query's point stays. ``core+`` moves that point too, and
-has our law, whose location, if it has one, is taken off the matches before they are
-lifted. ``base − shift`` is the estimator on matches less the location.
-
-Images of Aachen are matched at the paper's 1180 × 896, turned for those taller than
-wide, those of other maps as they are; the query's camera and the map's observations are
-scaled. ``maps`` names a COLMAP model triangulated from the matcher's own matches, which
-hloc makes, to take the place of the SIFT model.
+All arms of a query have the same matches and the same start. ``base`` and ``core`` form
+2D–3D matches as hloc does: a match takes the 3D point of the keypoint within 2 px, and
+the query's point stays. ``core+`` moves that point too, and has our law. ``base −
+shift`` is the estimator on matches less the location of our law. ``maps`` names a
+COLMAP model triangulated from the matcher's own matches, to take the place of the SIFT
+model.
 """
 
 from __future__ import annotations
@@ -33,16 +29,7 @@ from semisure.bench.outcome import Cell, Lines, Outcome, Table, where
 from semisure.bench.studies.homography import MATCHERS
 from semisure.bench.study import Study
 from semisure.datasets import evenly
-from semisure.datasets.queries import (
-    Query,
-    image_folder,
-    is_located,
-    map_files,
-    map_folder,
-    read_all_queries,
-    read_map,
-    retrieval_name,
-)
+from semisure.datasets.queries import Query, is_located, read_map, read_place
 from semisure.errors import InputError
 from semisure.estimators.pose import POSE_ESTIMATOR_NAMES, estimate_pose
 from semisure.estimators.settings import RansacSettings
@@ -99,7 +86,6 @@ class QueryTask:
     """One query with its matches to each mapped image."""
 
     map: Path  # its folder, which every worker reads once
-    files: tuple[Path, ...]  # that the map is made of
     retrieval: str  # by what the mapped images were proposed
     data: str
     query: Query  # its mapped images are all in the map
@@ -120,28 +106,23 @@ def tasks_of(study: Study, matcher: str, name: str, root: Path) -> list[QueryTas
     if is_cross_validated(options, matcher):
         raise InputError(
             f"A map has no true errors to fit {matcher}'s law to; give a file by "
-            "--calibration, or other data by --calibrate-on, or leave out "
-            "cross_validate where a calibration is shipped."
+            "--calibration, or other data by --calibrate-on."
         )
     size, settings = options.size, options.ransac()
     if not is_located(root):
         size, settings = size or AACHEN_SIZE, options.ransac(AACHEN_SETTINGS)
-    own = options.maps.get(matcher)
-    model, folder = map_folder(root, own), image_folder(root)
-    there = read_map(model).images
-    listed = [
-        replace(query, mapped=tuple(name for name in query.mapped if name in there))
-        for query in read_all_queries(root)
-    ]
+    place, own = read_place(root), options.maps.get(matcher)
+    folder = own or place.map
+    images = read_map(folder).images
     queries = [  # as many of each condition as the limit allows
-        query
-        for condition in dict.fromkeys(query.condition for query in listed)
+        replace(query, mapped=tuple(name for name in query.mapped if name in images))
+        for condition in dict.fromkeys(query.condition for query in place.queries)
         for query in evenly(
-            [q for q in listed if q.condition == condition], options.limit
+            [q for q in place.queries if q.condition == condition], options.limit
         )
     ]
     pairs = [
-        (Pair(name=f"{query.name} {n}", image0=query.image, image1=folder / n), size)
+        Pair(name=f"{query.name} {n}", image0=query.image, image1=place.images / n)
         for query in queries
         for n in query.mapped
     ]
@@ -149,33 +130,31 @@ def tasks_of(study: Study, matcher: str, name: str, root: Path) -> list[QueryTas
         raise InputError(
             f"The map of {root} has none of the images retrieved for its queries."
         )
-    exported = study.matched(matcher, pairs, for_queries=True)
-    matched = {one.name: one for one in exported}
+    exported = study.matched(
+        matcher, [(pair, size) for pair in pairs], for_queries=True
+    )
     calibrations = study.calibrations(matcher, exported)[0]
-    retrieval = retrieval_name(root)
     by = "the map that comes with the images" if own is None else f"the map {own.name}"
     study.note(
         f"{matcher}, {name}: {len(exported)} image pairs of {len(queries)} queries by "
-        f"{retrieval}, images {matched_at(size)}, {by}; inliers within "
+        f"{place.retrieval}, images {matched_at(size)}, {by}; inliers within "
         f"{settings.threshold_px:g} px."
     )
-    tasks = []
-    for query in queries:
-        mapped = [n for n in query.mapped if f"{query.name} {n}" in matched]
-        task = QueryTask(
-            map=model,
+    of_pair = {one.name: one for one in exported}
+    return [
+        QueryTask(
+            map=folder,
             data=name,
-            files=map_files(model),
-            retrieval=retrieval,
-            query=replace(query, mapped=tuple(mapped)),
-            exported=[matched[f"{query.name} {n}"] for n in mapped],
+            retrieval=place.retrieval,
+            query=query,
+            exported=[of_pair[f"{query.name} {n}"] for n in query.mapped],
             calibrations=calibrations,
             matcher=matcher,
             estimator=options.estimator,
             settings=settings,
         )
-        tasks.append(task)
-    return tasks
+        for query in queries
+    ]
 
 
 def evaluate(task: QueryTask) -> Row:
@@ -253,8 +232,8 @@ def lifted(
                 f"{ch}; intrinsics must be those of the image as it is read."
             )
         matches = pair.matches()
-        seen = observed(model, name, pair.sizes[1], matches.target_size)
-        parts.append(lift(matches, *seen, compensate=compensate))
+        observations = observed(model, name, pair.sizes[1], matches.target_size)
+        parts.append(lift(matches, *observations, compensate=compensate))
     return WorldMatches.joined(parts)
 
 
@@ -284,7 +263,7 @@ def localisation(study: Study) -> Outcome:
     for matcher in options.matchers:
         for name, root in zip(names, options.data, strict=True):
             tasks = tasks_of(study, matcher, name, root)
-            rows += study.rows(evaluate, tasks, f"Localising, {matcher}")
+            rows += study.map(evaluate, tasks, f"Localising, {matcher}")
     located = [row for row in rows if "base m" in row]
     sent = [row for row in rows if "base m" not in row]
     tables = [
@@ -292,7 +271,7 @@ def localisation(study: Study) -> Outcome:
         aachen_table(options.matchers, sent, estimator),
     ]
     if sent:
-        study.note(JUDGE, *lost(sent))
+        study.note(JUDGE)
     return Outcome(
         tables=[table for table in tables if table.rows],
         rows=rows,
@@ -382,19 +361,3 @@ def submissions(rows: Sequence[Row]) -> dict[str, bytes]:
                 name = row["query"].rpartition("/")[2]
                 lines.setdefault(file, []).append(f"{name} {pose}\n")
     return {file: "".join(poses).encode() for file, poses in lines.items()}
-
-
-def lost(rows: Sequence[Row]) -> list[str]:
-    """A sentence for each matcher and condition on the queries without a pose."""
-    notes = []
-    for name, condition, mine in _groups(rows):
-        without = [row for row in mine if row["base pose"] is None]
-        missing = [row["query"] for row in without if "closest" not in row]
-        if without:
-            notes.append(
-                f"{name}, {condition}: {len(without)} of {len(mine)} queries have no "
-                f"pose, first {without[0]['query']} ({without[0]['reason']}); the file "
-                "has the pose of the first mapped image retrieved for them, as hloc's, "
-                f"and no line for the {len(missing)} without any."
-            )
-    return notes

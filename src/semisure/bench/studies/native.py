@@ -2,15 +2,9 @@
 
 Each matcher is judged on its own matches: AUROC of the event that the true error ‖r‖₂
 exceeds 8, 32, 64 or 128 px, and how often it does, at 1184 × 896 px. Beside the
-expected error stands what a matcher says itself: its confidence, its fine and coarse
-spread.
-
-Other matchers take part by a folder (``native`` in ``--config``) with ``PAIR.npz``
-for each pair: ``source`` and ``target`` (n × 2 px, pixel centres at integers),
-``uncertainty`` (n, larger is less certain, any unit) and ``source_size``,
-``target_size`` (width, height of the images those pixels belong to).
-:func:`export_native` writes such a folder for any function that matches two images. Of
-more than 8,500 matches of a pair, 8,500 are drawn.
+expected error stands what a matcher says itself: its confidence and its spreads. Other
+matchers take part by a folder (``native`` in ``--config``) with ``PAIR.npz`` for each
+pair, which :func:`export_native` writes for any function that matches two images.
 """
 
 from __future__ import annotations
@@ -81,15 +75,11 @@ def evaluate(task: Task) -> Judged:
     return Judged(np.linalg.norm(residual, axis=1), scores)
 
 
-def evaluate_native(task: tuple[Exported, Path, int]) -> Judged:
+def evaluate_native(task: tuple[Exported, Path]) -> Judged:
     """The uncertainty that another matcher's file states."""
-    exported, file, seed = task
+    exported, file = task
     own = exported.matches()
     matches, uncertainty = read_native(file, (own.source_size, own.target_size))
-    if len(matches) > SAMPLE:
-        rng = np.random.default_rng(seed)
-        some = rng.choice(len(matches), SAMPLE, replace=False)
-        matches, uncertainty = matches.take(some), uncertainty[some]
     residual = residual_of(exported, matches)
     finite = np.isfinite(residual).all(axis=1)
     errors = np.linalg.norm(residual[finite], axis=1)
@@ -113,10 +103,7 @@ def native(study: Study) -> Outcome:
         printed += _lines(label, judged)
         rows += [_row(label, *one) for one in zip(exported, judged, strict=True)]
     for name, folder in options.native.items():
-        files = [
-            (pair, folder / f"{pair.name}.npz", options.seed + k)
-            for k, pair in enumerate(exported)
-        ]
+        files = [(pair, folder / f"{pair.name}.npz") for pair in exported]
         judged = study.map(evaluate_native, files, f"Errors, {name}")
         printed += _lines(name, judged)
         rows += [_row(name, *one) for one in zip(exported, judged, strict=True)]
@@ -156,23 +143,14 @@ def _row(name: str, pair: Exported, judged: Judged) -> Row:
 
 def read_native(file: Path, sizes: tuple[Size, Size]) -> tuple[Matches, PerMatch]:
     """The matches of a file, brought to images of `sizes`, and their uncertainties."""
-    if not file.is_file():
-        raise FileError(
-            f"There is no {file}: expected an NPZ with source, target, uncertainty, "
-            "source_size and target_size for each pair."
-        )
     arrays = load_arrays(file)
     missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
         raise FileError(f"{file} lacks {', '.join(missing)}.")
-    n, uncertainty = len(arrays["source"]), arrays["uncertainty"]
-    if uncertainty.shape != (n,) or not np.isfinite(uncertainty).all():
-        raise FileError(
-            f"{file} must hold {n} finite uncertainties, but they have shape "
-            f"{uncertainty.shape} or are not finite."
-        )
+    n = len(arrays["source"])
     try:
         source, target = (as_floats(k, arrays[k], (n, 2)) for k in _ARRAYS[:2])
+        uncertainty = as_floats("uncertainty", arrays["uncertainty"], (n,))
         before = [as_size(k, arrays[k]) for k in _ARRAYS[3:]]
         matches = Matches(
             source=moved(source, before[0], sizes[0]),
@@ -185,10 +163,11 @@ def read_native(file: Path, sizes: tuple[Size, Size]) -> tuple[Matches, PerMatch
         )
     except InputError as error:
         raise FileError(f"{file} cannot be used: {error}") from None
-    return matches, np.asarray(uncertainty, dtype=np.float64)
+    return matches, uncertainty
 
 
-# Points of both images (n × 2 px, centres at integers), and an uncertainty for each.
+# Points of both images (n × 2 px, centres at integers), and an uncertainty for each, in
+# any unit, larger for less certain matches.
 NativeMatcher = Callable[[Image, Image], tuple[ArrayLike, ArrayLike, ArrayLike]]
 
 

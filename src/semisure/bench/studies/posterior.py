@@ -1,17 +1,10 @@
 """Supplement B.2: is the coarse-success posterior calibrated, and does it separate.
 
 The posterior ω of each match comes from the residuals of the initial homography, as in
-the refit. There are two definitions of a coarse success:
-
-``cell``
-    The true point lies in the cell that the coarse stage chose: the paper's event,
-    ŷᶜ = y^{c,*}. Known where the matcher says which cell it chose.
-``window``
-    The true error is within the fine window on both axes. Easier: a point that the
-    refinement found across the cell's edge counts too.
-
-A score that knows nothing has an AUPRC equal to the rate of successes, which stands
-beside it.
+the refit. A coarse success is, by ``cell``, the paper's event: the true point lies in
+the cell that the coarse stage chose, where the matcher says which; by ``window``: the
+true error is within the fine window on both axes. A score that knows nothing has an
+AUPRC equal to the rate of successes, which stands beside it.
 """
 
 from __future__ import annotations
@@ -43,8 +36,8 @@ def evaluate(task: Task) -> dict[str, Any]:
     row: dict[str, Any] = {"matcher": task.matcher, "pair": task.exported.name}
     if start.model is None:
         none = np.zeros(0, dtype=np.bool_)
-        known = SUCCESSES if matches.cell is not None else ("window",)
-        return {**row, "omega": np.zeros(0), **dict.fromkeys(known, none)}
+        definitions = SUCCESSES if matches.cell is not None else ("window",)
+        return {**row, "omega": np.zeros(0), **dict.fromkeys(definitions, none)}
     at_start = residual(start.model, matches)
     true = true_residual(task.exported.H_01, matches)
     finite = np.asarray(np.isfinite(at_start).all(axis=1))
@@ -74,7 +67,7 @@ def curves(score: PerMatch, positive: Mask) -> tuple[Vector, Vector, Vector]:
 
 def posterior(study: Study) -> Outcome:
     """Reliability, ROC and precision–recall of ω."""
-    by_pair = rows_of(study, [study.options.estimator], function=evaluate, kept=False)
+    by_pair = rows_of(study, [study.options.estimator], evaluate)
     printed: Lines = [
         ["EfficientLoFTR, paper", "cell", PAPER_AUROC, PAPER_AUPRC, *[None] * 4]
     ]
@@ -84,14 +77,14 @@ def posterior(study: Study) -> Outcome:
         if not len(omega):
             study.note(f"{matcher}: no pair has an initial model.")
             continue
-        known = [name for name in SUCCESSES if all(name in row for row in mine)]
-        for name in known:
+        definitions = [name for name in SUCCESSES if all(name in row for row in mine)]
+        for name in definitions:
             success = np.concatenate([row[name] for row in mine])
             printed.append([label, name, *_numbers(omega, success)])
             panels += _panels(f"{label}, by {name}", omega, success)
-        if "cell" not in known:
+        if "cell" not in definitions:
             study.note(f"{matcher} does not say which cells it chose.")
-        rows += [_short(row, known) for row in mine]
+        rows += [_short(row, definitions) for row in mine]
     table = Table(
         name="posterior",
         title="Coarse-success posterior by definition of success (a blind score's "

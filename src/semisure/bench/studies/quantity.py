@@ -18,17 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.bench.calibrations import (
-    CROSS_VALIDATED,
-    given,
-    halves,
-    inside,
-    outside,
-)
+from semisure.bench.calibrations import CROSS_VALIDATED, halves, inside, outside
 from semisure.bench.exported import Exported, stored_matches, with_truth
 from semisure.bench.options import Options
 from semisure.bench.outcome import Lines, Outcome, Panel, Table, where
-from semisure.bench.studies.laws import score
+from semisure.bench.studies.laws import joined, score
 from semisure.bench.study import Study
 from semisure.datasets.posed import PosedPair
 from semisure.errors import InputError
@@ -47,14 +41,6 @@ AUC_PX = 3
 DRAWS = 5
 MIN_MATCHES = 16  # of a pair; one without matches teaches nothing
 TIMED_PAIRS = 200  # up to so many, both optimisers are timed
-_NUMBERS = (
-    "matches",
-    "fit nll",
-    "newton seconds",
-    "powell seconds",
-    "held-out nll",
-    "auc",
-)
 _DRAWN = {
     "fit nll": "NLL of the fit",
     "newton seconds": "seconds, Newton",
@@ -62,6 +48,7 @@ _DRAWN = {
     "held-out nll": "NLL held out",
     "auc": f"AUC at {AUC_PX} px, %",
 }
+_NUMBERS = ("matches", *_DRAWN)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -71,20 +58,28 @@ class Draw:
     matcher: str
     options: Options
     judges: Sequence[Exported]
-    chosen: Sequence[Exported] = ()
-    law: Calibration | None = None  # given: judged instead of a fit
-    timed: Sequence[Optimiser] = ()  # others, whose time is taken too
+    chosen: Sequence[Exported]
+    optimisers: Sequence[Optimiser]  # the first makes the law, others are only timed
 
 
 def evaluate(task: Draw) -> Row:
     """One draw: the fit, its seconds, and how it does on the pairs held out."""
-    row: Row = {"matcher": task.matcher, "pairs": len(task.chosen)}
-    calibration = task.law
-    if calibration is None:
-        calibration, numbers = _fitted(task)
-        row |= numbers
+    pairs, fits, seconds = [with_truth(one) for one in task.chosen], [], {}
+    for name in task.optimisers:
+        begin = time.perf_counter()
+        fits.append(fit(pairs, optimiser=name))
+        seconds[f"{name} seconds"] = time.perf_counter() - begin
+    calibration, report = fits[0]
     planar, by_nll = judged_by(task.judges)
-    row["held-out nll"] = float(score(calibration, by_nll).nll.mean())
+    scores = joined([score(calibration, one) for one in by_nll])
+    row: Row = {
+        "matcher": task.matcher,
+        "pairs": len(task.chosen),
+        "matches": report.matches,
+        "fit nll": report.nll,
+        **seconds,
+        "held-out nll": float(scores.nll.mean()),
+    }
     if planar:
         errors = [_error(task, calibration, one) for one in planar]
         row["auc"] = 100.0 * auc(errors, [AUC_PX])[0]
@@ -96,20 +91,6 @@ def judged_by(pairs: Sequence[Exported]) -> tuple[list[Exported], list[Exported]
     posed = [one for one in pairs if isinstance(one.truth, PosedPair)]
     planar = [one for one in pairs if not isinstance(one.truth, PosedPair)]
     return planar, posed or planar
-
-
-def _fitted(task: Draw) -> tuple[Calibration, Row]:
-    """The law, and the numbers of its fit and of those that are only timed."""
-    pairs, by = [with_truth(one) for one in task.chosen], task.options.optimiser
-    begin = time.perf_counter()
-    calibration, report = fit(pairs, optimiser=by)
-    seconds = {by: time.perf_counter() - begin}
-    for other in task.timed:
-        begin = time.perf_counter()
-        fit(pairs, optimiser=other)
-        seconds[other] = time.perf_counter() - begin
-    times = {f"{name} seconds": spent for name, spent in seconds.items()}
-    return calibration, {"matches": report.matches, "fit nll": report.nll, **times}
 
 
 @lru_cache(maxsize=4096)  # each draw starts from the same estimates
@@ -129,7 +110,7 @@ def quantity(study: Study) -> Outcome:
     """Means over draws for each size of the calibration set."""
     options = study.options
     tasks = [task for m in options.matchers for task in _tasks(study, m)]
-    if not any(task.chosen for task in tasks):
+    if not tasks:
         raise InputError(
             "Each half of the data must hold at least 2 pairs with matches; give pairs "
             "of more sequences, or other data by --calibrate-on."
@@ -142,16 +123,14 @@ def quantity(study: Study) -> Outcome:
         if options.calibrate_on is None:
             label += CROSS_VALIDATED
         mine = where(rows, matcher=matcher)
-        draws: dict[int, list[Row]] = {}
-        for row in sorted(mine, key=lambda row: row["pairs"]):
-            draws.setdefault(row["pairs"], []).append(row)
-        means = [[_mean(some, name) for name in _NUMBERS] for some in draws.values()]
-        for (count, some), numbers in zip(draws.items(), means, strict=True):
-            printed.append([label, count or "file", *numbers, len(some)])
-        fitted = np.array(list(draws), dtype=np.float64) > 0
-        x = np.array(list(draws), dtype=np.float64)[fitted]
+        counts = sorted({row["pairs"] for row in mine})
+        means = []
+        for count in counts:
+            draws = [row for row in mine if row["pairs"] == count]
+            means.append([_mean(draws, name) for name in _NUMBERS])
+            printed.append([label, count, *means[-1], len(draws)])
         for name, values in zip(_NUMBERS, np.array(means).T, strict=True):
-            lines[name][label] = (x, values[fitted])
+            lines[name][label] = (np.array(counts, dtype=np.float64), values)
     head = ["", "N pairs", "matches", "NLL fitted", "Newton, s", "Powell, s"]
     table = Table(
         name="quantity",
@@ -204,10 +183,7 @@ def _tasks(study: Study, matcher: str) -> Iterator[Draw]:
         judges = _with_matches(judges)
         half = halves([one.group for one in judges])
         splits = [(inside(judges, half, k), outside(judges, half, k)) for k in (0, 1)]
-    if options.calibration is not None:
-        law = given(options)[0].paper
-        yield Draw(matcher=matcher, options=options, judges=judges, law=law)
-    others = [name for name in OPTIMISERS if name != options.optimiser]
+    both = sorted(OPTIMISERS, key=lambda name: name != options.optimiser)
     least = min(len(pool) for pool, _ in splits)
     for k, (pool, held_out) in enumerate(splits):
         for count in (n for n in QUANTITIES if n <= least):
@@ -221,7 +197,7 @@ def _tasks(study: Study, matcher: str) -> Iterator[Draw]:
                     options=options,
                     judges=held_out,
                     chosen=[pool[i] for i in some],
-                    timed=others if timed else (),
+                    optimisers=both if timed else both[:1],
                 )
 
 

@@ -1,12 +1,10 @@
 """Supplement B.4: relative pose before and after each refit, by pose AUC.
 
 The error of a pair is the larger of the angles of rotation and of translation
-direction. All arms of a pair start from the same estimate on the same matches: the
-paper's with its zero-mean law, ``core+`` with ours, which may have a location. ``base −
-shift`` is the estimator on matches less that location: what of our gain is the
-location's alone. The ``depth-`` arms, the paper's, are given each point's true depth
-and the baseline's length, and have the pairs with depth only. Images are matched as
-they are unless a size is given.
+direction. All arms of a pair start from the same estimate on the same matches; ``base −
+shift`` is the estimator on matches less the location of our law. The ``depth-`` arms,
+the paper's, are given each point's true depth and the baseline's length, and have the
+pairs with depth only. Images are matched as they are unless a size is given.
 """
 
 from __future__ import annotations
@@ -67,33 +65,24 @@ PAPER: dict[str, tuple[float, ...]] = {
 def tasks_of(
     study: Study, settings: RansacSettings, estimators: Iterable[str]
 ) -> list[Task]:
-    """The pairs of all folders by matcher and estimator.
-
-    Remarks say which folders have no pair to offer.
-    """
+    """The pairs of all folders by matcher and estimator."""
     options = study.options
-    pairs = {
-        name: pairs_of(options, root, min_angle_deg=MIN_ANGLE_DEG)
-        for name, root in zip(labels(options.data), options.data, strict=True)
-    }
-    none = [name for name, some in pairs.items() if not some]
-    lacking = f"no pair of enough overlap and angle: {', '.join(none)}."
-    if len(none) == len(pairs):
-        raise InputError(f"There is {lacking}")
-    if none:
-        study.note(f"Left out, {lacking}")
-    every = [(pair, options.size) for some in pairs.values() for pair in some]
-    folder = {images_of(pair): name for name, some in pairs.items() for pair in some}
-    tasks: list[Task] = []
-    for matcher in options.matchers:
-        mine = study.tasks(matcher, study.matched(matcher, every))
-        tasks += [
-            replace(t, data=folder[t.exported.images], settings=settings) for t in mine
-        ]
+    pairs, folder = [], {}
+    for name, root in zip(labels(options.data), options.data, strict=True):
+        for pair in pairs_of(options, root, min_angle_deg=MIN_ANGLE_DEG):
+            pairs.append((pair, options.size))
+            folder[images_of(pair)] = name
+    if not pairs:
+        raise InputError(f"There is no pair to use. {PAIRS_TAKEN}")
+    tasks = [
+        task
+        for matcher in options.matchers
+        for task in study.tasks(matcher, study.matched(matcher, pairs))
+    ]
     return [
-        replace(task, estimator=name, settings=settings)
+        replace(t, data=folder[t.exported.images], estimator=name, settings=settings)
         for name in estimators
-        for task in tasks
+        for t in tasks
     ]
 
 
@@ -169,7 +158,7 @@ def relative(study: Study) -> Outcome:
         "The estimator of a relative pose", options.estimator, RELATIVE_ESTIMATORS
     )
     tasks = tasks_of(study, settings, [options.estimator])
-    rows = study.rows(evaluate, tasks, "Relative poses")
+    rows = study.map(evaluate, tasks, "Relative poses")
     name = "EfficientLoFTR, MegaDepth-1500, paper"
     printed: Lines = [  # the paper has no 20° and no median
         [name, arm, *numbers, None, None, PAPER_PAIRS] for arm, numbers in PAPER.items()

@@ -72,7 +72,7 @@ def runtime(study: Study) -> Outcome:
     """Means over pairs."""
     each = -(-PAIRS // len(study.options.data))
     study = study.changed(limit=study.options.limit or each)
-    rows = rows_of(study, [study.options.estimator], function=evaluate, kept=False)
+    rows = rows_of(study, [study.options.estimator], evaluate)
     printed: Lines = []
     lines = {}
     for _, label, mine in study.by_matcher(rows):

