@@ -81,9 +81,9 @@ def against_powell() -> None:
     powell_seconds = time.process_time() - start
     ratio = powell_seconds / float(np.median(seconds))
     print(
-        f"newton {np.median(seconds):.2f} s, {newton.evaluations} passes, "
-        f"NLL {newton.nll:.6f}; powell {powell_seconds:.1f} s, {powell.evaluations} "
-        f"passes, NLL {powell.nll:.6f}; {ratio:.0f} times faster "
+        f"newton {np.median(seconds):.2f} s, {newton.iterations} steps, "
+        f"NLL {newton.nll:.6f}; powell {powell_seconds:.1f} s, {powell.iterations} "
+        f"steps, NLL {powell.nll:.6f}; {ratio:.0f} times faster "
         f"{wanted(ratio, 100, at_least=True)}"
     )
 

@@ -121,7 +121,6 @@ def test_powell_finds_the_same_optimum(planted_set: Observations) -> None:
     assert by_newton.nll <= by_powell.nll + 1e-6
     assert by_powell.nll == pytest.approx(by_newton.nll, abs=1e-4)
     assert pack(powell) == pytest.approx(pack(newton), abs=0.1)
-    assert by_powell.evaluations > 50 * by_newton.evaluations
 
 
 SWAPPED = Calibration(  # coarse tiny, fine huge: Powell stays here

@@ -51,10 +51,10 @@ def line_error(F: Matrix3 | None) -> float:
 
 def test_seven_numbers_hold_any_fundamental_matrix() -> None:
     seven = fm.Seven.of(TRUTH, SIZE, (800, 600))
-    assert np.allclose(seven.matrix, TRUTH, atol=1e-12)
+    assert np.allclose(seven.model, TRUTH, atol=1e-12)
     moved = seven.moved(np.array([0.1, -0.2, 0.05, 0.02, 0.3, -0.1, 0.2]))
-    assert np.linalg.matrix_rank(moved.matrix, tol=1e-10) == 2
-    assert np.linalg.norm(moved.matrix) == pytest.approx(1.0)
+    assert np.linalg.matrix_rank(moved.model, tol=1e-10) == 2
+    assert np.linalg.norm(moved.model) == pytest.approx(1.0)
 
 
 def test_derivatives_are_those_of_differences(views: Matches) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from semisure.geometry import epipolar
-from semisure.geometry.rotations import rotation
+from semisure.geometry.rotations import rotation, rotation_vector
 from semisure.law.error_laws import error_law
 from semisure.refit.lines import AcrossLines, intrinsics_errors
 from semisure.refit.relative import refit_relative
@@ -35,12 +35,11 @@ def scene(seed: int, K: Matrix3, count: int = 1500) -> tuple[Matches, FloatArray
 def ratio(matches: Matches, truth: FloatArray, K: Matrix3, law=PHOTO) -> float:
     """Actual over stated error of the pose, of rotation or direction."""
     refit = refit_relative(matches, law, truth, K, K)
-    off, C = epipolar.tangent(refit.model, truth), refit.covariance
-    parts = [
-        np.linalg.norm(off[p]) / np.sqrt(np.trace(C[p, p]))
-        for p in (slice(0, 3), slice(3, 5))
-    ]
-    return float(max(parts))
+    C, (R, t) = refit.covariance, (refit.model[:, :3], refit.model[:, 3])
+    turn = np.linalg.norm(rotation_vector(truth[:, :3] @ R.T))
+    lean = np.linalg.norm(np.cross(truth[:, 3], t))
+    stated = np.sqrt([np.trace(C[:3, :3]), np.trace(C[3:, 3:])])
+    return float(np.max([turn, lean] / stated))
 
 
 @pytest.mark.parametrize("wrong", [pinhole(505.0), pinhole(x=327.5, y=231.5)])

@@ -26,7 +26,6 @@ from semisure.law.likelihood import (
     pack,
     unpack,
 )
-from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
 from semisure.law.observations import Observations, observe
 from semisure.law.powell import fit_powell
@@ -70,13 +69,11 @@ class FitReport:
     nll_by_stratum: dict[str, float]  # NaN where a stratum is empty
     matches_by_stratum: dict[str, int]
     iterations: int
-    evaluations: int  # of the objective over all data
     converged: bool
     message: str
     at_bounds: tuple[str, ...]
     standard_errors: dict[str, float]  # of the identifiable parameters
     standard_error_kind: str
-    std_floor_px: float = STD_FLOOR_PX
 
     def __repr__(self) -> str:
         return f"FitReport({self.summary()})"
@@ -228,7 +225,6 @@ def _report(
         },
         matches_by_stratum={name: len(some) for name, some in strata.items()},
         iterations=outcome.iterations,
-        evaluations=outcome.evaluations,
         converged=outcome.converged,
         message=outcome.message,
         at_bounds=outcome.at_bounds,

@@ -44,7 +44,6 @@ def fit_hard_gate(
         calibration=unpack(min(fits, key=lambda fit: fit[0])[1]),
         location=shift,
         iterations=soft.iterations,
-        evaluations=soft.evaluations + len(directions),
         message="soft fit, then the exact best cut",
     )
 

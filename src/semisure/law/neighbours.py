@@ -49,47 +49,37 @@ def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
     """Departures from affine maps through those around, but not at, each."""
     cell, shape, x, y = _cells(points)
     weight = weight / (weight.mean() + _TINY) + _TINY
-    wx, wy, wv = weight * x, weight * y, weight * value
-    terms = [weight, wx, wy, wx * x, wx * y, wy * y, wv, wv * x, wv * y, wv * value]
-    sums = np.array([np.bincount(cell, t, shape[0] * shape[1]) for t in terms])
-    n, nx, ny, xx, xy, yy, v, vx, vy, vv = _of_nine_cells(sums, shape)
-    n += _TINY
-    mean_x, mean_y, mean = nx / n, ny / n, v / n
-    # Slopes stay 0 where points are in a row.
-    xx += _RIDGE * n - nx * mean_x
-    yy += _RIDGE * n - ny * mean_y
-    xy -= nx * mean_y
-    vx -= nx * mean
-    vy -= ny * mean
-    vv -= v * mean
-    whole = xx * yy - xy * xy
-    by_x, by_y = (yy * vx - xy * vy) / whole, (xx * vy - xy * vx) / whole
-    left = vv - by_x * vx - by_y * vy - _RIDGE * n * (by_x * by_x + by_y * by_y)
-    maps = (n, mean_x, mean_y, mean, by_x, by_y, yy / whole, xy / whole, xx / whole)
-    n, mean_x, mean_y, mean, by_x, by_y, xx, xy, yy, left = (
-        a.take(cell) for a in (*maps, left)
-    )
-    x, y = x - mean_x, y - mean_y
-    off = value - mean - by_x * x - by_y * y
+    design = np.stack([np.ones_like(x), x, y], axis=1)
+    rows = np.column_stack([design, value])
+    products = (weight * rows.T)[:, None] * rows.T
+    count = shape[0] * shape[1]
+    sums = np.array([np.bincount(cell, p, count) for p in products.reshape(16, -1)])
+    sums = _of_nine_cells(sums, shape).T.reshape(-1, 4, 4)
+    sums[:, 0, 0] += _TINY
+    total = sums[:, 0, 0]
+    ridge = _RIDGE * total  # slopes stay 0 where points are in a row
+    sums[:, [1, 2], [1, 2]] += ridge[:, None]
+    inverse = np.linalg.inv(sums[:, :3, :3])
+    maps = (inverse @ sums[:, :3, 3:])[:, :, 0]
+    left = sums[:, 3, 3] - (sums[:, 3, :3] * maps).sum(axis=1)
+    left -= ridge * (maps[:, 1:] ** 2).sum(axis=1)
+    off = value - (design * maps[cell]).sum(axis=1)
     # What the match itself had a hand in (its leverage) is taken out of the fit.
-    others = 1.0 - weight * (1.0 / n + xx * x * x - 2.0 * xy * x * y + yy * y * y)
-    others = np.where(others > _LEAST_OTHERS, others, np.nan)
-    left -= weight * off * off / others
-    rough2 = np.maximum(left, 0.0) / np.maximum(n - weight, _TINY * n)
+    leverage = weight * np.einsum("ni,nij,nj->n", design, inverse[cell], design)
+    others = np.where(1.0 - leverage > _LEAST_OTHERS, 1.0 - leverage, np.nan)
+    rough2 = np.maximum(left[cell] - weight * off * off / others, 0.0)
+    rough2 /= np.maximum(total[cell] - weight, _TINY * total[cell])
     return np.sqrt((off / others) ** 2 + rough2)
 
 
-def _cells(
-    points: PerAxis,
-) -> tuple[Labels, tuple[int, int], PerMatch, PerMatch]:
+def _cells(points: PerAxis) -> tuple[Labels, tuple[int, int], PerMatch, PerMatch]:
     """Each point's cell, how many rows and columns there are, and points in cells.
 
     A cell is so large that there is one for each point; empty ones are around them all.
     """
-    x, y = points[:, 0] - points[:, 0].min(), points[:, 1] - points[:, 1].min()
+    x, y = (points - points.min(axis=0)).T
     size = max(_spacing(float(x.max()), float(y.max()), len(points)), 1e-3)
-    x = x / size + 1.5
-    y = y / size + 1.5
+    x, y = x / size + 1.5, y / size + 1.5
     column, row = x.astype(np.int64), y.astype(np.int64)
     shape = int(row.max()) + 2, int(column.max()) + 2
     return row * shape[1] + column, shape, x, y

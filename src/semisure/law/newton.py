@@ -39,7 +39,6 @@ from semisure.types import (
 )
 
 WORTH = 1e-7  # a promised decrease below which a step is the last; its square is left
-PILOT_ROWS = 20_000  # matches by which the start is brought near the optimum
 LOCATION_TOLERANCE = 1e-6  # fine windows
 
 
@@ -50,7 +49,6 @@ class Minimum:
     x: Vector
     value: float
     iterations: int
-    evaluations: int
     converged: bool
     message: str
 
@@ -69,7 +67,6 @@ def minimise(
     """
     x = np.clip(start, lower, upper)
     value, gradient, hessian = objective(x)
-    evaluations = 1
     for iteration in range(max_iterations):
         held = ((x <= lower) & (gradient >= 0)) | ((x >= upper) & (gradient <= 0))
         step = _saddle_free_step(gradient, hessian, ~held)
@@ -77,21 +74,20 @@ def minimise(
         if promised <= WORTH:
             x = np.clip(x + step, lower, upper)
             value -= promised
-            return Minimum(x, value, iteration, evaluations, True, "converged")
+            return Minimum(x, value, iteration, True, "converged")
         for length in 0.5 ** np.arange(40):
             trial = np.clip(x + length * step, lower, upper)
             answer = objective(trial)
-            evaluations += 1
             enough = 1e-4 * float(gradient @ (trial - x))  # Armijo's rule
             if np.isfinite(answer[0]) and answer[0] <= value + enough:
                 break
         else:  # rounding noise hides any further decrease
             message = "no step lowers the objective any further"
-            return Minimum(x, value, iteration, evaluations, True, message)
+            return Minimum(x, value, iteration, True, message)
         x = trial
         value, gradient, hessian = answer
     message = f"stopped at the limit of {max_iterations} iterations"
-    return Minimum(x, value, max_iterations, evaluations, False, message)
+    return Minimum(x, value, max_iterations, False, message)
 
 
 def _saddle_free_step(gradient: Vector, hessian: Matrix, free: BoolArray) -> Vector:
@@ -115,7 +111,6 @@ class Outcome:
     calibration: Calibration
     location: tuple[float, float] = (0.0, 0.0)
     iterations: int = 0
-    evaluations: int = 1
     converged: bool = True
     message: str = "closed form"
     at_bounds: tuple[str, ...] = ()
@@ -177,25 +172,18 @@ def fit_newton(
 ) -> Outcome:
     """The law of greatest likelihood; `shift` is where a location begins, if any."""
     family = GAUSSIAN if law == "gaussian" else LAPLACE
-    # A pilot on a thinned sample brings the start into the basin, so that the whole
-    # data is passed over only a few times.
-    every = max(1, len(obs) // PILOT_ROWS)
-    pilot = obs.take(slice(None, None, every))
-    box = OrderedBox.around(pilot, law)
-    starts = [_moment_start(pilot, shift or (0.0, 0.0))]
+    box = OrderedBox.around(obs, law)
+    starts = [_moment_start(obs, shift or (0.0, 0.0))]
     if start is not None:
         starts.append(pack(start))
-    fits = [_descend(box, pilot, first, shift, family) for first in starts]
+    fits = [_descend(box, obs, first, shift, family) for first in starts]
     best, shift = min(fits, key=lambda fit: fit[0].value)
-    if every > 1:
-        best, shift = _descend(box, obs, box.outer(best.x), shift, family)
     if not np.isfinite(best.value):
         raise FitError("The likelihood is not finite anywhere near the start.")
     return Outcome(
         calibration=unpack(box.outer(best.x)),
         location=shift or (0.0, 0.0),
         iterations=best.iterations,
-        evaluations=best.evaluations,
         converged=best.converged,
         message=best.message,
         at_bounds=box.at_bounds(best.x),
@@ -238,7 +226,6 @@ def _descend(
         best = replace(
             better,
             iterations=best.iterations + better.iterations,
-            evaluations=best.evaluations + better.evaluations,
         )
         if np.abs(np.subtract(shift, last)).max() < LOCATION_TOLERANCE:
             break

@@ -58,7 +58,6 @@ def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Ou
     return Outcome(
         calibration=unpack(_eight_of(nine)),
         iterations=int(minimum.nit),
-        evaluations=int(minimum.nfev),
         converged=bool(minimum.success),
         message=str(minimum.message),
         at_bounds=tuple(NINE[i] for i in free if touching[i]),

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from semisure.errors import InputError
 from semisure.geometry.homography import FAR_PX
 from semisure.law import mixture
-from semisure.law.mixture import STD_FLOOR_PX
 from semisure.refit.weights import one_step_weight
 from semisure.types import (
     Calibration,
@@ -128,7 +127,6 @@ def outcome(
         reason=reason,
         iterations=iterations if reason is None else 0,
         log_likelihood=log_likelihood,
-        std_floor_px=STD_FLOOR_PX,
         uncertainty=uncertainty,
     )
 

@@ -19,7 +19,6 @@ a plane however large the odds: relief, a passer-by or a lens can cause so littl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from semisure.geometry.homography import far_not_undefined
 from semisure.geometry.significance import BLOCK_PX, squares
 from semisure.law import mixture
 from semisure.law.mixture import rising_root
-from semisure.refit.lines import AcrossLines, Geometry
+from semisure.refit.lines import AcrossLines, G
 from semisure.types import Matrix3, PerMatch
 
 # Off the plane: this many fine scales along the line. The law's own chance of that,
@@ -42,8 +41,6 @@ DEPTH_SHARE = 0.1
 EXTRA_PARAMETERS = 3
 MIN_PROBABILITY = 1e-4  # of what the law calls impossible
 MIN_BLOCK_WEIGHT = 0.5  # matches on their lines, by weight, that make a block count
-
-G = TypeVar("G", bound=Geometry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,13 +21,13 @@ from numpy.typing import ArrayLike
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.homography import far_not_undefined
-from semisure.law.climbing import WeightedSquares, climb
+from semisure.geometry.rotations import checked_motion
+from semisure.law.climbing import least_squares
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import ErrorLaw
 from semisure.refit.core import no_start, outcome, refit_once, start_of, without_bias
 from semisure.refit.core_plus import (
     STRIDE,
-    TOLERANCE_PX,
     Weights,
     blocks_of,
     converged,
@@ -46,7 +46,6 @@ from semisure.types import (
     PerMatch,
     Pose,
     Refit,
-    Vector,
     WorldMatches,
     as_choice,
 )
@@ -95,7 +94,7 @@ def refit_pose(
     """
     as_choice("method", method, REFIT_METHODS)
     matches, calibration = without_bias(matches, calibration)
-    start, inliers = start_of(initial, len(matches), se3.checked)
+    start, inliers = start_of(initial, len(matches), checked_motion)
     if start is None:
         return no_start(initial, len(matches), method)
     residual = residuals(start, camera, matches)
@@ -146,15 +145,11 @@ def _least_squares(
         pixels, J = se3.look(pose, camera, used.world)
         return (used.points - pixels).T.ravel(), -J.transpose(0, 2, 1).reshape(-1, 6)
 
-    def settled(step: Vector, J: FloatArray) -> bool:
-        return float(np.abs(J @ step).max()) < TOLERANCE_PX
-
+    residual, J = look(start)
     both = np.tile(weight[weight > 0], 2)
-    first = WeightedSquares(start, look, both, se3.moved, settled)
-    if se3.solve(*first.equations()) is None:
+    if se3.solve(J.T @ (both[:, None] * J), J.T @ (both * residual)) is None:
         return None, 0
-    last, iterations = climb(first)
-    return last.model, iterations
+    return least_squares(start, look, both, se3.moved)
 
 
 def _core_plus(
