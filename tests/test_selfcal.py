@@ -20,13 +20,13 @@ from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
-from semisure.law.likelihood import pack
 from semisure.matchers import NamedMatcher, load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.types import Matches
 from settings_file import config
+from test_calibrate import eight
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
 
@@ -84,7 +84,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert len(calls) == 6 + (8 - 5) + 1
     few = SelfCalSettings(pairs=8, max_side=256, seed=1)
     whole = self_calibrate(daisy, photos(), few, name="x")
-    assert np.array_equal(pack(resumed.calibration), pack(whole.calibration))
+    assert np.array_equal(eight(resumed.calibration), eight(whole.calibration))
     run(2)  # other settings never reuse these pairs
     assert len(calls) == 6 + (8 - 5) + 1 + 8
 
@@ -96,8 +96,8 @@ def test_processes_calibrate_as_this_one_does(pool: Engine, tmp_path: Path) -> N
     named = NamedMatcher("daisy")
     for cache in (None, tmp_path):
         there = self_calibrate(named, photos(), few, name="x", engine=pool, cache=cache)
-        assert pack(there.calibration) == pytest.approx(
-            pack(here.calibration), rel=1e-6
+        assert eight(there.calibration) == pytest.approx(
+            eight(here.calibration), rel=1e-6
         )
         assert there.calibration.provenance == here.calibration.provenance
     assert len(list(tmp_path.glob("*.npz"))) == 8

@@ -15,26 +15,24 @@ from semisure.law.likelihood import AXES, FINE, SIZE, unpack
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
 from semisure.law.observations import Observations
-from semisure.types import Calibration, FloatArray, PerAxis, PerMatch, Vector
+from semisure.types import FloatArray, PerAxis, PerMatch, Vector
 
 ANGLES = 16
 
 
-def fit_fine_only(obs: Observations, shift: tuple[float, float]) -> Outcome:
+def fit_fine_only(obs: Observations) -> Outcome:
     """√b = mean |r| / s̃ᶠ: the maximum-likelihood scale of a Laplace law."""
-    x = np.abs(obs.residual - obs.shift_px(shift))
+    x = np.abs(obs.residual)
     gain = (x / np.maximum(obs.fine_std, STD_FLOOR_PX)).mean(axis=0)
     parameters = np.zeros(SIZE)
     parameters[FINE] = 2.0 * np.log(np.maximum(gain, 1e-3))
-    return Outcome(calibration=unpack(parameters), location=shift)
+    return Outcome(calibration=unpack(parameters))
 
 
-def fit_hard_gate(
-    obs: Observations, shift: tuple[float, float], start: Calibration | None
-) -> Outcome:
+def fit_hard_gate(obs: Observations) -> Outcome:
     """The best cut along the soft fit's direction or one of a fan of others."""
-    soft = fit_newton(obs, "mixture", start, None)
-    x = np.abs(obs.residual - obs.shift_px(shift))
+    soft = fit_newton(obs, "mixture")
+    x = np.abs(obs.residual)
     directions = [(soft.calibration.spread_slope, soft.calibration.doubt_slope)]
     unit = np.maximum([obs.spread.std(), obs.doubt.std()], 1e-9)
     for angle in np.linspace(0.0, np.pi / 2, ANGLES):
@@ -42,7 +40,6 @@ def fit_hard_gate(
     fits = [_best_cuts(obs, x, slopes) for slopes in directions]
     return Outcome(
         calibration=unpack(min(fits, key=lambda fit: fit[0])[1]),
-        location=shift,
         iterations=soft.iterations,
         message="soft fit, then the exact best cut",
     )

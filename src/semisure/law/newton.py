@@ -15,7 +15,7 @@ import numpy as np
 
 from semisure.errors import FitError
 from semisure.law import mixture
-from semisure.law.families import GAUSSIAN, LAPLACE, Family
+from semisure.law.families import GAUSSIAN, LAPLACE
 from semisure.law.likelihood import (
     AXES,
     COARSE,
@@ -23,7 +23,6 @@ from semisure.law.likelihood import (
     NAMES,
     SIZE,
     Likelihood,
-    pack,
     unpack,
 )
 from semisure.law.mixture import STD_FLOOR_PX
@@ -114,7 +113,6 @@ class Outcome:
     converged: bool = True
     message: str = "closed form"
     at_bounds: tuple[str, ...] = ()
-    free: tuple[int, ...] = ()  # identifiable parameters that were fitted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,30 +162,33 @@ class OrderedBox:
         return tuple(np.array(names)[touching].tolist())
 
 
-def fit_newton(
-    obs: Observations,
-    law: LawName,
-    start: Calibration | None,
-    shift: tuple[float, float] | None,
-) -> Outcome:
-    """The law of greatest likelihood; `shift` is where a location begins, if any."""
+def fit_newton(obs: Observations, law: LawName, *, location: bool = False) -> Outcome:
+    """The law of greatest likelihood, centred on zero unless with a `location`.
+
+    Newton's steps for the eight numbers then alternate with exact ones for it.
+    """
     family = GAUSSIAN if law == "gaussian" else LAPLACE
-    box = OrderedBox.around(obs, law)
-    starts = [_moment_start(obs, shift or (0.0, 0.0))]
-    if start is not None:
-        starts.append(pack(start))
-    fits = [_descend(box, obs, first, shift, family) for first in starts]
-    best, shift = min(fits, key=lambda fit: fit[0].value)
+    box, shift = OrderedBox.around(obs, law), (0.0, 0.0)
+    if location:
+        x, y = np.median(obs.residual / obs.fine_window[:, None], axis=0).tolist()
+        shift = x, y
+    best = box.minimise(Likelihood(obs, shift, family), _moment_start(obs, shift))
+    iterations = best.iterations
+    for _ in range(50 if location else 0):
+        last, shift = shift, _location_step(obs, shift, box.outer(best.x))
+        best = box.minimise(Likelihood(obs, shift, family), box.outer(best.x))
+        iterations += best.iterations
+        if np.abs(np.subtract(shift, last)).max() < LOCATION_TOLERANCE:
+            break
     if not np.isfinite(best.value):
         raise FitError("The likelihood is not finite anywhere near the start.")
     return Outcome(
         calibration=unpack(box.outer(best.x)),
-        location=shift or (0.0, 0.0),
-        iterations=best.iterations,
+        location=shift,
+        iterations=iterations,
         converged=best.converged,
         message=best.message,
         at_bounds=box.at_bounds(best.x),
-        free=tuple(np.flatnonzero(box.lower < box.upper).tolist()),
     )
 
 
@@ -207,29 +208,6 @@ def _moment_start(obs: Observations, shift: tuple[float, float]) -> Vector:
         beta = np.log(share / (1.0 - share))
         parameters[places] = 2 * np.log(gain), 2 * np.log(tail), 0.0, 0.0, beta
     return parameters
-
-
-def _descend(
-    box: OrderedBox,
-    obs: Observations,
-    start: Vector,
-    shift: tuple[float, float] | None,
-    family: Family,
-) -> tuple[Minimum, tuple[float, float] | None]:
-    """Newton on the eight, alternating with the exact location step if asked."""
-    best = box.minimise(Likelihood(obs, shift or (0.0, 0.0), family), start)
-    for _ in range(50):
-        if shift is None:
-            break
-        last, shift = shift, _location_step(obs, shift, box.outer(best.x))
-        better = box.minimise(Likelihood(obs, shift, family), box.outer(best.x))
-        best = replace(
-            better,
-            iterations=best.iterations + better.iterations,
-        )
-        if np.abs(np.subtract(shift, last)).max() < LOCATION_TOLERANCE:
-            break
-    return best, shift
 
 
 def _location_step(
