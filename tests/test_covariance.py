@@ -205,27 +205,6 @@ def test_doubled_matches_do_not_halve_the_variance() -> None:
     assert np.allclose(np.diag(often), np.diag(once), rtol=0.15)
 
 
-def test_every_other_match_that_stands_for_two_tells_the_same(monkeypatch) -> None:
-    """Of errors that are known to be their own."""
-    as_if_alone(monkeypatch)
-    rng = np.random.default_rng(0)
-    points = places(rng, 4000)
-    values = rng.normal(size=points.shape)
-    every, other = of_fit(points, values), of_fit(points[::2], values[::2], copies=2)
-    assert np.allclose(np.diag(other), np.diag(every), rtol=0.25)
-
-
-def test_what_neighbours_share_is_not_divided_by_what_matches_stand_for() -> None:
-    ratios = []
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        points = places(rng, 1200)
-        values = 0.5 * rng.normal(size=points.shape) + shared(rng, points, 40.0)
-        some = of_fit(points[::4], values[::4], copies=4)
-        ratios.append(np.diag(some) / np.diag(of_fit(points, values)))
-    assert 0.75 < np.median(ratios) < 1.33
-
-
 def test_regions_hold_where_neighbours_share_their_errors(monkeypatch) -> None:
     """Errors of 400 matches, shared over 30 px, as if alone and as they are."""
     far: dict[str, list[float]] = {"alone": [], "shared": []}

@@ -162,7 +162,7 @@ def a_law(n: int = 1, tail_logit: float = 0.0) -> ErrorLaw:
 def across(law: ErrorLaw, angle: float) -> LineLaw:
     n = len(law)
     normal = np.tile([np.cos(angle), np.sin(angle)], (n, 1))
-    return LineLaw.across(law, normal, np.zeros(n) + 1e-9, np.full(n, 800.0))
+    return LineLaw.across(law, normal, np.full(n, 800.0))
 
 
 def test_golden_density_of_two_laplace_variables() -> None:
@@ -218,11 +218,12 @@ def test_law_across_a_line_is_the_law_of_the_projected_residual(angle: float) ->
 
 
 def test_a_doubtful_match_and_a_distant_one_weigh_nothing() -> None:
-    # Prior ½ per axis: the peak has 0.98/4. At the line, scales a = 1, b → 0, its
-    # density is 0.245/2; the rest is 0.755/800.
+    # Prior ½ per axis: the peak has 0.98/4. At the line, with scales √(1 + 0.08²) and
+    # 0.08, the floor of a diagonal of 800 px, its density is 0.245/2(a + b); the rest
+    # is 0.755/800.
     law = across(a_law(tail_logit=0.0), np.pi / 2)
-    success = law.coarse_success(np.zeros(1))
-    assert success[0] == pytest.approx(0.1225 / (0.1225 + 0.755 / 800), rel=1e-6)
+    success, peak = law.coarse_success(np.zeros(1)), 0.1225 / (np.hypot(1, 0.08) + 0.08)
+    assert success[0] == pytest.approx(peak / (peak + 0.755 / 800), rel=1e-6)
     assert law.coarse_success(np.full(1, 50.0))[0] < 1e-12
     never = across(a_law(tail_logit=np.inf), 0.3)
     assert never.pull(np.zeros(1))[0] == 0.0

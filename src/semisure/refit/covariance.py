@@ -79,7 +79,6 @@ def covariance(
     lens: FloatArray | None = None,
     lens_there: FloatArray | None = None,
     known: FloatArray | None = None,
-    copies: int = 1,
 ) -> Matrix | None:
     """Covariance (p, p) of the parameters, or None where they are not determined.
 
@@ -96,8 +95,6 @@ def covariance(
         How they move the places in the image that parameters stand for, (p, l).
     known
         How errors of known size move predictions, (axes, k, n).
-    copies
-        Matches that each one stands for: alike but for the errors that are their own.
     """
     none = np.zeros((len(J), 0, len(points)))
     lens = none if lens is None else lens
@@ -132,7 +129,7 @@ def covariance(
     chance = PRIOR * np.exp(likelihood - likelihood.max())
     chance /= chance.sum()
     scale *= chance
-    meat = (scale @ (1.0 - SHARES)).sum() / copies * alone
+    meat = (scale @ (1.0 - SHARES)).sum() * alone
     meat += np.tensordot(scale @ SHARES, shared, 1)
     out = np.linalg.inv(moved[:p])
     C, response = out @ meat @ out, out @ moved[p:].T

@@ -70,26 +70,24 @@ class LineLaw:
     background: PerMatch  # density per px of all else
 
     @classmethod
-    def across(
-        cls, law: ErrorLaw, normal: PerAxis, floor_px: PerMatch, extent_px: PerMatch
-    ) -> LineLaw:
+    def across(cls, law: ErrorLaw, normal: PerAxis, diagonal: PerMatch) -> LineLaw:
         """The law across lines of unit `normal` (n, 2), of matches less their location.
 
-        `floor_px` is added to both scales in quadrature: how far cameras deviate from
-        their model. `extent_px` is the width over which a failure may lie.
+        A failure may lie anywhere within the `diagonal` of its image, px. What cameras
+        deviate from their model by, a share of it, is added to both scales as squares.
         """
         if law.family is not LAPLACE:
             raise InputError(
                 "The law across an epipolar line is derived for Laplace components; "
                 "use a calibration with another law than 'gaussian'."
             )
-        scale = np.hypot(normal * law.fine_scale, floor_px[:, None])
+        scale = np.hypot(normal * law.fine_scale, CAMERA_FLOOR * diagonal[:, None])
         share = (1.0 - BACKGROUND) * expit(-law.tail_logit).prod(axis=1)
         return cls(
             major=scale.max(axis=1),
             minor=scale.min(axis=1),
             share=share,
-            background=(1.0 - share) / extent_px,
+            background=(1.0 - share) / diagonal,
         )
 
     def _peak(self, distance: PerMatch) -> tuple[PerMatch, PerMatch]:
@@ -156,8 +154,8 @@ class AcrossLines(Generic[G]):
         """The view of `matches`, whose errors follow `law`, from a geometry."""
         lines = geometry.lines(matches)
         diagonal = np.linalg.norm(matches.refined_size, axis=1)
-        extent = np.broadcast_to(diagonal, (len(matches),))
-        across = LineLaw.across(law, lines.normal, CAMERA_FLOOR * extent, extent)
+        diagonal = np.broadcast_to(diagonal, (len(matches),))
+        across = LineLaw.across(law, lines.normal, diagonal)
         score = float(across.log_density(lines.distance).sum())
         return cls(geometry, matches, law, lines, across, score)
 

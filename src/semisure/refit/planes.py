@@ -14,7 +14,6 @@ Every method takes raw matches: a calibrated location is taken off first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -43,7 +42,6 @@ from semisure.types import (
     FloatArray,
     Labels,
     Matches,
-    Matrix,
     Matrix3,
     PerAxis,
     PerMatch,
@@ -97,7 +95,17 @@ def refit_homography(
         return no_start(initial, len(matches), method)
     spread = partial(corner_covariance, matches=matches, calibration=calibration)
     if method == "core+":
-        return _core_plus(matches, calibration, start, spread)
+        law = error_law(matches, calibration)
+        H, iterations = _converged(start, matches, law)
+        return more_likely(
+            start,
+            H,
+            law,
+            partial(_residual, matches=matches),
+            covariance=spread,
+            iterations=iterations,
+            objection=_why_not(H, start, matches),
+        )
     return refit_once(
         method,
         matches,
@@ -169,25 +177,6 @@ def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
         return plane.weighted_dlt(matches.source, matches.target, weight)
     H_10 = plane.weighted_dlt(matches.target, matches.source, weight)
     return None if H_10 is None else plane.inverse(H_10)
-
-
-def _core_plus(
-    matches: Matches,
-    calibration: Calibration,
-    start: Matrix3,
-    spread: Callable[..., Matrix | None],
-) -> Refit:
-    law = error_law(matches, calibration)
-    H, iterations = _converged(start, matches, law)
-    return more_likely(
-        start,
-        H,
-        law,
-        partial(_residual, matches=matches),
-        covariance=spread,
-        iterations=iterations,
-        objection=_why_not(H, start, matches),
-    )
 
 
 def _frame(points: Points) -> Matrix3:

@@ -11,7 +11,6 @@ returned. Every method takes raw matches: a calibrated location is taken off fir
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -97,13 +96,26 @@ def refit_pose(
     start, inliers = start_of(initial, len(matches), checked_motion)
     if start is None:
         return no_start(initial, len(matches), method)
-    residual = residuals(start, camera, matches)
-    objection = _why_not(residual)
+    residual = partial(_residual, camera=camera, matches=matches)
+    objection = _why_not(residuals(start, camera, matches))
     spread = partial(
         _covariance, matches=matches, camera=camera, calibration=calibration
     )
     if method == "core+":
-        return _core_plus(matches, camera, calibration, start, objection, spread)
+        law, pose, iterations = law_with_map(matches, calibration), None, 0
+        if objection is None:
+            pose, iterations = _converged(start, camera, matches, law)
+            if pose is None:
+                objection = "the weighted matches do not determine a pose"
+        return more_likely(
+            start,
+            pose,
+            law,
+            residual,
+            covariance=spread,
+            iterations=iterations,
+            objection=objection,
+        )
     if objection is not None:
         nothing = np.zeros(len(matches))
         return outcome(method, start, None, nothing, reason=objection)
@@ -112,7 +124,7 @@ def refit_pose(
         matches,
         calibration,
         start,
-        far_not_undefined(residual),
+        residual(start),
         lambda weight: _least_squares(start, matches, camera, weight),
         name="a pose",
         inliers=inliers,
@@ -123,6 +135,10 @@ def refit_pose(
 def residuals(pose: Pose, camera: Camera, matches: WorldMatches) -> PerAxis:
     """Observed minus projected, px; NaN for points behind the camera."""
     return matches.points - se3.project(pose, camera, matches.world)
+
+
+def _residual(pose: Pose, camera: Camera, matches: WorldMatches) -> PerAxis:
+    return far_not_undefined(residuals(pose, camera, matches))
 
 
 def _why_not(residual: PerAxis) -> str | None:
@@ -150,35 +166,6 @@ def _least_squares(
     if se3.solve(J.T @ (both[:, None] * J), J.T @ (both * residual)) is None:
         return None, 0
     return least_squares(start, look, both, se3.moved)
-
-
-def _core_plus(
-    matches: WorldMatches,
-    camera: Camera,
-    calibration: Calibration,
-    start: Pose,
-    objection: str | None,
-    spread: Callable[..., Matrix | None],
-) -> Refit:
-    law = law_with_map(matches, calibration)
-    pose, iterations = None, 0
-    if objection is None:
-        pose, iterations = _converged(start, camera, matches, law)
-        if pose is None:
-            objection = "the weighted matches do not determine a pose"
-
-    def residual(pose: Pose) -> PerAxis:
-        return far_not_undefined(residuals(pose, camera, matches))
-
-    return more_likely(
-        start,
-        pose,
-        law,
-        residual,
-        covariance=spread,
-        iterations=iterations,
-        objection=objection,
-    )
 
 
 def _covariance(
