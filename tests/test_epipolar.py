@@ -63,7 +63,7 @@ def test_sideways_motion_has_horizontal_lines() -> None:
     P = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])
     one = two_views(P)[0].take(np.array([1, 3]))
     row = replace(one, source=[[100.0, 50], [300, 70]], target=[[7.0, 52], [900, 72]])
-    lines = epipolar.epipolar_lines(P, row, K0, K0)
+    lines = epipolar.CalibratedViews(P, K0, K0).lines(row)
     assert np.allclose(np.abs(lines.normal), [[0, 1], [0, 1]])
     assert np.allclose(lines.offset, [[0, 2], [0, 2]])
 
@@ -72,7 +72,9 @@ def test_sideways_motion_has_horizontal_lines() -> None:
 def test_true_matches_lie_on_their_lines_on_either_side(seed: int) -> None:
     P = a_pose(seed)
     matches, _ = two_views(P)
-    assert np.abs(epipolar.epipolar_lines(P, matches, K0, K1).distance).max() < 1e-9
+    assert (
+        np.abs(epipolar.CalibratedViews(P, K0, K1).lines(matches).distance).max() < 1e-9
+    )
     # F says the same: y ᵀ F x = 0
     one = np.ones((len(matches), 1))
     x, y = np.hstack([matches.source, one]), np.hstack([matches.target, one])
@@ -84,12 +86,15 @@ def test_true_matches_lie_on_their_lines_on_either_side(seed: int) -> None:
 def test_distance_has_the_derivatives_of_finite_differences(seed: int) -> None:
     P = a_pose(seed)
     matches = moved_points(two_views(P)[0])
-    J = epipolar.epipolar_lines(P, matches, K0, K1).jacobian
+    views = epipolar.CalibratedViews(P, K0, K1)
+    J = views.lines(matches).jacobian
     h = 1e-6
     for k in range(5):
         step = h * np.eye(5)[k]
         ahead, behind = (
-            epipolar.epipolar_lines(epipolar.moved(P, s), matches, K0, K1).distance
+            epipolar.CalibratedViews(epipolar.moved(P, s), K0, K1)
+            .lines(matches)
+            .distance
             for s in (step, -step)
         )
         assert np.allclose(J[:, k], (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-4)

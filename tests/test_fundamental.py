@@ -213,5 +213,5 @@ def _seven(F: Matrix3 | None) -> np.ndarray:
 
 def _five(model: np.ndarray | None) -> np.ndarray:
     assert model is not None
-    lines = epipolar.epipolar_lines(model, true_points(), K, K)
+    lines = epipolar.CalibratedViews(model, K, K).lines(true_points())
     return -np.linalg.lstsq(lines.jacobian, lines.distance, rcond=None)[0]

@@ -96,7 +96,7 @@ def test_match_then_file_then_refit_gives_the_same_epipolar_geometry(
     assert np.array_equal(np.array(again), result.refit.model)
     if method == "core+":
         true, _ = SyntheticMatcher().match_views(VIEWS, K, count=200, seed=1)
-        exact = true.shifted(-epipolar.epipolar_lines(VIEWS, true, K, K).offset)
+        exact = true.shifted(-epipolar.CalibratedViews(VIEWS, K, K).lines(true).offset)
         assert result.F_01 is not None
         off = epipolar.lines_of(result.F_01[None], exact).distance
         # Median distance of true points from their lines, px; a shift taken off

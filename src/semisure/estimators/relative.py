@@ -89,7 +89,7 @@ def _inliers(
     P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3, settings: RansacSettings
 ) -> Mask:
     """Near the line on the refined side, with the point in front of both cameras."""
-    lines = epipolar.epipolar_lines(P_01, matches, K0, K1)
+    lines = epipolar.CalibratedViews(P_01, K0, K1).lines(matches)
     x0, x1 = epipolar.rays(K0, matches.source), epipolar.rays(K1, matches.target)
     z0, z1 = epipolar.depths(P_01, x0, x1)
     near = np.abs(lines.distance) <= settings.threshold_px

@@ -90,23 +90,19 @@ def depths(P_01: Pose, rays0: Points3, rays1: Points3) -> tuple[PerMatch, PerMat
         return (ab * bt - bb * at) * per_det, (aa * bt - ab * at) * per_det
 
 
-def poses_from_essential(E: Matrix3) -> list[Pose]:
-    """The four [R | t] of an essential matrix; only one has the scene in front."""
+def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) -> Pose:
+    """Of the four [R | t] of E, that with most weight in front of both cameras."""
     U, _, Vt = np.linalg.svd(E)
     U, Vt = U * np.linalg.det(U), Vt * np.linalg.det(Vt)
     W = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     turns, t = (U @ W @ Vt, U @ W.T @ Vt), U[:, 2]
-    return [np.column_stack([R, s * t]) for R in turns for s in (1.0, -1.0)]
 
-
-def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) -> Pose:
-    """Of the four poses, the one with most weight in front of both cameras."""
-
-    def seen(P: Pose) -> float:
+    def in_front(P: Pose) -> float:
         z0, z1 = depths(P, rays0, rays1)
         return float(weight[(z0 > 0) & (z1 > 0)].sum())
 
-    return max(poses_from_essential(E), key=seen)
+    poses = [np.column_stack([R, s * t]) for R in turns for s in (1.0, -1.0)]
+    return max(poses, key=in_front)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,19 +134,8 @@ def moved(P_01: Pose, step: Vector) -> Pose:
     return np.column_stack([rotation(step[:3]) @ P_01[:, :3], t / np.linalg.norm(t)])
 
 
-def epipolar_lines(P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3) -> Lines:
-    """Distances on each match's refined side, normals and derivatives."""
-    R, t = P_01[:, :3], P_01[:, 3]
-    turns = [skew(t) @ skew(axis) @ R for axis in np.eye(3)]
-    shifts = [skew(b) @ R for b in tangents(t).T]
-    back0, back1 = np.linalg.inv(K0), np.linalg.inv(K1)
-    # The derivatives are by the parameters of `moved`: three turns, two shifts.
-    F = np.stack([back1.T @ E @ back0 for E in (essential(P_01), *turns, *shifts)])
-    return lines_of(F, matches)
-
-
 def lines_of(F: FloatArray, matches: Matches) -> Lines:
-    """The same from a fundamental matrix and its k derivatives, (1 + k, 3, 3).
+    """The lines of a fundamental matrix and its k derivatives, (1 + k, 3, 3).
 
     Moving the line l moves a point's distance from it as it moves the line at the
     point's foot: ∂d = footᵀ ∂l / ‖l₁₂‖, with foot = (p − d n, 1).
@@ -207,7 +192,13 @@ class CalibratedViews:
 
     def lines(self, matches: Matches) -> Lines:
         """Each refined point against its anchor's line."""
-        return epipolar_lines(self.P_01, matches, self.K0, self.K1)
+        R, t = self.P_01[:, :3], self.P_01[:, 3]
+        turns = [skew(t) @ skew(axis) @ R for axis in np.eye(3)]
+        shifts = [skew(b) @ R for b in tangents(t).T]
+        back0, back1 = np.linalg.inv(self.K0), np.linalg.inv(self.K1)
+        # The derivatives are by the parameters of `moved`: three turns, two shifts.
+        parts = essential(self.P_01), *turns, *shifts
+        return lines_of(np.stack([back1.T @ E @ back0 for E in parts]), matches)
 
     def moved(self, step: Vector) -> CalibratedViews:
         """The geometry after a step of 5, see :func:`moved`."""

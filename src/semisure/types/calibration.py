@@ -179,11 +179,6 @@ class Calibration:
         method = self.provenance.get("method")
         return method if isinstance(method, str) else None
 
-    @property
-    def on_first_use(self) -> bool:
-        """Whether it was made by the way, for a matcher that had none."""
-        return "first_use" in self.provenance
-
     def __repr__(self) -> str:
         made_at = () if self.resolution is None else (size_text(self.resolution),)
         parts = (self.matcher, f"law {self.law}", *made_at, self.origin)
