@@ -199,7 +199,7 @@ def test_unknown_method_and_foreign_estimate_get_one_sentence(
     with pytest.raises(InputError, match=r"method must be one of core\+, core"):
         refit_homography(matches, calibration, np.eye(3), method="lm")
     other = Estimate(model=np.eye(3), inliers=np.ones(5, bool), estimator="x")
-    with pytest.raises(InputError, match="5 inlier flags"):
+    with pytest.raises(InputError, match=r"its inliers have shape \(5,\)"):
         refit_homography(matches, calibration, other)
 
 

@@ -15,7 +15,7 @@ from semisure.law.likelihood import AXES, FINE, SIZE, unpack
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
 from semisure.law.observations import Observations
-from semisure.types import FloatArray, PerAxis, PerMatch, Vector
+from semisure.types import PerAxis, PerMatch, Vector
 
 ANGLES = 16
 
@@ -71,17 +71,14 @@ def _best_cut(
     count = np.arange(1, n)
     # Below the cut: scale gain = mean |r|/s̃, whose NLL is n log(2 gain) + n + Σ log s̃.
     fine_gain = np.maximum(np.cumsum(x / fine)[:-1] / count, 1e-6)
-    below = count * np.log(2 * fine_gain) + count + np.cumsum(np.log(fine))[:-1]
-    coarse_gain = np.maximum(_sums_above(x / coarse) / (n - count), 1e-6)
-    above = (n - count) * (np.log(2 * coarse_gain) + 1) + _sums_above(np.log(coarse))
-    nll = below + above
+    nll = count * (np.log(2 * fine_gain) + 1) + np.cumsum(np.log(fine))[:-1]
+    # Above it the same, summed from the other end.
+    sums = np.cumsum(np.stack([x / coarse, np.log(coarse)])[:, ::-1], axis=1)
+    gains, logs = sums[:, -2::-1]
+    coarse_gain = np.maximum(gains / (n - count), 1e-6)
+    nll += (n - count) * (np.log(2 * coarse_gain) + 1) + logs
     # Equal scores cannot be parted.
     nll[score[1:] <= score[:-1]] = np.inf
     best = int(np.argmin(nll))
     cut = 0.5 * (score[best] + score[best + 1])
     return nll[best], cut, fine_gain[best], coarse_gain[best]
-
-
-def _sums_above(values: PerMatch) -> FloatArray:
-    """Sum of all values after each place but the last."""
-    return np.cumsum(values[::-1])[::-1][1:]

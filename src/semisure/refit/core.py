@@ -1,9 +1,4 @@
-"""CoRe, the paper's refit, whatever the model (Alg. weighted_refit): one weighted fit.
-
-Refits take raw matches. The location, a systematic shift of refined points that a
-calibration knows, is taken off by :func:`without_bias` where a refit begins, and not
-after that. Estimators know none, so whoever runs one on raw matches calls it too.
-"""
+"""CoRe, the paper's refit of any model (Alg. weighted_refit): one weighted fit."""
 
 from __future__ import annotations
 
@@ -32,7 +27,6 @@ from semisure.types import (
     WorldMatches,
 )
 from semisure.types.calibration import require_calibration
-from semisure.types.checks import as_reals
 from semisure.types.matches import require_matches
 from semisure.types.results import Uncertainty
 
@@ -44,8 +38,9 @@ def without_bias(
 ) -> tuple[AnyMatches, Calibration]:
     """The matches less their location, and the calibration without it.
 
-    For estimators, which know none. Refits do this themselves, so that they
-    are given the raw matches and the calibration as it is.
+    The location is a systematic shift of refined points. Every refit subtracts it
+    where it begins, from the raw matches that it is given; whoever runs an estimator
+    on raw matches calls this function first.
 
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
     >>> located = replace(EXAMPLE_CALIBRATION, location=(0.125, 0.0))
@@ -89,11 +84,11 @@ def start_of(
                 "return the model and a mask or report. Pass the first of them, [0]."
             )
         return checked(initial, "initial"), None
-    flags = as_reals("inliers", initial.inliers).shape
-    if flags != (count,):
+    shape = np.shape(initial.inliers)
+    if shape != (count,):
         raise InputError(
-            f"initial must come from these {count} matches, but has "
-            f"{flags[0] if len(flags) == 1 else flags} inlier flags."
+            f"initial must come from these {count} matches, but its inliers have "
+            f"shape {shape}."
         )
     if initial.model is None:
         return None, initial.inliers

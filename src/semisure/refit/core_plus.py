@@ -25,7 +25,6 @@ from semisure.law.mixture import (
     coarse_success,
     expit,
     log_joint,
-    log_sum,
     ordered,
 )
 from semisure.refit.core import outcome
@@ -96,14 +95,9 @@ class Weights:
 
     def at(self, residual: Columns) -> Columns:
         """The weights; overflow is to the right limit, 0."""
-        odds = self.family.energy(residual, _ONE)
-        odds *= self.steepness
-        odds += self.log_odds
-        np.exp(odds, out=odds)
-        odds += 1.0
-        softened = residual * residual
-        softened += self.fine2
-        softened *= self.fine2
+        energy = self.family.energy(residual, _ONE)
+        odds = 1.0 + np.exp(energy * self.steepness + self.log_odds)
+        softened = (residual * residual + self.fine2) * self.fine2
         return 1.0 / (odds[0] * odds[1] * np.sqrt(softened))
 
 
@@ -137,7 +131,7 @@ def judged(law: ErrorLaw, residual: PerAxis) -> tuple[PerMatch, float]:
     """ω of each match, and the log likelihood of all, nats."""
     fine, coarse = log_joint(law, residual)
     success = expit(fine - coarse)
-    return success[:, 0] * success[:, 1], float(log_sum(fine, coarse).sum())
+    return success[:, 0] * success[:, 1], float(np.logaddexp(fine, coarse).sum())
 
 
 def more_likely(

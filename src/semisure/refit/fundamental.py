@@ -7,7 +7,6 @@ each point's foot on its line, then one weighted eight-point fit.
 
 Where the matches lie on a plane, or the camera only turned, many fundamental matrices
 fit equally well. The start is then kept, and `reason` says so.
-Every method takes raw matches: a calibrated location is taken off first.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def refit_fundamental(
     Parameters
     ----------
     matches
-        As the matcher gave them; a calibrated location is taken off here.
+        As the matcher gave them: a calibrated location is subtracted here.
     initial
         What :func:`estimate_fundamental` returned, or any F from image 0 to image 1,
         such as that of ``cv2.findFundamentalMat``.

@@ -47,8 +47,7 @@ MIN_BLOCK_WEIGHT = 0.5  # matches on their lines, by weight, that make a block c
 class Evidence:
     """What the matches on epipolar lines say of a scene: a plane or depth."""
 
-    blocks: float  # of the image with a match on its line
-    off_plane: float  # share of them off the plane
+    off_plane: float  # share of the matches on their lines that are off the plane
     expected_off: float  # the share that the law expects of a plane
     depth_share: float  # δ, the share that is off whatever the law expects
     log_odds: float  # of depth against a plane, nats; see above
@@ -83,7 +82,6 @@ def weigh_depth(view: AcrossLines[G], H_01: Matrix3) -> Evidence:
     gain = weight @ (_log_likelihood(off, expected, share))
     gain -= weight @ _log_likelihood(off, expected, 0.0)
     return Evidence(
-        blocks=float(weight.sum()),
         off_plane=float(weight @ off) / blocks,
         expected_off=float(weight @ expected) / blocks,
         depth_share=share,

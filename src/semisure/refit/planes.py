@@ -8,8 +8,6 @@ zero so that it has curvature: weight ω / (sᶠ √(r² + sᶠ²)), (4) repeate
 image's corners converge, (5) scales kept above what real planes and lenses deviate by,
 and (6) safe: a result less likely than the initial model, or one that is no view of
 the image, is not returned.
-
-Every method takes raw matches: a calibrated location is taken off first.
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ def refit_homography(
     Parameters
     ----------
     matches
-        As the matcher gave them; a calibrated location is taken off here.
+        As the matcher gave them: a calibrated location is subtracted here.
     initial
         What a robust estimator returned, or any 3 × 3 homography from image 0 to 1.
     method
@@ -180,9 +178,8 @@ def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
 
 
 def _frame(points: Points) -> Matrix3:
-    """Hartley's, of a thousand of the points: it need not be exact."""
-    some = points[:: 1 + len(points) // 1000]
-    framed = plane.framed(some, np.ones(len(some)))
+    """Hartley's, or the image's own where all points are one."""
+    framed = plane.framed(points, np.ones(len(points)))
     return np.eye(3) if framed is None else framed[0]
 
 
@@ -291,9 +288,8 @@ def _why_not(H: Matrix3 | None, start: Matrix3, matches: Matches) -> str | None:
         return "the weighted matches do not determine a homography"
     flaw = plane.defect(H, matches.source_size)
     # A plane whose horizon is in the picture is a fault only if the refit put it there.
-    if flaw is not None and plane.defect(start, matches.source_size) is None:
-        return f"the refit was rejected: {flaw}"
-    if flaw == "it is not finite":
+    sound = plane.defect(start, matches.source_size) is None
+    if flaw is not None and (sound or not np.isfinite(H).all()):
         return f"the refit was rejected: {flaw}"
     if plane.mirrors(H) != plane.mirrors(start):
         return "the refit was rejected: it mirrors the image"

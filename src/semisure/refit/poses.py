@@ -6,7 +6,7 @@ one weighted nonlinear least-squares refinement of the reprojection error.
 ``core+`` is ours, as for homographies: each axis whitened by its calibrated fine scale,
 the map's own error added to it, the Laplace law's robustness rounded at zero, weights
 renewed until no point moves, and safe: a pose less likely than the initial one is not
-returned. Every method takes raw matches: a calibrated location is taken off first.
+returned.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def refit_pose(
     Parameters
     ----------
     matches
-        As they were lifted; a calibrated location is taken off here.
+        As the matcher gave them: a calibrated location is subtracted here.
     camera
         The query's intrinsics; they are not refined.
     initial

@@ -11,8 +11,6 @@ length give each point its place, and one weighted fit of the reprojection follo
 of the error *across* it, the error along it integrated out
 (:mod:`semisure.refit.lines`). The likelihood of all matches is climbed on R and the
 unit sphere of t, five numbers.
-
-Every method takes raw matches: a calibrated location is taken off first.
 """
 
 from __future__ import annotations
@@ -78,7 +76,7 @@ def refit_relative(
     Parameters
     ----------
     matches
-        As the matcher gave them; a calibrated location is taken off here.
+        As the matcher gave them: a calibrated location is subtracted here.
     initial
         What :func:`estimate_relative` returned, or any [R | t] with X₁ = R X₀ + t.
     K0, K1

@@ -20,7 +20,6 @@ from semisure.types import (
     PerAxis,
     PerMatch,
     WorldMatches,
-    as_choice,
 )
 
 RefitMethod = Literal[
@@ -34,7 +33,6 @@ RefitMethod = Literal[
     "fine-std",
 ]
 REFIT_METHODS: tuple[RefitMethod, ...] = get_args(RefitMethod)
-ONE_STEP_METHODS = REFIT_METHODS[1:]  # all but core+, which iterates
 
 INLIER_THRESHOLD_PX = 3.0  # of a model that comes without inliers
 HUBER_THRESHOLD_PX = 2.0  # the paper's
@@ -106,7 +104,6 @@ def one_step_weight(
 
     Where the start came without `inliers`, they are those within 3 px of it.
     """
-    as_choice("A method of one step", method, ONE_STEP_METHODS)
     if inliers is None:
         inliers = np.linalg.norm(residual, axis=1) <= INLIER_THRESHOLD_PX
     if method == "core":
