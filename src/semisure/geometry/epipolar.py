@@ -1,8 +1,8 @@
 """Two calibrated views: [R | t] up to scale, epipolar lines, and their derivatives.
 
-A relative pose is P_01 = [R | t], 3 × 4 with ‖t‖ = 1: X₁ = R X₀ + t. Each match is
-looked at from its *anchor*, the point that was not refined; the anchor's epipolar line
-runs through the image of the refined point, where the match's error lives.
+A relative pose is P_01 = [R | t], 3 × 4 with ‖t‖ = 1: X₁ = R X₀ + t. The *anchor* of a
+match is the point that was not refined; its epipolar line runs through the image of the
+refined point, where the match's error lives.
 """
 
 from __future__ import annotations

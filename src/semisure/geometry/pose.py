@@ -1,4 +1,4 @@
-"""Camera poses: [R | t] from world to camera, their steps, what matches say of them.
+"""Camera poses: [R | t] from world to camera, their steps, their reprojections.
 
 A pose is a 3 × 4 matrix: X_cam = R X + t, COLMAP's ``cam_from_world``. Its tangent is
 six numbers (ω, v), rotation first, in the camera's own frame:

@@ -59,7 +59,7 @@ def log_false_alarms(H_01: Matrix3, matches: Matches) -> float:
 def log_false_alarms_of_lines(
     F_01: Matrix3, matches: Matches, proposals: Proposals = SEVEN_POINTS
 ) -> float:
-    """The same for epipolar lines; `proposals` tells E from F."""
+    """The same for epipolar lines; `proposals` are those of E or F."""
     surest = _surest(matches)
     distance = np.abs(epipolar.lines_of(F_01[None], matches).distance[surest])
     diagonal = float(np.max(np.linalg.norm(matches.refined_size, axis=1)))

@@ -25,7 +25,7 @@ from semisure.types import (
 )
 
 # In diagonals of the image: 0.01 are 8 px of 640 × 480.
-SHIFT = 0.02  # a match this close to the model does not speak for another shift
+SHIFT = 0.02  # a match this close to the model is no evidence of another shift
 HEAP = 0.015  # side of the cells in which matches of one other shift meet
 BLOCK = 0.04  # neighbours are in one block
 TOGETHER = 0.01  # neighbours move together within this and their own distance
@@ -33,7 +33,7 @@ TOGETHER = 0.01  # neighbours move together within this and their own distance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
-    """What the matches say for and against one model."""
+    """The evidence of the matches for and against one model."""
 
     share: float  # matches that agree, of all that have their partner in view
     spread: float  # of the support over the images, 1 if even over the smaller one

@@ -1,6 +1,6 @@
 """The calibration objective: mean NLL with its exact gradient and Hessian.
 
-Eight numbers are looked for, in this order:
+Eight numbers are fitted, in this order:
 
 =====  ================  ==========================================================
 place  paper             meaning
@@ -116,7 +116,7 @@ class _Terms:
     def derivatives(self, axis: int, block: Observations) -> tuple[Vector, Matrix]:
         """Of Σ log p by log b, log a, k_s, k_m, β: first (5,) and second (5, 5)."""
         fine, coarse = self.fine_energy[:, axis], self.coarse_energy[:, axis]
-        # That the coarse cell was wrong, after and before its error was seen.
+        # Chance that the coarse cell was wrong, given the residual and before it.
         failed = expit(self.posterior_logit[:, axis])
         prior = expit(self.prior_logit[:, axis])
         # Of g; the fine log density has the slope (p Aᶠ − 1) / 2 by log b, and so on.

@@ -241,8 +241,8 @@ def pooled_abs_quantile(law: ErrorLaw, probability: float) -> float:
     edges = abs_quantile(law, probability)
 
     def excess(x: float) -> float:
-        there = np.full_like(law.fine_scale, x)
-        return float((cdf(law, there) - cdf(law, -there)).mean()) - probability
+        limit = np.full_like(law.fine_scale, x)
+        return float((cdf(law, limit) - cdf(law, -limit)).mean()) - probability
 
     return float(rising_root(excess, edges.min(), edges.max(), tolerance=1e-4))
 

@@ -1,10 +1,9 @@
 """How far a match and its neighbours lie from one smooth surface.
 
-Where the coarse cell is wrong along an epipolar line, the match lies on the line all
-the same and no geometry betrays it. Its neighbours do: surfaces are continuous nearly
-everywhere. An affine map through the matches that lie on their lines takes one image to
-the other; what a match has beyond it, its parallax, varies little from one match to the
-next on the same surface.
+Where the coarse cell is wrong along an epipolar line, the match still lies on its line,
+so that its residual does not show the error. Its neighbours show it, since surfaces are
+continuous nearly everywhere: the parallax, what remains of a match after the affine map
+that fits all matches, varies little from one match to the next on the same surface.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from semisure.types import FloatArray, Labels, Matches, PerAxis, PerMatch
 
-_FEWEST = 4  # neighbours that say where a match should be
+_FEWEST = 4  # neighbours that predict a match
 _RIDGE = 5e-3  # squared cells
 _FAR = 1e4  # px: beyond a horizon
 _TINY = 1e-9
@@ -25,14 +24,13 @@ _LEAST_OTHERS = 1e-3  # share of a fit that is not the match's own
 def departure(matches: Matches, along: PerMatch, weight: PerMatch) -> PerMatch:
     """How far each match, and those around it, lie from one affine map, px.
 
-    `along` is the matches' parallax along their lines. The map through the matches of
-    3 × 3 cells around, by `weight` and without the match itself, follows slanted
-    surfaces. A cell is so large that it holds one match where there are any. How far
-    the match lies from it, and how far the others do in the mean, are added as squares:
-    where neighbours disagree among each other they vouch for little. Matches that are
-    far off their lines, unsure or blunt should weigh little: what their neighbours
-    should be is then known without robust rounds. Where others say nothing it is the
-    median of all.
+    `along` is the matches' parallax along their lines. An affine map, which follows
+    slanted surfaces, is fitted by `weight` to the matches of 3 × 3 cells around each
+    match, without the match itself; a cell is so large that it holds one on average.
+    The match's distance from this map and the mean distance of the others are added as
+    squares, since neighbours that disagree predict badly. Matches far from their lines,
+    unlikely or imprecise ones should have small weights; then one fit is robust. Where
+    there are too few neighbours the departure is the median of all.
     """
     distance = np.full(len(matches), np.nan)
     along = np.where(np.isfinite(along), along, _FAR)
@@ -64,7 +62,7 @@ def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
     left = sums[:, 3, 3] - (sums[:, 3, :3] * maps).sum(axis=1)
     left -= ridge * (maps[:, 1:] ** 2).sum(axis=1)
     off = value - (design * maps[cell]).sum(axis=1)
-    # What the match itself had a hand in (its leverage) is taken out of the fit.
+    # The match's own part in the fit (its leverage) is removed.
     leverage = weight * np.einsum("ni,nij,nj->n", design, inverse[cell], design)
     others = np.where(1.0 - leverage > _LEAST_OTHERS, 1.0 - leverage, np.nan)
     rough2 = np.maximum(left[cell] - weight * off * off / others, 0.0)
@@ -86,7 +84,7 @@ def _cells(points: PerAxis) -> tuple[Labels, tuple[int, int], PerMatch, PerMatch
 
 
 def _spacing(width: float, height: float, count: int) -> float:
-    """The side of `count` squares that cover a grid of so many points, px.
+    """The side of `count` squares that cover a grid of `count` points, px.
 
     Such a grid reaches from the middle of its outer squares to the middle of those on
     the other side: (width + g) (height + g) = count · g².

@@ -131,7 +131,7 @@ class OrderedBox:
     def around(cls, obs: Observations, law: LawName) -> OrderedBox:
         fine = np.median(np.maximum(obs.fine_std, STD_FLOOR_PX), axis=0)
         coarse = np.median(np.maximum(obs.coarse_std, STD_FLOOR_PX), axis=0)
-        # Far from any optimum seen; a parameter that ends on a bound is reported.
+        # Far from any real optimum; a parameter that ends on a bound is reported.
         gain, order = np.log([1e-6, 1e6]), (0.0, 40.0)
         slope, intercept = (-100.0, 100.0), (-40.0, 40.0)
         doubt = (0.0, 0.0) if law == "no_confidence_gate" else slope

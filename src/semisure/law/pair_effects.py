@@ -33,7 +33,7 @@ from semisure.types import (
 )
 
 # Matches of one pair err together: no more than these count as independent, and no
-# more are looked at, taken evenly.
+# more are used, taken evenly.
 EFFECTIVE_MATCHES = 500
 _TOLERANCE = 3e-2  # nats: no gain matters below it
 _LEAST_DENSITY = 1e-12  # per px: a match that nothing explains

@@ -46,7 +46,7 @@ TOLERANCE_PX = 1e-4  # that all further steps together would move a corner or po
 # A step covers some three quarters of the way that is left: weights fall as residuals
 # grow, which makes the true curvature smaller than that of the weighted squares.
 STRIDE = 4 / 3
-# The arrays of so many matches stay in the processor's cache.
+# Arrays of this many matches stay in the processor's cache.
 BLOCK_ROWS = 5000
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on

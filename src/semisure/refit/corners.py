@@ -108,13 +108,13 @@ def corner_covariance(
             return covariance(places, own_scores, J)
         frame = plane.corners(matches.source_size)
         lens = _bent(H_01, matches, matches.source, matches.target)
-        there = _bent(H_01, matches, frame, plane.project(H_01, frame))
+        at_corners = _bent(H_01, matches, frame, plane.project(H_01, frame))
         C = covariance(
             places,
             own_scores,
             J,
             lens=sign * on_refined_side(H_01, matches, lens),
-            lens_there=there.transpose(2, 0, 1).reshape(8, -1),
+            lens_there=at_corners.transpose(2, 0, 1).reshape(8, -1),
         )
     least = LEAST_ERROR if calibration.model_error is None else calibration.model_error
     floor = least * float(np.hypot(*matches.target_size))

@@ -1,4 +1,4 @@
-"""Plane or depth? What the law's likelihood says of a homography against lines.
+"""Plane or depth? The likelihood of a homography against that of epipolar lines.
 
 Both models explain a match that lies where the plane puts it. They differ in matches on
 their epipolar line but off the plane. Under a homography these are coarse cells that
@@ -45,7 +45,7 @@ MIN_BLOCK_WEIGHT = 0.5  # matches on their lines, by weight, that make a block c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the matches on epipolar lines say of a scene: a plane or depth."""
+    """What the matches on epipolar lines show: a plane, or depth."""
 
     off_plane: float  # share of the matches on their lines that are off the plane
     expected_off: float  # the share that the law expects of a plane

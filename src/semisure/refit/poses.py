@@ -49,7 +49,7 @@ from semisure.types import (
     as_choice,
 )
 
-WATCHED = 200  # world points that tell how far a pose moved, or a few more
+WATCHED = 200  # about so many world points measure how far a pose moved
 # Three determine a pose and four leave two equations to check six parameters by: the
 # likeliest pose of four was 7° off where its start was 0.3°.
 MIN_MATCHES = 5

@@ -7,10 +7,9 @@ its line and look perfect. The paper does not name its fit.
 ``depth-core`` and ``depth-huber`` are its depth-assisted arms: depth and the baseline's
 length give each point its place, and one weighted fit of the reprojection follows.
 
-``core+`` is ours and needs no depth. It asks a line only what a line can tell: the law
-of the error *across* it, the error along it integrated out
-(:mod:`semisure.refit.lines`). The likelihood of all matches is climbed on R and the
-unit sphere of t, five numbers.
+``core+`` is ours and needs no depth. It uses the law of the error *across* each line,
+the error along it integrated out (:mod:`semisure.refit.lines`), and maximises the
+likelihood of all matches over R and the unit sphere of t, five numbers.
 """
 
 from __future__ import annotations
@@ -221,8 +220,8 @@ def _depth_assisted(
     used, used_depth = matches.take(has_depth), depth[has_depth]
 
     def look(P_01: Pose) -> tuple[FloatArray, FloatArray]:
-        there = replace(views, P_01=P_01)
-        residual, J = se3.reprojection(there, used, used_depth, baseline)
+        moved = replace(views, P_01=P_01)
+        residual, J = se3.reprojection(moved, used, used_depth, baseline)
         return residual.ravel(), J.reshape(-1, 5)
 
     def fit(weight: PerMatch) -> tuple[Pose | None, int]:

@@ -1,4 +1,4 @@
-"""What a matcher said about two images, or about an image and a map."""
+"""The matches of two images, or of an image and a map."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _window() -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Matches:
-    """What a frozen matcher said about one image pair.
+    """The matches of one image pair, with the matcher's cues.
 
     `side` says which image's point was refined, so which image the standard
     deviations, residuals and scales of a match live in: 0 or 1, one for all or
