@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from plain import plain_matches
 from semisure.errors import InputError
 from semisure.geometry import epipolar
 from semisure.geometry import pose as se3
@@ -39,16 +40,7 @@ def two_views(
     Y = X @ P[:, :3].T + P[:, 3]
     x, y = X @ K0.T, Y @ K1.T
     side = np.arange(count) % 2
-    matches = Matches(
-        source=x[:, :2] / x[:, 2:],
-        target=y[:, :2] / y[:, 2:],
-        confidence=np.full(count, 0.9),
-        fine_std=np.ones((count, 2)),
-        coarse_std=np.full((count, 2), 20.0),
-        source_size=(640, 480),
-        target_size=(640, 480),
-        side=side,
-    )
+    matches = plain_matches(x[:, :2] / x[:, 2:], y[:, :2] / y[:, 2:], side=side)
     return matches, np.where(side == 1, X[:, 2], Y[:, 2])
 
 
@@ -184,12 +176,6 @@ def test_golden_density_of_two_laplace_variables() -> None:
     assert density(1, 1, -1) == pytest.approx(1 / (2 * np.e), rel=1e-12)
     # Through a → b without a break.
     assert density(1 + 1e-9, 1, 1) == pytest.approx(density(1, 1, 1), rel=1e-8)
-
-
-def test_pull_at_the_line_is_the_inverse_product_of_the_scales() -> None:
-    # A single component: −p'/(d p) → 1/(a b) at d = 0; a = 2, b = ½: 1.
-    law = LineLaw(*(np.array([v]) for v in (2.0, 0.5, 1.0, 0.0)))
-    assert law.pull(np.zeros(1))[0] == pytest.approx(1.0, rel=1e-12)
 
 
 @given(angle=st.floats(0, 6.3), tail=st.floats(-6, 6), d=st.floats(-60, 60).map(float))

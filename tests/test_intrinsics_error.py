@@ -69,27 +69,6 @@ def test_rendered_images_have_the_covariance_of_exact_cameras() -> None:
     assert np.trace(alone) <= np.trace(rendered) < 0.2 * np.trace(photo)
 
 
-def test_intrinsics_move_distances_as_pixels_moved_the_other_way_do() -> None:
-    """By a millionth: of the diagonal of 800 px, or of the focal length."""
-    K = pinhole()
-    matches, truth = scene(3, K, count=50)
-    views = epipolar.CalibratedViews(truth, K, K)
-    share = 1e-6
-    moves = (
-        (1.0, lambda p: p - [800.0 * share, 0.0]),
-        (1.0, lambda p: p - [0.0, 800.0 * share]),
-        (1.0 + share, lambda p: K[:2, 2] + (p - K[:2, 2]) / (1.0 + share)),
-    )
-    errors = intrinsics_errors(views, matches, share)
-    for error, (scale, moved) in zip(errors, moves, strict=True):
-        there = replace(
-            matches, source=moved(matches.source), target=moved(matches.target)
-        )
-        distance = scale * views.lines(there).distance
-        shift = distance - views.lines(matches).distance
-        np.testing.assert_allclose(error, shift, rtol=1e-6, atol=1e-10)
-
-
 def test_two_cameras_err_apart_and_one_errs_once() -> None:
     matches, truth = scene(1, pinhole(), count=20)
     for K1, errors in ((pinhole(502.0), 3), (pinhole(600.0), 6)):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plain import plain_matches
 from semisure.estimators import estimate_fundamental, estimate_homography
 from semisure.estimators.relative import estimate_relative
 from semisure.geometry.epipolar import fundamental
@@ -55,10 +56,7 @@ def test_matches_crowded_into_one_corner_prove_nothing() -> None:
 def test_hits_are_counted_by_hand() -> None:
     # Six matches in six blocks, all hits, in an image of 640 × 480.
     source = 100.0 * np.array([[1, 1], [2, 1], [3, 1], [1, 3], [2, 3], [3, 3]])
-    matches = Matches(
-        source=source, target=source, confidence=np.ones(6), fine_std=np.ones((6, 2)),
-        coarse_std=np.ones((6, 2)), source_size=(640, 480), target_size=(640, 480),
-    )  # fmt: skip
+    matches = plain_matches(source, source)
     chance = np.pi * 9 / (640 * 480)
     by_hand = np.log(2) + np.log(1) + np.log(15) + 2 * np.log(chance)
     by_hand += np.log(2)  # two thresholds tried
@@ -93,10 +91,7 @@ def test_lines_of_random_matches_are_called_chance(seed: int) -> None:
 def test_hits_on_lines_are_counted_by_hand() -> None:
     # Nine matches in nine blocks, all on horizontal lines, in an image of 640 × 480.
     source = 100.0 * np.array([[x, y] for x in (1, 2, 3) for y in (1, 2, 3)])
-    matches = Matches(
-        source=source, target=source, confidence=np.ones(9), fine_std=np.ones((9, 2)),
-        coarse_std=np.ones((9, 2)), source_size=(640, 480), target_size=(640, 480),
-    )  # fmt: skip
+    matches = plain_matches(source, source)
     horizontal = np.array([[0.0, 0, 0], [0, 0, -1], [0, 1, 0]])
     chance = 2 * 1 * 800 / (640 * 480)  # within 1 px of a line as long as the diagonal
     seven = np.log(3 * 2) + np.log(36) + 2 * np.log(chance)  # (9 choose 7)
