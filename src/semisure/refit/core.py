@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.geometry.homography import FAR_PX
+from semisure.geometry.homography import FAR_PX, far_not_undefined
 from semisure.law import mixture
 from semisure.refit.weights import one_step_weight
 from semisure.types import (
@@ -143,6 +143,7 @@ def refit_once(
     `fit` returns a model, or None where the weighted matches do not determine one, and
     how many iterations it took.
     """
+    residual = far_not_undefined(residual)
     weight = one_step_weight(method, matches, calibration, residual, inliers)
     # A point beyond the horizon or behind the camera has no residual to improve.
     weight = np.where(np.abs(residual).max(axis=1) < FAR_PX, weight, 0.0)

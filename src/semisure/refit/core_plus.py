@@ -19,6 +19,7 @@ from functools import partial
 
 import numpy as np
 
+from semisure.geometry.homography import far_not_undefined
 from semisure.law.families import Family
 from semisure.law.mixture import (
     ErrorLaw,
@@ -129,7 +130,7 @@ def converged(
 
 def judged(law: ErrorLaw, residual: PerAxis) -> tuple[PerMatch, float]:
     """ω of each match, and the log likelihood of all, nats."""
-    fine, coarse = log_joint(law, residual)
+    fine, coarse = log_joint(law, far_not_undefined(residual))
     success = expit(fine - coarse)
     return success[:, 0] * success[:, 1], float(np.logaddexp(fine, coarse).sum())
 

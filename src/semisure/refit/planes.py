@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.geometry import homography as plane
-from semisure.geometry.homography import far_not_undefined
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import ErrorLaw
 from semisure.refit.core import no_start, refit_once, start_of, without_bias
@@ -41,7 +40,6 @@ from semisure.types import (
     Labels,
     Matches,
     Matrix3,
-    PerAxis,
     PerMatch,
     Points,
     Refit,
@@ -99,7 +97,7 @@ def refit_homography(
             start,
             H,
             law,
-            partial(_residual, matches=matches),
+            partial(plane.residual, matches=matches),
             covariance=spread,
             iterations=iterations,
             objection=_why_not(H, start, matches),
@@ -109,7 +107,7 @@ def refit_homography(
         matches,
         calibration,
         start,
-        _residual(start, matches),
+        plane.residual(start, matches),
         lambda weight: (_weighted_dlt(matches, weight), 1),
         name="a homography",
         inliers=inliers,
@@ -163,10 +161,6 @@ def refit_points(
     refit = refit_homography(matches, calibration, H_01, method=method)
     assert refit.model is not None  # a 3 × 3 start is returned where nothing is better
     return refit.model, refit.weight
-
-
-def _residual(H: Matrix3, matches: Matches) -> PerAxis:
-    return far_not_undefined(plane.residual(H, matches))
 
 
 def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:

@@ -96,8 +96,8 @@ def refit_pose(
     start, inliers = start_of(initial, len(matches), checked_motion)
     if start is None:
         return no_start(initial, len(matches), method)
-    residual = partial(_residual, camera=camera, matches=matches)
-    objection = _why_not(residuals(start, camera, matches))
+    residual = partial(residuals, camera=camera, matches=matches)
+    objection = _why_not(residual(start))
     spread = partial(
         _covariance, matches=matches, camera=camera, calibration=calibration
     )
@@ -135,10 +135,6 @@ def refit_pose(
 def residuals(pose: Pose, camera: Camera, matches: WorldMatches) -> PerAxis:
     """Observed minus projected, px; NaN for points behind the camera."""
     return matches.points - se3.project(pose, camera, matches.world)
-
-
-def _residual(pose: Pose, camera: Camera, matches: WorldMatches) -> PerAxis:
-    return far_not_undefined(residuals(pose, camera, matches))
 
 
 def _why_not(residual: PerAxis) -> str | None:

@@ -113,7 +113,14 @@ def refit_relative(
             _objection,
         )
     if method == "core":
-        return _epipolar_core(matches, calibration, views)
+        rays = _rays(views, matches)
+
+        def fit(weight: PerMatch) -> tuple[Pose | None, int]:
+            E = epipolar.weighted_eight_point(*rays, weight)
+            return None if E is None else epipolar.pose_in_front(E, *rays, weight), 1
+
+        offset, name = views.lines(matches).offset, "an essential matrix"
+        return refit_once(method, matches, calibration, start, offset, fit, name=name)
     depth, length = _checked_depth(matches, depth, baseline)
     return _depth_assisted(method, matches, calibration, views, depth, length)
 
@@ -189,19 +196,6 @@ def _residual_of_rotation(view: AcrossLines[epipolar.CalibratedViews]) -> PerAxi
         softened = np.hypot(residual(R), scale).sum(axis=1)
         R = nearest_rotation(*rays, 1.0 / (scale.sum(axis=1) * softened))
     return residual(R)
-
-
-def _epipolar_core(
-    matches: Matches, calibration: Calibration, views: epipolar.CalibratedViews
-) -> Refit:
-    def fit(weight: PerMatch) -> tuple[Pose | None, int]:
-        rays = _rays(views, matches)
-        E = epipolar.weighted_eight_point(*rays, weight)
-        return None if E is None else epipolar.pose_in_front(E, *rays, weight), 1
-
-    offset, name = views.lines(matches).offset, "an essential matrix"
-    start = views.P_01
-    return refit_once("core", matches, calibration, start, offset, fit, name=name)
 
 
 def _depth_assisted(
