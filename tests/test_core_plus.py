@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
+from plain import plain_matches
 from semisure.estimators import estimate_homography
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
@@ -16,13 +17,10 @@ from semisure.law.error_laws import error_law
 from semisure.law.families import GAUSSIAN
 from semisure.law.mixture import ErrorLaw
 from semisure.metrics import corner_error
-from semisure.refit import planes
 from semisure.refit.core_plus import (
     Weights,
-    blocks_of,
     converged,
     floored,
-    judged,
 )
 from semisure.refit.planes import refit_homography
 from semisure.refit.poses import refit_pose
@@ -99,44 +97,7 @@ def test_weights_are_the_posterior_whitened(law_name: str) -> None:
     assert in_tens == pytest.approx(100 * expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("law_name", LAW_NAMES)
-def test_models_are_judged_by_the_mixture(law_name: str) -> None:
-    calibration = replace(FAILING, law=law_name)
-    matches, residual = SyntheticMatcher(FAILING).match(np.eye(3), count=300)
-    residual[:2] = [[0.0, 0.0], [1e4, -3e3]]
-    law = error_law(matches, calibration)
-    weight, total = judged(law, residual)
-    success = mixture.coarse_success(law, residual)
-    assert weight == pytest.approx(success[:, 0] * success[:, 1], abs=1e-13)
-    assert total == pytest.approx(mixture.log_density(law, residual).sum())
-
-
 # -- steps
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_equations_have_the_derivatives_of_the_residual(side: str) -> None:
-    """Σ JᵀWJ and Σ JᵀWr of the entries of G, with J by central differences."""
-    matches = pair(40, 4, side, EXAMPLE_CALIBRATION)
-    H = random_homography(np.random.default_rng(4))
-    frames = planes._frame(matches.source), planes._frame(matches.target)
-    T0, T1 = frames
-
-    def residual(G: FloatArray) -> FloatArray:
-        return plane.residual(np.linalg.solve(T1, G @ T0), matches)
-
-    G = T1 @ H @ np.linalg.inv(T0)
-    law = floored(error_law(matches, EXAMPLE_CALIBRATION), matches)
-    r, weight = residual(G), Weights.of(law).at(residual(G).T).T
-    step = 1e-6 * np.eye(9).reshape(9, 3, 3)
-    J = np.array([residual(G - e) - residual(G + e) for e in step]) / 2e-6
-    expected = np.einsum("knd,nd,lnd->kl", J, weight, np.array([*J, r]))
-    found = sum(
-        planes._Block.of(k, rows, matches, law, frames).equations(G)
-        for k in (0, 1)
-        for rows in blocks_of(np.flatnonzero(matches.side == k))
-    )
-    assert np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
 
 
 def test_steps_end_where_the_rest_is_below_the_tolerance() -> None:
@@ -214,37 +175,6 @@ def test_weighted_least_squares_moves_the_answer_no_more(
     assert corner_error(after, H, matches.source_size) < NEAR_PX
 
 
-def test_each_match_twice_changes_nothing() -> None:
-    once = pair(1000, 3, "mixed", EXAMPLE_CALIBRATION)
-    twice = once.take(np.tile(np.arange(1000), 2))
-    start = estimate_homography(once, "ransac").model
-    models = [
-        refit_homography(matches, EXAMPLE_CALIBRATION, start).model
-        for matches in (once, twice)
-    ]
-    assert corner_error(*models, once.source_size) < NEAR_PX
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_larger_images_have_the_same_homography(side: str) -> None:
-    """Pixels three times as small, everything else alike."""
-    matches = pair(500, 5, side, EXAMPLE_CALIBRATION)
-    scaled = replace(
-        matches,
-        source=3 * matches.source,
-        target=3 * matches.target,
-        fine_std=3 * matches.fine_std,
-        coarse_std=3 * matches.coarse_std,
-        source_size=(1920, 1440),
-        target_size=(1920, 1440),
-    )
-    start, S = estimate_homography(matches, "ransac").model, np.diag([3.0, 3.0, 1.0])
-    back = np.linalg.inv(S)
-    small = refit_homography(matches, EXAMPLE_CALIBRATION, start).model
-    large = refit_homography(scaled, EXAMPLE_CALIBRATION, S @ start @ back).model
-    assert corner_error(back @ large @ S, small, matches.source_size) < NEAR_PX
-
-
 # -- bad geometry
 
 
@@ -256,10 +186,7 @@ def test_matches_on_the_horizon_have_no_say(law_name: str) -> None:
     source = rng.uniform([0, 0], [250, 470], (60, 2))
     target = plane.project(H, source)
     source[:5, 0], target[:5] = 320.0, 100.0
-    matches = Matches(
-        source=source, target=target, confidence=np.full(60, 0.9),
-        fine_std=np.ones((60, 2)), coarse_std=np.full((60, 2), 30.0),
-        source_size=(640, 480), target_size=(640, 480))  # fmt: skip
+    matches = plain_matches(source, target)
     calibration = replace(EXAMPLE_CALIBRATION, law=law_name)
     result = refit_homography(matches, calibration, H)
     assert np.allclose(result.model, H, atol=1e-6)

@@ -11,7 +11,7 @@ from semisure.geometry import homography as plane
 from semisure.refit import (
     covariance,
 )
-from semisure.refit.covariance import Cells, Scores, radial
+from semisure.refit.covariance import Scores, radial
 from semisure.types import FloatArray, Matrix
 
 NINETY = {6: 10.645, 8: 13.362}  # of χ², from tables
@@ -195,37 +195,6 @@ def test_independent_errors_give_the_textbook_covariance(
     assert 0.85 < np.median(ratios) < most
 
 
-def test_doubled_matches_do_not_halve_the_variance() -> None:
-    """Copies of a match tell nothing new, which independence would not see."""
-    rng = np.random.default_rng(1)
-    points = places(rng, 1500)
-    values = rng.laplace(0, 0.5, points.shape)
-    once = of_fit(points, values)
-    often = of_fit(np.tile(points, (4, 1)), np.tile(values, (4, 1)))
-    assert np.allclose(np.diag(often), np.diag(once), rtol=0.15)
-
-
-def test_every_other_match_that_stands_for_two_tells_the_same(monkeypatch) -> None:
-    """Of errors that are known to be their own."""
-    as_if_alone(monkeypatch)
-    rng = np.random.default_rng(0)
-    points = places(rng, 4000)
-    values = rng.normal(size=points.shape)
-    every, other = of_fit(points, values), of_fit(points[::2], values[::2], copies=2)
-    assert np.allclose(np.diag(other), np.diag(every), rtol=0.25)
-
-
-def test_what_neighbours_share_is_not_divided_by_what_matches_stand_for() -> None:
-    ratios = []
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        points = places(rng, 1200)
-        values = 0.5 * rng.normal(size=points.shape) + shared(rng, points, 40.0)
-        some = of_fit(points[::4], values[::4], copies=4)
-        ratios.append(np.diag(some) / np.diag(of_fit(points, values)))
-    assert 0.75 < np.median(ratios) < 1.33
-
-
 def test_regions_hold_where_neighbours_share_their_errors(monkeypatch) -> None:
     """Errors of 400 matches, shared over 30 px, as if alone and as they are."""
     far: dict[str, list[float]] = {"alone": [], "shared": []}
@@ -265,29 +234,6 @@ def test_a_lens_is_found_and_widens_what_is_stated() -> None:
         variances.append(variance.mean())
         assert np.sqrt((off**2).mean() / variance.mean()) < 2.0
     assert variances[1] > 100 * variances[0]
-
-
-def test_errors_of_cells_are_as_alike_as_those_of_their_matches() -> None:
-    """Exponential and Gaussian, over as far as a cell is wide."""
-    rng = np.random.default_rng(0)
-    points = rng.uniform(0, 1000.0, (4000, 2))
-    cells = Cells.of(points)
-    assert cells.side_px == pytest.approx(100.0, rel=0.01)
-    first, second = rng.uniform(0, 100.0, (2, 100_000, 2))
-    apart = np.linalg.norm(second - first, axis=1) / 100.0
-    for smooth, expected in ((False, np.exp(-apart)), (True, np.exp(-0.5 * apart**2))):
-        alike, within = cells.correlation(cells.side_px, smooth=smooth)
-        assert within == pytest.approx(expected.mean(), rel=0.03)
-        assert np.allclose(np.diag(alike), within)
-        assert np.linalg.eigvalsh(alike)[0] > -1e-9
-
-
-def test_sums_of_cells_are_those_of_their_matches() -> None:
-    points = np.array([[0.0, 0.0], [5.0, 5.0], [100.0, 0.0]])
-    cells = Cells.of(points)  # √(101 · 6 / 100) is less than LEAST_CELL_PX
-    assert cells.side_px == covariance.LEAST_CELL_PX
-    assert cells.summed(np.array([[1.0, 2.0, 4.0]])).tolist() == [[3.0, 4.0]]
-    assert cells.centre.tolist() == [[2.5, 2.5], [100.0, 0.0]]
 
 
 def test_exact_matches_have_a_covariance_that_is_all_but_nothing() -> None:

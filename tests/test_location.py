@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import semisure
+from plain import plain_matches
 from semisure.cli import app
 from semisure.geometry import epipolar
 from semisure.geometry import pose as se3
@@ -96,7 +97,7 @@ def test_match_then_file_then_refit_gives_the_same_epipolar_geometry(
     assert np.array_equal(np.array(again), result.refit.model)
     if method == "core+":
         true, _ = SyntheticMatcher().match_views(VIEWS, K, count=200, seed=1)
-        exact = true.shifted(-epipolar.epipolar_lines(VIEWS, true, K, K).offset)
+        exact = true.shifted(-epipolar.CalibratedViews(VIEWS, K, K).lines(true).offset)
         assert result.F_01 is not None
         off = epipolar.lines_of(result.F_01[None], exact).distance
         # Median distance of true points from their lines, px; a shift taken off
@@ -165,16 +166,7 @@ def test_a_location_survives_lifting_on_either_side(side: int) -> None:
     x, y = np.meshgrid(np.arange(20.0, 600, 8), np.arange(20.0, 400, 8))
     mapped = np.column_stack([x.ravel(), y.ravel()])
     query = zoom * mapped
-    matches = Matches(
-        source=query,
-        target=mapped,
-        confidence=np.full(len(mapped), 0.9),
-        fine_std=np.ones_like(mapped),
-        coarse_std=np.full_like(mapped, 20.0),
-        source_size=(960, 720),
-        target_size=SIZE,
-        side=np.array(side),
-    )
+    matches = plain_matches(query, mapped, source_size=(960, 720), side=side)
     shifted = matches.shifted(matches.shift_px((0.15, -0.1)))
     world = np.column_stack([mapped, np.ones(len(mapped))])
     lifted = lift(shifted, mapped, world)

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from semisure.law.error_laws import error_law
-from semisure.law.mixture import expit, log_density, tail_prob
+from semisure.law.mixture import log_density
 from semisure.law.pair_effects import (
     across_log_density,
     axes_log_density,
     effects_by_residuals,
-    size_of_sum,
     with_effects,
 )
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -56,23 +55,6 @@ def test_across_an_axis_the_density_is_that_of_the_axis() -> None:
     found = across_log_density(LAW, np.abs(RESIDUAL[:, 1]), normal, EFFECTS)[0]
     expected = log_density(with_effects(LAW, EFFECTS), RESIDUAL)[:, 1]
     assert found == pytest.approx(expected, abs=1e-6)
-
-
-def test_effects_move_scales_and_chances() -> None:
-    """By hand: e^0.2, e^0.3, and 1 − (1 − α)(1 − β) at logits by −0.4 and of −3.5."""
-    law = with_effects(LAW, EFFECTS)
-    assert law.fine_scale == pytest.approx(np.exp(0.2) * LAW.fine_scale)
-    coarse = np.maximum(np.exp(0.3) * LAW.coarse_scale, law.fine_scale)
-    assert law.coarse_scale == pytest.approx(coarse)
-    alpha, base = expit(LAW.tail_logit - 0.4), expit(np.array(-3.5))
-    assert tail_prob(law) == pytest.approx(1 - (1 - alpha) * (1 - base))
-
-
-def test_a_sum_of_two_has_the_mean_size_of_its_stand_in() -> None:
-    """(4 + 2 + 1) / (2 + 1) = 7/3 for scales of 2 and 1, by hand."""
-    assert size_of_sum(np.array(2.0), np.array(1.0)) == pytest.approx(7 / 3)
-    drawn = np.random.default_rng(0).laplace(0.0, [2.0, 1.0], (1_000_000, 2))
-    assert np.abs(drawn.sum(axis=1)).mean() == pytest.approx(7 / 3, rel=3e-3)
 
 
 def test_without_matches_effects_are_their_means() -> None:

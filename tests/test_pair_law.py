@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import semisure
 from semisure.calibrate.scenes import (
@@ -23,8 +21,7 @@ from semisure.geometry import epipolar, fundamental
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.law import mixture
-from semisure.law.mixture import ErrorLaw, abs_quantile
-from semisure.law.pair_effects import with_effects
+from semisure.law.mixture import ErrorLaw
 from semisure.law.pair_law import (
     law_on_lines,
     on_lines,
@@ -64,14 +61,6 @@ def matcher(fine: float, gate: float) -> SyntheticMatcher:
             intercept=(shifted[0], shifted[1]),
         )
     )
-
-
-def test_effects_of_nothing_leave_the_law_alone() -> None:
-    matches, _ = SyntheticMatcher().match(np.eye(3), count=50)
-    law = semisure.error_law(matches, ADAPTING)
-    same = with_effects(law, np.array([0.0, 0.0, 0.0, -50.0]))
-    assert np.allclose(same.fine_scale, law.fine_scale)
-    assert np.allclose(same.tail_logit, law.tail_logit, atol=1e-9)
 
 
 @pytest.mark.parametrize(("fine", "gate"), [(0.0, 0.0), (0.6, 0.0), (-0.5, 1.2)])
@@ -147,49 +136,6 @@ def test_the_distance_and_the_neighbours_tell_a_failure() -> None:
     assert law.location[0].tolist() == [0.0, 4.0]
 
 
-def test_on_an_exact_line_among_like_neighbours_only_the_peak_tells() -> None:
-    """At d = a = v = 0 the densities are as 8 to 1; coarse is half way to fine."""
-    law = told()
-    assert law.tail_logit[0] == pytest.approx(EITHER - np.log(8.0))
-    assert law.fine_scale[0] == pytest.approx([1.0, 0.0])
-    assert law.coarse_scale[0] == pytest.approx([np.sqrt(8.0), 0.0])
-
-
-def test_far_off_its_line_a_match_has_failed() -> None:
-    chances = [mixture.tail_prob(told(d))[0, 0] for d in (0.0, 4.0, 8.0, 400.0)]
-    assert np.all(np.diff(chances) > 0)
-    assert chances[-1] == pytest.approx(1.0)
-    assert mixture.tail_prob(told(away=50.0, along=SPREAD.along))[0, 0] > chances[0]
-
-
-def test_a_sloping_line_shares_the_errors_between_the_axes() -> None:
-    """Along (0.6, 0.8) x errs by 0.6 and y by 0.8 of the size along."""
-    nothing = np.zeros((1, 5))
-    lines = epipolar.Lines(np.array([2.0]), np.array([[0.8, -0.6]]), *nothing)
-    law = law_on_lines(one(), lines, np.zeros(1), np.zeros(1), PLAIN)
-    size = 1.4 - 0.48 / 1.4  # of a sum of Laplace variables of scales 0.6 and 0.8
-    assert law.fine_scale[0] == pytest.approx([0.6 * size, 0.8 * size])
-    assert law.location[0] == pytest.approx([1.6, -1.2])
-
-
-@given(zoom=st.floats(0.1, 10.0), d=st.floats(-30.0, 30.0), a=st.floats(0.0, 50.0))
-def test_pixels_of_another_size_change_nothing_but_sizes(
-    zoom: float, d: float, a: float
-) -> None:
-    law = one()
-    larger = replace(
-        law, fine_scale=zoom * law.fine_scale, coarse_scale=zoom * law.coarse_scale
-    )
-    seen = np.array([0.5]), np.array([a])
-    before = law_on_lines(law, level(d), *seen, SPREAD.along)
-    seen = np.array([0.5 * zoom**2]), np.array([zoom * a])
-    after = law_on_lines(larger, level(zoom * d), *seen, SPREAD.along)
-    assert after.tail_logit == pytest.approx(before.tail_logit, abs=1e-9)
-    for name in ("fine_scale", "coarse_scale", "location"):
-        expected = zoom * getattr(before, name)
-        assert getattr(after, name) == pytest.approx(expected)
-
-
 def test_the_numbers_of_errors_along_lines_are_recovered() -> None:
     """From failures and errors drawn by them."""
     rng, count = np.random.default_rng(0), 40_000
@@ -219,19 +165,6 @@ def test_of_a_plane_the_error_is_the_residual() -> None:
     large = np.abs(residual).min(axis=1) > 3.0
     observed = np.abs(residual).mean(axis=1)
     assert expected[large] == pytest.approx(observed[large], rel=0.02)
-
-
-def test_of_a_plane_failures_are_the_papers() -> None:
-    """1 − ω_x ω_y under scales that hold what the model may be off."""
-    matches, residual = SyntheticMatcher().match(np.eye(3), count=200, seed=2)
-    found = pair_law_by_residuals(matches, ADAPTING, residual)
-    own2 = 0.5 * 0.08**2
-    scales = {
-        name: np.sqrt(getattr(found.blind, name) ** 2 + own2)
-        for name in ("fine_scale", "coarse_scale")
-    }
-    success = mixture.coarse_success(replace(found.blind, **scales), residual)
-    assert found.failure == pytest.approx(1.0 - success.prod(axis=1))
 
 
 def test_few_matches_stay_near_the_prior() -> None:
@@ -373,14 +306,3 @@ def test_before_a_model_is_found_the_law_is_the_usual_one() -> None:
     assert np.allclose(usual.tail_logit, law.tail_logit + 1.0)
     plain = predictive_law(matches, EXAMPLE_CALIBRATION)
     assert np.array_equal(plain.fine_scale, law.fine_scale)
-
-
-def test_quantiles_hold_where_a_match_is_known_to_be_far_off() -> None:
-    """Of 300 px, give or take 0.1: half of the errors are within 300 px."""
-    scale = np.full((1, 2), 0.1)
-    law = ErrorLaw(scale, 5.0 * scale, -3.0 * scale, np.array([[300.0, -300.0]]))
-    assert abs_quantile(law, 0.5) == pytest.approx(np.full((1, 2), 300.0))
-    most = abs_quantile(law, 0.9)
-    assert mixture.cdf(law, most) - mixture.cdf(law, -most) == pytest.approx(
-        np.full((1, 2), 0.9)
-    )

@@ -10,13 +10,14 @@ import pytest
 from semisure.geometry.homography import project, residual, weighted_dlt
 from semisure.law import mixture
 from semisure.law.fit_law import fit, nll_per_match
-from semisure.law.likelihood import Likelihood, pack
+from semisure.law.likelihood import Likelihood
 from semisure.law.mixture import ErrorLaw
 from semisure.law.observations import observe
 from semisure.refit import planes as refit
 from semisure.refit import weights
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Calibration, Matches
+from test_calibrate import eight
 
 NINE = {
     "a_x": 1.44, "a_y": 2.25, "b_x": 0.64, "b_y": 0.49,
@@ -99,7 +100,7 @@ def test_eq_nll_is_the_mean_of_minus_log_density(calibration: Calibration) -> No
             p = (1 - alpha) * laplace(r[i, axis], law.fine_scale[i, axis])
             p += alpha * laplace(r[i, axis], law.coarse_scale[i, axis])
             by_hand -= math.log(p) / 100
-    assert Likelihood(observations).value(pack(calibration)) == pytest.approx(by_hand)
+    assert Likelihood(observations).value(eight(calibration)) == pytest.approx(by_hand)
     assert nll_per_match(observations, calibration).mean() == pytest.approx(by_hand)
 
 

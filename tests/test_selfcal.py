@@ -20,13 +20,13 @@ from semisure.engine import Engine
 from semisure.errors import InputError
 from semisure.io.files import load_calibration
 from semisure.io.images import read_image, reduced, write_png
-from semisure.law.likelihood import pack
 from semisure.matchers import NamedMatcher, load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.metrics import corner_error
 from semisure.pairs.estimation import match_pair
 from semisure.types import Matches
 from settings_file import config
+from test_calibrate import eight
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
 
@@ -66,8 +66,8 @@ def test_processes_calibrate_as_this_one_does(pool: Engine, tmp_path: Path) -> N
     named = NamedMatcher("daisy")
     for cache in (None, tmp_path):
         there = self_calibrate(named, photos(), few, name="x", engine=pool, cache=cache)
-        assert pack(there.calibration) == pytest.approx(
-            pack(here.calibration), rel=1e-6
+        assert eight(there.calibration) == pytest.approx(
+            eight(here.calibration), rel=1e-6
         )
         assert there.calibration.provenance == here.calibration.provenance
     assert len(list(tmp_path.glob("*.npz"))) == 8

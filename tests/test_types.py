@@ -50,7 +50,9 @@ def test_wrong_shapes_and_sizes_are_named() -> None:
     with pytest.raises(InputError, match="fine_std must be numbers"):
         Matches(**{**GOOD, "fine_std": [["a", "b"]] * 3})
 
-    for size in (0, 5), None, "640x480":
+    with pytest.raises(InputError, match="source_size must be numbers"):
+        Matches(**{**GOOD, "source_size": "640x480"})
+    for size in (0, 5), None:
         with pytest.raises(InputError, match=r"source_size must be \(width, height\)"):
             Matches(**{**GOOD, "source_size": size})
 

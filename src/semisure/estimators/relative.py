@@ -90,7 +90,7 @@ def estimate_relative(
 
     def inliers_of(P_01: FloatArray) -> Mask:
         # Near the line on the refined side, the point in front of both cameras.
-        lines = epipolar.epipolar_lines(P_01, matches, K0, K1)
+        lines = epipolar.CalibratedViews(P_01, K0, K1).lines(matches)
         z0, z1 = epipolar.depths(P_01, x0, x1)
         near = np.abs(lines.distance) <= settings.threshold_px
         return np.asarray(near & (z0 > 0) & (z1 > 0))

@@ -35,8 +35,6 @@ _PLACES: dict[str, tuple[int, ...]] = {
     "RADIAL": (0, 0, 1, 2, 3, 4, -1, -1),
     "OPENCV": (0, 1, 2, 3, 4, 5, 6, 7),
 }
-CAMERA_MODELS: tuple[str, ...] = tuple(_PLACES)
-PARAMETER_COUNTS = {name: max(places) + 1 for name, places in _PLACES.items()}
 
 CORNER_TO_CENTRE_PX = 0.5  # COLMAP's origin to ours
 _UNDISTORT_ITERATIONS = 50
@@ -59,11 +57,11 @@ class Camera:
     def __post_init__(self) -> None:
         if self.model not in _PLACES:
             raise InputError(
-                f"Camera model must be one of {', '.join(CAMERA_MODELS)}, but is "
+                f"Camera model must be one of {', '.join(_PLACES)}, but is "
                 f"{self.model!r}. Undistort the images to PINHOLE first."
             )
         given = as_reals("params", self.params)
-        wanted = PARAMETER_COUNTS[self.model]
+        wanted = max(_PLACES[self.model]) + 1
         if given.shape != (wanted,) or not (np.abs(given) <= MAX_PX).all():
             raise InputError(
                 f"A {self.model} camera has {wanted} finite parameters, "
@@ -126,7 +124,7 @@ params=(250.0, 500.0, 160.0, 240.0, 0.1, 0.0, 0.0, 0.0))
 
 def project(camera: Camera, points: Points3) -> Points:
     """Pixels (n, 2) of `points` (n, 3) in the camera's frame; NaN behind it."""
-    return _pixels(camera, *_on_plane(points))
+    return look(camera, points)[0]
 
 
 def look(camera: Camera, points: Points3) -> tuple[Points, Jacobian]:
@@ -134,27 +132,24 @@ def look(camera: Camera, points: Points3) -> tuple[Points, Jacobian]:
 
     NaN, or anything, behind the camera.
     """
-    u, v = _on_plane(points)
-    fx, fy, _, _, *lens = camera.coefficients
+    depth = np.where(points[:, 2] > 0, points[:, 2], np.nan)
+    u, v = points[:, 0] / depth, points[:, 1] / depth
+    fx, fy, cx, cy, *lens = camera.coefficients
     with np.errstate(divide="ignore"):
         x, y = fx / points[:, 2], fy / points[:, 2]
     # d(u, v) / d(x, y, z) = (1 0 −u; 0 1 −v) / z
-    J = np.zeros((2, 3, len(points)))
+    J: Jacobian = np.zeros((2, 3, len(points)))
     J[0, 0], J[1, 1] = x, y
+    du: PerMatch = u
+    dv: PerMatch = v
     if any(lens):
-        (uu, uv), (vu, vv) = _distortion_slopes(u, v, lens)
-        J[:, :2] = [[x * uu, x * uv], [y * vu, y * vv]]
+        du, dv, (uu, uv, vv) = _distorted(u, v, lens)
+        J[:, :2] = [[x * uu, x * uv], [y * uv, y * vv]]
     J[:, 2] = -(J[:, 0] * u + J[:, 1] * v)
-    return _pixels(camera, u, v), J
-
-
-def _pixels(camera: Camera, u: PerMatch, v: PerMatch) -> Points:
-    fx, fy, cx, cy, *lens = camera.coefficients
-    du, dv = _distorted(u, v, lens) if any(lens) else (u, v)
     pixels = np.empty((len(u), 2), order="F")
     pixels[:, 0] = fx * du + (cx - CORNER_TO_CENTRE_PX)
     pixels[:, 1] = fy * dv + (cy - CORNER_TO_CENTRE_PX)
-    return pixels
+    return pixels, J
 
 
 def unproject(camera: Camera, pixels: Points) -> Points:
@@ -169,12 +164,11 @@ def unproject(camera: Camera, pixels: Points) -> Points:
     if any(lens):
         with np.errstate(all="ignore"):
             for _ in range(_UNDISTORT_ITERATIONS):
-                du, dv = _distorted(u, v, lens)
+                du, dv, (uu, uv, vv) = _distorted(u, v, lens)
                 miss_u, miss_v = du - wanted_u, dv - wanted_v
-                (uu, uv), (vu, vv) = _distortion_slopes(u, v, lens)
-                determinant = uu * vv - uv * vu
+                determinant = uu * vv - uv * uv
                 u = u - (vv * miss_u - uv * miss_v) / determinant
-                v = v - (uu * miss_v - vu * miss_u) / determinant
+                v = v - (uu * miss_v - uv * miss_u) / determinant
                 missed = np.hypot(miss_u, miss_v)
                 if not (missed > _UNDISTORT_TOLERANCE).any():
                     break
@@ -185,31 +179,17 @@ def unproject(camera: Camera, pixels: Points) -> Points:
     return np.stack([u, v], axis=1)
 
 
-def _on_plane(points: Points3) -> tuple[PerMatch, PerMatch]:
-    """x/z and y/z; NaN where the point is not in front of the camera."""
-    depth = np.where(points[:, 2] > 0, points[:, 2], np.nan)
-    return points[:, 0] / depth, points[:, 1] / depth
-
-
 def _distorted(
     u: PerMatch, v: PerMatch, lens: list[float]
-) -> tuple[PerMatch, PerMatch]:
+) -> tuple[PerMatch, PerMatch, tuple[PerMatch, PerMatch, PerMatch]]:
+    """Where a lens moves (u, v), and ∂u′/∂u, ∂u′/∂v = ∂v′/∂u, ∂v′/∂v."""
     k1, k2, p1, p2 = lens
     r2 = u * u + v * v
     radial = 1.0 + r2 * (k1 + k2 * r2)
     du = u * radial + 2 * p1 * u * v + p2 * (r2 + 2 * u * u)
     dv = v * radial + 2 * p2 * u * v + p1 * (r2 + 2 * v * v)
-    return du, dv
-
-
-def _distortion_slopes(
-    u: PerMatch, v: PerMatch, lens: list[float]
-) -> tuple[tuple[PerMatch, PerMatch], tuple[PerMatch, PerMatch]]:
-    k1, k2, p1, p2 = lens
-    r2 = u * u + v * v
-    radial = 1.0 + r2 * (k1 + k2 * r2)
     slope = 2.0 * (k1 + 2.0 * k2 * r2)  # d radial / d(r²), doubled
-    cross = slope * u * v + 2 * p1 * u + 2 * p2 * v
     uu = radial + slope * u * u + 2 * p1 * v + 6 * p2 * u
+    uv = slope * u * v + 2 * p1 * u + 2 * p2 * v
     vv = radial + slope * v * v + 2 * p2 * u + 6 * p1 * v
-    return (uu, cross), (cross, vv)
+    return du, dv, (uu, uv, vv)

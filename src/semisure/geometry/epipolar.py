@@ -1,8 +1,8 @@
 """Two calibrated views: [R | t] up to scale, epipolar lines, and their derivatives.
 
-A relative pose is P_01 = [R | t], 3 × 4 with ‖t‖ = 1: X₁ = R X₀ + t. Each match is
-looked at from its *anchor*, the point that was not refined; the anchor's epipolar line
-runs through the image of the refined point, where the match's error lives.
+A relative pose is P_01 = [R | t], 3 × 4 with ‖t‖ = 1: X₁ = R X₀ + t. The *anchor* of a
+match is the point that was not refined; its epipolar line runs through the image of the
+refined point, where the match's error lives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
 from semisure.geometry.homography import framed, null_matrix
-from semisure.geometry.rotations import rotation, rotation_vector, skew
+from semisure.geometry.rotations import checked_motion, rotation, skew
 from semisure.types import (
     FloatArray,
     Matches,
@@ -28,12 +28,11 @@ from semisure.types import (
     Vector,
     Vector3,
 )
-from semisure.types.checks import MAX_PX, MAX_WORLD, as_reals, in_line
+from semisure.types.checks import MAX_PX, as_reals, in_line
 
 MINIMAL_SAMPLE = 5  # matches that determine an essential matrix
 NO_LINE = 1e-100  # of a line's first two entries: shorter is rounding
 LINEAR_SAMPLE = 8  # that determine it linearly
-LEAST_MOTION = 1e-6  # of singular values: a rotation leaves all of them 1
 # How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
 # than a plane's (core_plus.MODEL_FLOOR): an epipolar line bends less than a scene does.
 CAMERA_FLOOR = 1e-4
@@ -51,16 +50,11 @@ def fundamental(P_01: Pose, K0: Matrix3, K1: Matrix3) -> Matrix3:
 
 def checked_pose(values: ArrayLike, name: str = "initial") -> Pose:
     """`values` as [R | t] with ‖t‖ = 1, or a sentence that calls them by `name`."""
-    P = as_reals(name, values).copy()
-    good = P.shape == (3, 4) and bool((np.abs(P) <= MAX_WORLD).all())
-    if good:
-        R, length = P[:, :3], float(np.linalg.norm(P[:, 3]))
-        off = np.abs(R @ R.T - np.eye(3)).max()
-        good = off < 1e-6 and np.linalg.det(R) > 0 and length > 0
-    if not good:
+    P = checked_motion(values, name)
+    length = float(np.linalg.norm(P[:, 3]))
+    if not length > 0:
         raise InputError(
-            f"{name} must be [R | t], 3 × 4, with a rotation R and t ≠ 0 such that "
-            f"X₁ = R X₀ + t, but is {in_line(P)}."
+            f"{name} must have t ≠ 0, such that X₁ = R X₀ + t, but is {in_line(P)}."
         )
     P[:, 3] /= length
     return P
@@ -96,65 +90,19 @@ def depths(P_01: Pose, rays0: Points3, rays1: Points3) -> tuple[PerMatch, PerMat
         return (ab * bt - bb * at) * per_det, (aa * bt - ab * at) * per_det
 
 
-def poses_from_essential(E: Matrix3) -> list[Pose]:
-    """The four [R | t] of an essential matrix; only one has the scene in front."""
+def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) -> Pose:
+    """Of the four [R | t] of E, that with most weight in front of both cameras."""
     U, _, Vt = np.linalg.svd(E)
     U, Vt = U * np.linalg.det(U), Vt * np.linalg.det(Vt)
     W = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     turns, t = (U @ W @ Vt, U @ W.T @ Vt), U[:, 2]
-    return [np.column_stack([R, s * t]) for R in turns for s in (1.0, -1.0)]
 
-
-def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) -> Pose:
-    """Of the four poses, the one with most weight in front of both cameras."""
-
-    def seen(P: Pose) -> float:
+    def in_front(P: Pose) -> float:
         z0, z1 = depths(P, rays0, rays1)
         return float(weight[(z0 > 0) & (z1 > 0)].sum())
 
-    return max(poses_from_essential(E), key=seen)
-
-
-def poses_of_plane(H_01: Matrix3, K0: Matrix3, K1: Matrix3) -> list[Pose]:
-    """The two [R | t], ‖t‖ = 1, of either sign of t; none where the camera only turned.
-
-    K₁⁻¹ H K₀ = R + t nᵀ / d up to scale, with the plane's normal n and distance d in
-    camera 0. Of the decompositions by Zhang and Hanson (1996) two remain when the sign
-    of t is left to what lies in front of the cameras. Matches on the plane lie on the
-    epipolar lines of both, so that only what departs from it tells them apart.
-
-    >>> K, R = np.diag([500.0, 500.0, 1.0]), np.eye(3)
-    >>> H_01 = K @ (R + np.outer([0.1, 0.0, 0.0], [0.0, 0.0, 1.0])) @ np.linalg.inv(K)
-    >>> [np.abs(P[:, 3]).round(2).tolist() for P in poses_of_plane(H_01, K, K)]
-    [[0.05, 0.0, 1.0], [1.0, 0.0, 0.0]]
-    """
-    H = np.linalg.inv(K1) @ H_01 @ K0
-    values = np.linalg.svd(H, compute_uv=False)
-    if not (np.isfinite(values).all() and values[1] > 0):
-        return []
-    H = H / (values[1] * np.sign(np.linalg.det(H)) or 1.0)
-    high, _, low = values / values[1]
-    if not high - low > LEAST_MOTION:
-        return []
-    _, _, Vt = np.linalg.svd(H)
-    first, middle, last = Vt
-    up, down = np.sqrt(max(1.0 - low**2, 0.0)), np.sqrt(max(high**2 - 1.0, 0.0))
-    width = np.sqrt(high**2 - low**2)
-    sides = [(up * first + sign * down * last) / width for sign in (1.0, -1.0)]
-    return [
-        P for P in (_pose_of_plane(H, middle, side) for side in sides) if P is not None
-    ]
-
-
-def _pose_of_plane(H: Matrix3, middle: Vector3, side: Vector3) -> Pose | None:
-    """`middle` and `side` span the plane of directions whose length H keeps."""
-    normal = np.cross(middle, side)
-    before = np.column_stack([middle, side, normal])
-    a, b = H @ middle, H @ side
-    R = np.column_stack([a, b, np.cross(a, b)]) @ before.T
-    t = (H - R) @ normal
-    length = float(np.linalg.norm(t))
-    return np.column_stack([R, t / length]) if length > LEAST_MOTION else None
+    poses = [np.column_stack([R, s * t]) for R in turns for s in (1.0, -1.0)]
+    return max(poses, key=in_front)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,35 +134,8 @@ def moved(P_01: Pose, step: Vector) -> Pose:
     return np.column_stack([rotation(step[:3]) @ P_01[:, :3], t / np.linalg.norm(t)])
 
 
-def tangent(P_01: Pose, other: Pose) -> Vector:
-    """The turn and the angle of t, on its two tangents, from a pose to another, (5,).
-
-    >>> P_01 = np.column_stack([np.eye(3), [0.0, 0.0, 1.0]])
-    >>> step = np.array([0.1, 0.3, -0.2, 0.003, -0.001])
-    >>> tangent(P_01, moved(P_01, step)).round(6).tolist()
-    [0.1, 0.3, -0.2, 0.003, -0.001]
-    """
-    turn = rotation_vector(other[:, :3] @ P_01[:, :3].T)
-    t = P_01[:, 3]
-    aside = tangents(t).T @ other[:, 3]
-    length = float(np.linalg.norm(aside))
-    angle = float(np.arctan2(length, t @ other[:, 3]))
-    return np.concatenate([turn, aside * (angle / length if length > 0 else 1.0)])
-
-
-def epipolar_lines(P_01: Pose, matches: Matches, K0: Matrix3, K1: Matrix3) -> Lines:
-    """Distances on each match's refined side, normals and derivatives."""
-    R, t = P_01[:, :3], P_01[:, 3]
-    turns = [skew(t) @ skew(axis) @ R for axis in np.eye(3)]
-    shifts = [skew(b) @ R for b in tangents(t).T]
-    back0, back1 = np.linalg.inv(K0), np.linalg.inv(K1)
-    # The derivatives are by the parameters of `moved`: three turns, two shifts.
-    F = np.stack([back1.T @ E @ back0 for E in (essential(P_01), *turns, *shifts)])
-    return lines_of(F, matches)
-
-
 def lines_of(F: FloatArray, matches: Matches) -> Lines:
-    """The same from a fundamental matrix and its k derivatives, (1 + k, 3, 3).
+    """The lines of a fundamental matrix and its k derivatives, (1 + k, 3, 3).
 
     Moving the line l moves a point's distance from it as it moves the line at the
     point's foot: ∂d = footᵀ ∂l / ‖l₁₂‖, with foot = (p − d n, 1).
@@ -265,9 +186,19 @@ class CalibratedViews:
     K0: Matrix3
     K1: Matrix3
 
+    @property
+    def model(self) -> Pose:
+        return self.P_01
+
     def lines(self, matches: Matches) -> Lines:
         """Each refined point against its anchor's line."""
-        return epipolar_lines(self.P_01, matches, self.K0, self.K1)
+        R, t = self.P_01[:, :3], self.P_01[:, 3]
+        turns = [skew(t) @ skew(axis) @ R for axis in np.eye(3)]
+        shifts = [skew(b) @ R for b in tangents(t).T]
+        back0, back1 = np.linalg.inv(self.K0), np.linalg.inv(self.K1)
+        # The derivatives are by the parameters of `moved`: three turns, two shifts.
+        parts = essential(self.P_01), *turns, *shifts
+        return lines_of(np.stack([back1.T @ E @ back0 for E in parts]), matches)
 
     def moved(self, step: Vector) -> CalibratedViews:
         """The geometry after a step of 5, see :func:`moved`."""

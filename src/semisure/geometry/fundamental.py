@@ -76,15 +76,18 @@ class Seven:
         cls, F: Matrix3, source_size: tuple[int, int], target_size: tuple[int, int]
     ) -> Seven:
         """The form of `F`, pixels of image 0 to lines of image 1."""
-        T0, T1 = frame(source_size), frame(target_size)
-        inner = np.linalg.inv(T1).T @ F @ np.linalg.inv(T0)
-        U, values, Vt = np.linalg.svd(inner)
-        # F has no sign, so U and V can both be made rotations.
-        U, V = U * np.linalg.det(U), Vt.T * np.linalg.det(Vt)
+        return cls.between(frame(source_size), F, frame(target_size))
+
+    @classmethod
+    def between(cls, T0: Matrix3, F: Matrix3, T1: Matrix3) -> Seven:
+        """The same with the frames given."""
+        U, values, Vt = np.linalg.svd(np.linalg.inv(T1).T @ F @ np.linalg.inv(T0))
+        # Null vectors, of either sign, are chosen such that U and V are rotations.
+        U, V = (np.column_stack([a, b, np.cross(a, b)]) for a, b, _ in (U.T, Vt))
         return cls(U, V, float(np.arctan2(values[1], values[0])), T0, T1)
 
     @property
-    def matrix(self) -> Matrix3:
+    def model(self) -> Matrix3:
         """F for pixels, of norm 1."""
         return of_rank_2(self.with_derivatives()[0])
 
@@ -103,17 +106,9 @@ class Seven:
     def moved(self, step: Vector) -> Seven:
         """The form after a step of seven."""
         cos, sin = np.cos(self.angle), np.sin(self.angle)
-        c = step[4:]
-        block = np.array([[cos - c[0] * sin, c[1]], [c[2], sin + c[0] * cos]])
-        u, values, vt = np.linalg.svd(block)
-        U = self.U @ rotation(np.append(step[:2], 0.0)) @ _turn(u)
-        V = self.V @ rotation(np.append(step[2:4], 0.0)) @ _turn(vt.T)
-        angle = float(np.arctan2(values[1], values[0]))
-        return Seven(U, V, angle, self.T0, self.T1)
-
-
-def _turn(block: FloatArray) -> Matrix3:
-    """A rotation with this orthogonal 2 × 2 block; F has no use for the third axis."""
-    R = np.zeros((3, 3))
-    R[:2, :2], R[2, 2] = block, np.linalg.det(block)
-    return R
+        c, block = step[4:], np.zeros((3, 3))
+        block[:2, :2] = [[cos - c[0] * sin, c[1]], [c[2], sin + c[0] * cos]]
+        U = self.U @ rotation(np.append(step[:2], 0.0))
+        V = self.V @ rotation(np.append(step[2:4], 0.0))
+        F = of_rank_2(self.T1.T @ U @ block @ V.T @ self.T0)
+        return Seven.between(self.T0, F, self.T1)

@@ -233,8 +233,7 @@ def defect(H: Matrix3, size: tuple[int, int]) -> str | None:
     w = depth(H, frame)
     if not ((w > 0).all() or (w < 0).all()):
         return "it turns the image inside out"
-    seen = project(H, frame)
-    area = _signed_area(seen)
+    area = _signed_area(project(H, frame))
     if not abs(area) > 1e-4 * abs(_signed_area(frame)):
         return "it collapses the image"
     return None

@@ -1,4 +1,4 @@
-"""Camera poses: [R | t] from world to camera, their steps, what matches say of them.
+"""Camera poses: [R | t] from world to camera, their steps, their reprojections.
 
 A pose is a 3 × 4 matrix: X_cam = R X + t, COLMAP's ``cam_from_world``. Its tangent is
 six numbers (ω, v), rotation first, in the camera's own frame:
@@ -14,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from semisure.errors import InputError
 from semisure.geometry import camera as lens
 from semisure.geometry.camera import Camera
 from semisure.geometry.epipolar import CalibratedViews, rays, tangents
@@ -39,31 +38,9 @@ from semisure.types import (
     Vector,
     Vector3,
 )
-from semisure.types.checks import MAX_WORLD, as_reals
 
 RANK_TOLERANCE = 1e-12  # of the scaled normal matrix's eigenvalues: squared
-_ORTHONORMAL_TOLERANCE = 1e-6
 UNIT_CAMERA = Camera.from_matrix(np.eye(3), (1, 1))
-
-
-def checked(values: ArrayLike, name: str) -> Pose:
-    """`values` as a pose, or a sentence that calls them by `name`."""
-    pose = as_reals(name, values)
-    if pose.shape == (4, 4):
-        pose = pose[:3]
-    if pose.shape != (3, 4) or not (np.abs(pose) <= MAX_WORLD).all():
-        raise InputError(
-            f"{name} must be a finite 3 × 4 pose [R | t] from world to camera, "
-            f"but has shape {pose.shape}."
-        )
-    R = pose[:, :3]
-    off = float(np.abs(R @ R.T - np.eye(3)).max())
-    if off > _ORTHONORMAL_TOLERANCE or np.linalg.det(R) < 0:
-        raise InputError(
-            f"{name} must hold a rotation, but R Rᵀ is off the identity by {off:.2g} "
-            f"and det R is {np.linalg.det(R):.3g}."
-        )
-    return pose.copy()
 
 
 def moved(pose: Pose, tangent: Vector) -> Pose:

@@ -6,7 +6,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.types import Matrix3, PerMatch, Points3, Vector, Vector3
+from semisure.types import Matrix3, PerMatch, Points3, Pose, Vector, Vector3
+from semisure.types.checks import MAX_WORLD, as_reals, in_line
+
+
+def checked_motion(values: ArrayLike, name: str) -> Pose:
+    """`values` as [R | t], or a sentence that calls them by `name`."""
+    P = as_reals(name, values)
+    P = P[:3] if P.shape == (4, 4) else P
+    good = P.shape == (3, 4) and bool((np.abs(P) <= MAX_WORLD).all())
+    if good:
+        off = np.abs(P[:, :3] @ P[:, :3].T - np.eye(3)).max()
+        good = off < 1e-6 and np.linalg.det(P[:, :3]) > 0
+    if not good:
+        raise InputError(
+            f"{name} must be [R | t], 3 × 4, with a rotation R, but is {in_line(P)}."
+        )
+    return P.copy()
 
 
 def skew(v: Vector3) -> Matrix3:

@@ -59,7 +59,7 @@ def log_false_alarms(H_01: Matrix3, matches: Matches) -> float:
 def log_false_alarms_of_lines(
     F_01: Matrix3, matches: Matches, proposals: Proposals = SEVEN_POINTS
 ) -> float:
-    """The same for epipolar lines; `proposals` tells E from F."""
+    """The same for epipolar lines; `proposals` are those of E or F."""
     surest = _surest(matches)
     distance = np.abs(epipolar.lines_of(F_01[None], matches).distance[surest])
     diagonal = float(np.max(np.linalg.norm(matches.refined_size, axis=1)))
@@ -73,30 +73,19 @@ def log_false_alarms_of_lines(
     return min(alarms) + log(len(alarms))
 
 
-def model_failure(H_01: Matrix3, matches: Matches) -> float:
-    """Chance, as far as the test can tell, that a homography is an accident."""
-    return _failure(log_false_alarms(H_01, matches))
-
-
-def failure_of_lines(
-    F_01: Matrix3, matches: Matches, proposals: Proposals = SEVEN_POINTS
-) -> float:
-    """The same for a fundamental matrix, or an essential one between pixels."""
-    return _failure(log_false_alarms_of_lines(F_01, matches, proposals))
+def chance_of_alarms(log_alarms: float) -> float:
+    """Chance, as far as the test can tell, that a model is an accident."""
+    return 1.0 / (1.0 + exp(min(-log_alarms, 700.0)))
 
 
 def log_alarms_of(failure: float) -> float:
-    """The logarithm of the number of false alarms behind a chance.
+    """The inverse of :func:`chance_of_alarms`.
 
     >>> log_alarms_of(0.5)
     0.0
     """
     tiny = 1e-300
     return float(np.log(max(failure, tiny)) - np.log(max(1.0 - failure, tiny)))
-
-
-def _failure(log_alarms: float) -> float:
-    return 1.0 / (1.0 + exp(min(-log_alarms, 700.0)))
 
 
 def _area(matches: Matches) -> float:

@@ -15,18 +15,17 @@ import numpy as np
 from semisure.geometry import homography as plane
 from semisure.geometry.significance import squares
 from semisure.types import (
-    Columns,
-    FloatArray,
     Labels,
     Mask,
     Matches,
     Matrix3,
+    PerAxis,
     PerMatch,
     Points,
 )
 
 # In diagonals of the image: 0.01 are 8 px of 640 × 480.
-SHIFT = 0.02  # a match this close to the model does not speak for another shift
+SHIFT = 0.02  # a match this close to the model is no evidence of another shift
 HEAP = 0.015  # side of the cells in which matches of one other shift meet
 BLOCK = 0.04  # neighbours are in one block
 TOGETHER = 0.01  # neighbours move together within this and their own distance
@@ -34,7 +33,7 @@ TOGETHER = 0.01  # neighbours move together within this and their own distance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
-    """What the matches say for and against one model."""
+    """The evidence of the matches for and against one model."""
 
     share: float  # matches that agree, of all that have their partner in view
     spread: float  # of the support over the images, 1 if even over the smaller one
@@ -50,19 +49,13 @@ class Support:
 def support_of_homography(H_01: Matrix3, matches: Matches, weight: PerMatch) -> Support:
     """The support of a homography whose refit gave the matches their `weight`."""
     with np.errstate(all="ignore"):
-        mapped = H_01[:, :2] @ matches.source.T
-        mapped += H_01[:, 2:]
-        inside = _inside(mapped, matches.target_size)
-        # No dot product, here and below: a long one would start threads, which spin.
-        agree = float((weight * inside).sum())
-        if matches.side.all():
-            residual = matches.target.T - mapped[:2] / mapped[2]
-        else:
-            residual = plane.residual(H_01, matches).T
+        inside = _inside(H_01, matches)
+        agree = float(weight[inside].sum())
+        residual = plane.residual(H_01, matches) / _diagonal(matches)
         return Support(
             share=_share(agree, float(np.count_nonzero(inside))),
             spread=spread(matches, weight),
-            repeated=_repeated(residual / _diagonal(matches), inside, agree),
+            repeated=_repeated(residual, inside, agree),
         )
 
 
@@ -89,32 +82,27 @@ def _share(part: float, whole: float) -> float:
     return float(min(part / max(whole, 1e-9), 1.0))
 
 
-def _inside(mapped: FloatArray, size: tuple[int, int]) -> Mask:
-    """Which points of an image of that size have homogeneous coordinates `mapped`."""
-    x, y, depth = mapped
-    width, height = size
-    # Where depth is positive, 0 ≤ x / depth < width without a division.
-    inside = (x >= 0) & (y >= 0)
-    inside &= x < width * depth
-    inside &= y < height * depth
-    return np.asarray(inside & (depth > 0))
+def _inside(H_01: Matrix3, matches: Matches) -> Mask:
+    """Which matches have their place in image 1 under the homography."""
+    mapped = plane.project(H_01, matches.source)
+    inside = ((mapped >= 0) & (mapped < matches.target_size)).all(axis=1)
+    return np.asarray(inside & (plane.depth(H_01, matches.source) > 0))
 
 
-def _repeated(residual: Columns, inside: Mask, agree: float) -> float:
+def _repeated(residual: PerAxis, inside: Mask, agree: float) -> float:
     """Pairs of matches that share another shift from the model, against its own.
 
     Repeated structure leaves the residuals of its other matches in heaps, a period
     apart from each other; failures scatter, so that hardly two of them meet. Residuals
     are in diagonals of their image.
     """
-    size = np.abs(residual)
-    largest = np.maximum(size[0], size[1])
-    rows = np.flatnonzero((largest > SHIFT) & (largest < np.inf) & inside)
-    if not len(rows):
+    largest = np.abs(residual).max(axis=1)
+    far = residual[(largest > SHIFT) & (largest < np.inf) & inside]
+    if not len(far):
         return 0.0
-    far, pairs = np.take(residual, rows, axis=1), 0.0
+    pairs = 0.0
     for shift in (0.0, 0.5):  # a heap may lie on the border of a cell
-        heap = np.bincount(squares(far.T, HEAP, shift)).astype(np.float64)
+        heap = np.bincount(squares(far, HEAP, shift)).astype(np.float64)
         heap *= heap - 1.0
         pairs = max(pairs, float(heap.sum()))
     return pairs / max(agree, 1.0) ** 2

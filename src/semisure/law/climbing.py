@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,84 +11,78 @@ from semisure.types import FloatArray, Matrix, Vector
 
 MAX_ITERATIONS = 50
 FIRST_DAMPING, LEAST_DAMPING, MAX_DAMPING = 1e-4, 1e-9, 1e6
+TOLERANCE_PX = 1e-4  # of least squares: the root mean square by which points move
 
-V = TypeVar("V", bound="View")
 M = TypeVar("M")
 
 
-class View(Protocol):
-    """A model, how good it is, and which way is better."""
+class Ascent(NamedTuple):
+    """How good a model is, and the equations of its next step, N step = pull."""
 
-    @property
-    def score(self) -> float:
-        """The larger, the better; NaN where the model is impossible."""
-
-    def equations(self) -> tuple[Matrix, Vector]:
-        """JᵀWJ and the uphill JᵀWr of the next step, (k, k) and (k,)."""
-
-    def moved(self: V, step: Vector) -> V:
-        """The view after a step (k,)."""
-
-    def settled(self, step: Vector) -> bool:
-        """True where a step is too small to matter."""
+    score: float  # the larger, the better; NaN where the model is impossible
+    normal: Matrix
+    pull: Vector
 
 
-def climb(view: V, max_iterations: int = MAX_ITERATIONS) -> tuple[V, int]:
-    """The best view reached, never worse than the first, and how many steps it took."""
-    damping, count = FIRST_DAMPING, 0
+def climb(
+    model: M,
+    ascent: Callable[[M], Ascent],
+    moved: Callable[[M, Vector], M],
+    settled: Callable[[Vector, float], bool],
+    max_iterations: int = MAX_ITERATIONS,
+) -> tuple[M, int]:
+    """The best model reached, never worse than the first, and the number of steps.
+
+    `moved` is a model after a step; `settled` is true of a step and its gain of score
+    where further steps do not matter.
+    """
+    here, damping, count = ascent(model), FIRST_DAMPING, 0
     for count in range(1, max_iterations + 1):
-        normal, pull = view.equations()
         # A direction without any weight is left where it is.
-        ridge = np.diag(normal) + 1e-12 * np.trace(normal)
-        if not (np.isfinite(normal).all() and ridge.min() > 0):
-            return view, count
+        ridge = np.diag(here.normal) + 1e-12 * np.trace(here.normal)
+        if not (np.isfinite(here.normal).all() and ridge.min() > 0):
+            return model, count
         while damping < MAX_DAMPING:
-            step = _solved(normal + damping * np.diag(ridge), pull)
+            step = _solved(here.normal + damping * np.diag(ridge), here.pull)
             if step is not None:
-                trial = view.moved(step)
-                if trial.score >= view.score:
+                trial = moved(model, step)
+                there = ascent(trial)
+                if there.score >= here.score:
                     break
             damping *= 10.0
         else:
-            return view, count
-        view, damping = trial, max(damping / 10.0, LEAST_DAMPING)
-        if view.settled(step):
+            return model, count
+        gain = there.score - here.score
+        model, here, damping = trial, there, max(damping / 10.0, LEAST_DAMPING)
+        if settled(step, gain):
             break
-    return view, count
+    return model, count
 
 
 def _solved(matrix: Matrix, pull: Vector) -> Vector | None:
-    """The step, None where weights are so small that they are none."""
+    """The step; None where weights are so small that the matrix has no inverse."""
     try:
         return np.linalg.solve(matrix, pull)
     except np.linalg.LinAlgError:
         return None
 
 
-class WeightedSquares(Generic[M]):
-    """Σ w r² of a model's residuals, the weights given."""
+def least_squares(
+    model: M,
+    look: Callable[[M], tuple[FloatArray, FloatArray]],
+    weight: FloatArray,
+    moved: Callable[[M, Vector], M],
+) -> tuple[M, int]:
+    """The model of the least Σ w r², and the number of steps.
 
-    def __init__(
-        self,
-        model: M,
-        look: Callable[[M], tuple[FloatArray, FloatArray]],
-        weight: FloatArray,
-        moved: Callable[[M, Vector], M],
-        settled: Callable[[Vector, FloatArray], bool],
-    ) -> None:
-        """`look` gives a model's residuals (m,) and their derivatives (m, k)."""
-        self.model, self._after, self._enough = model, moved, settled
-        self.look, self.weight = look, weight
-        self.residual, self.J = look(model)
-        self.score = -float(weight @ (self.residual * self.residual))
+    `look` gives the residuals of a model, (m,) px, and their derivatives, (m, k).
+    """
 
-    def equations(self) -> tuple[Matrix, Vector]:
-        weighted = self.weight[:, None] * self.J
-        return self.J.T @ weighted, -weighted.T @ self.residual
+    def ascent(model: M) -> Ascent:
+        residual, J = look(model)
+        weighted = weight[:, None] * J
+        score = -float(weight @ (residual * residual))
+        return Ascent(score, J.T @ weighted, -weighted.T @ residual)
 
-    def moved(self, step: Vector) -> WeightedSquares[M]:
-        there = self._after(self.model, step)
-        return WeightedSquares(there, self.look, self.weight, self._after, self._enough)
-
-    def settled(self, step: Vector) -> bool:
-        return self._enough(step, self.J)
+    least = TOLERANCE_PX**2 * float(weight.sum())
+    return climb(model, ascent, moved, lambda step, gain: gain <= least)

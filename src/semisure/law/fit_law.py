@@ -17,26 +17,16 @@ import numpy as np
 from semisure.errors import FitError, InputError
 from semisure.law import mixture
 from semisure.law.error_laws import error_law
-from semisure.law.families import GAUSSIAN, LAPLACE
 from semisure.law.hard_gate import fit_fine_only, fit_hard_gate
-from semisure.law.likelihood import (
-    NAMES,
-    SIZE,
-    Likelihood,
-    pack,
-    unpack,
-)
-from semisure.law.mixture import STD_FLOOR_PX
+from semisure.law.likelihood import SIZE, unpack
 from semisure.law.newton import Outcome, fit_newton
 from semisure.law.observations import Observations, observe
 from semisure.law.powell import fit_powell
 from semisure.types import (
     LAW_NAMES,
     Calibration,
-    FloatArray,
     LawName,
     Matches,
-    Matrix,
     PerAxis,
     PerMatch,
     as_choice,
@@ -48,8 +38,6 @@ OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 
 # Error strata of the paper's table, on e = ½‖r‖₁ in px.
 STRATA_PX = {"<8": (0.0, 8.0), "8-64": (8.0, 64.0), ">64": (64.0, np.inf)}
-
-_MIN_CLUSTERS = 20  # pairs below which a clustered variance says nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +58,9 @@ class FitReport:
     nll_by_stratum: dict[str, float]  # NaN where a stratum is empty
     matches_by_stratum: dict[str, int]
     iterations: int
-    evaluations: int  # of the objective over all data
     converged: bool
     message: str
     at_bounds: tuple[str, ...]
-    standard_errors: dict[str, float]  # of the identifiable parameters
-    standard_error_kind: str
-    std_floor_px: float = STD_FLOOR_PX
 
     def __repr__(self) -> str:
         return f"FitReport({self.summary()})"
@@ -110,7 +94,6 @@ def fit(
     law: LawName = "mixture",
     optimiser: Optimiser = "newton",
     location: bool = False,
-    start: Calibration | None = None,
     matcher: str = "unknown",
     resolution: tuple[int, int] | None = None,
     provenance: dict[str, Any] | None = None,
@@ -129,8 +112,6 @@ def fit(
         ``newton`` (ours) or ``powell`` (the paper's).
     location
         Fit the systematic shift too (ours; the paper's law is centred on zero).
-    start
-        Where to begin; ``newton`` also tries its own start and keeps the better.
 
     Examples
     --------
@@ -142,20 +123,16 @@ def fit(
     """
     observations = pairs if isinstance(pairs, Observations) else observe(pairs)
     _check(observations, law, optimiser, location)
-    shift = (0.0, 0.0)
-    if location:
-        in_windows = observations.residual / observations.fine_window[:, None]
-        shift = tuple(np.median(in_windows, axis=0).tolist())
     if law == "uncalibrated":
         outcome = Outcome(calibration=unpack(np.zeros(SIZE)), message="nothing to fit")
     elif law == "fine_only":
-        outcome = fit_fine_only(observations, shift)
+        outcome = fit_fine_only(observations)
     elif law == "hard_gate":
-        outcome = fit_hard_gate(observations, shift, start)
+        outcome = fit_hard_gate(observations)
     elif optimiser == "powell":
-        outcome = fit_powell(observations, law, start)
+        outcome = fit_powell(observations, law)
     else:
-        outcome = fit_newton(observations, law, start, shift if location else None)
+        outcome = fit_newton(observations, law, location=location)
     calibration = replace(
         outcome.calibration,
         law=law,
@@ -174,9 +151,9 @@ def _check(obs: Observations, law: str, optimiser: str, location: bool) -> None:
         raise InputError(
             f"law {law!r} has a closed-form fit; leave optimiser='newton'."
         )
-    if location and (optimiser == "powell" or law in ("uncalibrated", "gaussian")):
+    if location and (optimiser, law) != ("newton", "mixture"):
         raise InputError(
-            "location is fitted with optimiser='newton' and a Laplace law only; "
+            "location is fitted with optimiser='newton' and law='mixture' only; "
             f"it was asked for with optimiser={optimiser!r} and law={law!r}."
         )
     if len(obs) < 16:
@@ -198,19 +175,7 @@ def nll_per_match(obs: Observations, calibration: Calibration) -> PerMatch:
 def _report(
     obs: Observations, calibration: Calibration, optimiser: str, outcome: Outcome
 ) -> FitReport:
-    pairs = len(np.unique(obs.pair))
-    if outcome.free:
-        family = GAUSSIAN if calibration.law == "gaussian" else LAPLACE
-        likelihood = Likelihood(obs, outcome.location, family)
-        nll, scores, hessian = likelihood.details(pack(calibration))
-        variance, kind = _variance(scores, 2 * len(obs) * hessian, outcome.free, pairs)
-    else:
-        nll, variance = nll_per_match(obs, calibration), np.zeros((0, 0))
-        kind = "none: the law has a closed form or no parameters"
-    # Gains were fitted as logarithms: the delta method.
-    gains = np.array([*calibration.fine_var_gain, *calibration.coarse_var_gain])
-    errors = np.sqrt(np.maximum(np.diag(variance), 0.0))
-    errors *= np.array([*gains, 1.0, 1.0, 1.0, 1.0])[list(outcome.free)]
+    nll = nll_per_match(obs, calibration)
     error = 0.5 * np.abs(obs.residual).sum(axis=1)
     strata = {
         name: nll[(error >= low) & (error < high)]
@@ -220,7 +185,7 @@ def _report(
         optimiser=optimiser,
         law=calibration.law,
         matches=len(obs),
-        pairs=pairs,
+        pairs=len(np.unique(obs.pair)),
         nll=float(nll.mean()),
         nll_by_stratum={
             name: float(some.mean()) if len(some) else float("nan")
@@ -228,27 +193,7 @@ def _report(
         },
         matches_by_stratum={name: len(some) for name, some in strata.items()},
         iterations=outcome.iterations,
-        evaluations=outcome.evaluations,
         converged=outcome.converged,
         message=outcome.message,
         at_bounds=outcome.at_bounds,
-        standard_errors={
-            NAMES[i]: e for i, e in zip(outcome.free, errors.tolist(), strict=True)
-        },
-        standard_error_kind=kind,
     )
-
-
-def _variance(
-    scores: FloatArray, information: Matrix, free: tuple[int, ...], pairs: int
-) -> tuple[FloatArray, str]:
-    """Of the fitted parameters; clustered by pair where there are enough pairs.
-
-    Matches of one pair err together, so a variance that takes them as independent is
-    far too small; with too few pairs to cluster there is no other.
-    """
-    bread = np.linalg.pinv(information[np.ix_(free, free)], hermitian=True)
-    if pairs < _MIN_CLUSTERS:
-        return bread, "Hessian; matches taken as independent"
-    meat = scores[:, free].T @ scores[:, free] * pairs / (pairs - 1)
-    return bread @ meat @ bread, f"clustered by {pairs} pairs"

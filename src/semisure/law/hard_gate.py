@@ -15,26 +15,24 @@ from semisure.law.likelihood import AXES, FINE, SIZE, unpack
 from semisure.law.mixture import STD_FLOOR_PX
 from semisure.law.newton import Outcome, fit_newton
 from semisure.law.observations import Observations
-from semisure.types import Calibration, FloatArray, PerAxis, PerMatch, Vector
+from semisure.types import PerAxis, PerMatch, Vector
 
 ANGLES = 16
 
 
-def fit_fine_only(obs: Observations, shift: tuple[float, float]) -> Outcome:
+def fit_fine_only(obs: Observations) -> Outcome:
     """√b = mean |r| / s̃ᶠ: the maximum-likelihood scale of a Laplace law."""
-    x = np.abs(obs.residual - obs.shift_px(shift))
+    x = np.abs(obs.residual)
     gain = (x / np.maximum(obs.fine_std, STD_FLOOR_PX)).mean(axis=0)
     parameters = np.zeros(SIZE)
     parameters[FINE] = 2.0 * np.log(np.maximum(gain, 1e-3))
-    return Outcome(calibration=unpack(parameters), location=shift)
+    return Outcome(calibration=unpack(parameters))
 
 
-def fit_hard_gate(
-    obs: Observations, shift: tuple[float, float], start: Calibration | None
-) -> Outcome:
+def fit_hard_gate(obs: Observations) -> Outcome:
     """The best cut along the soft fit's direction or one of a fan of others."""
-    soft = fit_newton(obs, "mixture", start, None)
-    x = np.abs(obs.residual - obs.shift_px(shift))
+    soft = fit_newton(obs, "mixture")
+    x = np.abs(obs.residual)
     directions = [(soft.calibration.spread_slope, soft.calibration.doubt_slope)]
     unit = np.maximum([obs.spread.std(), obs.doubt.std()], 1e-9)
     for angle in np.linspace(0.0, np.pi / 2, ANGLES):
@@ -42,9 +40,7 @@ def fit_hard_gate(
     fits = [_best_cuts(obs, x, slopes) for slopes in directions]
     return Outcome(
         calibration=unpack(min(fits, key=lambda fit: fit[0])[1]),
-        location=shift,
         iterations=soft.iterations,
-        evaluations=soft.evaluations + len(directions),
         message="soft fit, then the exact best cut",
     )
 
@@ -75,17 +71,14 @@ def _best_cut(
     count = np.arange(1, n)
     # Below the cut: scale gain = mean |r|/s̃, whose NLL is n log(2 gain) + n + Σ log s̃.
     fine_gain = np.maximum(np.cumsum(x / fine)[:-1] / count, 1e-6)
-    below = count * np.log(2 * fine_gain) + count + np.cumsum(np.log(fine))[:-1]
-    coarse_gain = np.maximum(_sums_above(x / coarse) / (n - count), 1e-6)
-    above = (n - count) * (np.log(2 * coarse_gain) + 1) + _sums_above(np.log(coarse))
-    nll = below + above
+    nll = count * (np.log(2 * fine_gain) + 1) + np.cumsum(np.log(fine))[:-1]
+    # Above it the same, summed from the other end.
+    sums = np.cumsum(np.stack([x / coarse, np.log(coarse)])[:, ::-1], axis=1)
+    gains, logs = sums[:, -2::-1]
+    coarse_gain = np.maximum(gains / (n - count), 1e-6)
+    nll += (n - count) * (np.log(2 * coarse_gain) + 1) + logs
     # Equal scores cannot be parted.
     nll[score[1:] <= score[:-1]] = np.inf
     best = int(np.argmin(nll))
     cut = 0.5 * (score[best] + score[best + 1])
     return nll[best], cut, fine_gain[best], coarse_gain[best]
-
-
-def _sums_above(values: PerMatch) -> FloatArray:
-    """Sum of all values after each place but the last."""
-    return np.cumsum(values[::-1])[::-1][1:]

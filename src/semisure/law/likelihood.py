@@ -1,6 +1,6 @@
 """The calibration objective: mean NLL with its exact gradient and Hessian.
 
-Eight numbers are looked for, in this order:
+Eight numbers are fitted, in this order:
 
 =====  ================  ==========================================================
 place  paper             meaning
@@ -29,14 +29,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semisure.law.families import LAPLACE, Family
-from semisure.law.mixture import expit, log_sum, mixture_law
+from semisure.law.mixture import expit, mixture_law
 from semisure.law.observations import Observations
 from semisure.types import (
     Calibration,
-    FloatArray,
     Matrix,
     PerAxis,
-    PerMatch,
     Vector,
 )
 
@@ -47,15 +45,8 @@ SPREAD_SLOPE, DOUBT_SLOPE = 4, 5
 AXES = ([0, 2, 4, 5, 6], [1, 3, 4, 5, 7])  # log b, log a, k_s, k_m, β of x and of y
 
 
-def pack(calibration: Calibration) -> Vector:
-    """The eight numbers of a calibration."""
-    gains = *calibration.fine_var_gain, *calibration.coarse_var_gain
-    slopes = calibration.spread_slope, calibration.doubt_slope
-    return np.array([*np.log(gains), *slopes, *calibration.intercept])
-
-
 def unpack(eight: Vector) -> Calibration:
-    """The calibration of eight numbers; inverse of :func:`pack`."""
+    """The calibration of eight numbers."""
     fine, coarse, beta = np.exp(eight[FINE]), np.exp(eight[COARSE]), eight[INTERCEPT]
     return Calibration(
         fine_var_gain=(fine[0], fine[1]),
@@ -82,24 +73,15 @@ class Likelihood:
 
     def __call__(self, parameters: Vector) -> tuple[float, Vector, Matrix]:
         """Mean NLL per axis with its gradient (8,) and Hessian (8, 8)."""
-        nll, scores, hessian = self.details(parameters)
-        return float(nll.mean()), scores.sum(axis=0) / (-2 * len(nll)), hessian
-
-    def details(self, parameters: Vector) -> tuple[PerMatch, FloatArray, Matrix]:
-        """NLL of each match, mean over its axes; scores by pair; the mean's Hessian.
-
-        A score is the gradient of a pair's summed log density; (pairs, 8).
-        """
-        pairs, nll = int(np.max(self.observations.pair)) + 1, []
-        scores, hessian = np.zeros((pairs, SIZE)), np.zeros((SIZE, SIZE))
+        total, gradient, hessian = 0.0, np.zeros(SIZE), np.zeros((SIZE, SIZE))
         for block, terms in self._terms(parameters):
-            nll.append(-terms.log_density.mean(axis=1))
+            total -= float(terms.log_density.sum())
             for axis, places in enumerate(AXES):
-                gradient, second = terms.derivatives(axis, block)
+                slope, second = terms.derivatives(axis, block)
+                gradient[places] -= slope
                 hessian[np.ix_(places, places)] -= second
-                for place, slopes in zip(places, gradient, strict=True):
-                    scores[:, place] += np.bincount(block.pair, slopes, pairs)
-        return np.concatenate(nll), scores, hessian / (2 * len(self.observations))
+        count = 2 * len(self.observations)
+        return total / count, gradient / count, hessian / count
 
     def _terms(self, parameters: Vector) -> Iterator[tuple[Observations, _Terms]]:
         calibration = replace(unpack(parameters), location=self.location)
@@ -127,17 +109,14 @@ class _Terms:
         fine = family.energy(x, law.fine_scale)
         coarse = family.energy(x, law.coarse_scale)
         g = z + (fine - coarse) + np.log(law.fine_scale / law.coarse_scale)
-        log_density = log_sum(0.0, g) - log_sum(0.0, z)
+        log_density = np.logaddexp(0.0, g) - np.logaddexp(0.0, z)
         log_density += family.log_density(x, law.fine_scale)
         return cls(log_density, z, g, fine, coarse, family.power)
 
-    def derivatives(self, axis: int, block: Observations) -> tuple[FloatArray, Matrix]:
-        """Slopes of log p (5, n), second derivatives of Σ log p (5, 5).
-
-        By log b, log a, k_s, k_m, β.
-        """
+    def derivatives(self, axis: int, block: Observations) -> tuple[Vector, Matrix]:
+        """Of Σ log p by log b, log a, k_s, k_m, β: first (5,) and second (5, 5)."""
         fine, coarse = self.fine_energy[:, axis], self.coarse_energy[:, axis]
-        # That the coarse cell was wrong, after and before its error was seen.
+        # Chance that the coarse cell was wrong, given the residual and before it.
         failed = expit(self.posterior_logit[:, axis])
         prior = expit(self.prior_logit[:, axis])
         # Of g; the fine log density has the slope (p Aᶠ − 1) / 2 by log b, and so on.
@@ -145,7 +124,7 @@ class _Terms:
         by_a = 0.5 * self.power * coarse - 0.5
         gate = block.spread[:, axis], block.doubt, np.ones(len(block))
         odds = np.stack([by_b, by_a, *gate])
-        slopes = odds * np.stack([failed - 1.0, failed, *3 * [failed - prior]])
+        slope = (odds * [failed - 1.0, failed, *3 * [failed - prior]]).sum(axis=1)
         # σ' = σ(1 − σ), of the posterior and, in the gate, less that of the prior.
         weighted = odds * (failed * (1.0 - failed))
         weighted[2:] -= odds[2:] * (prior * (1.0 - prior))
@@ -154,4 +133,4 @@ class _Terms:
         curved = 0.25 * self.power**2
         second[0, 0] -= curved * float((1.0 - failed) @ fine)
         second[1, 1] -= curved * float(failed @ coarse)
-        return slopes, second
+        return slope, second

@@ -42,11 +42,6 @@ def expit(x: FloatArray) -> FloatArray:
         return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
-def log_sum(a: FloatArray | float, b: FloatArray) -> FloatArray:
-    """log(e^a + e^b), by NumPy's vectorised functions: its logaddexp is scalar."""
-    return np.asarray(np.maximum(a, b) + np.log(1.0 + np.exp(-np.abs(a - b))))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorLaw:
     """The distribution of each match's residual, per axis; all arrays (n, 2)."""
@@ -128,14 +123,14 @@ def log_joint(law: ErrorLaw, residual: PerAxis) -> tuple[PerAxis, PerAxis]:
     x = residual - law.location
     fine = law.family.log_density(x, law.fine_scale)
     coarse = law.family.log_density(x, law.coarse_scale)
-    fine -= log_sum(0.0, law.tail_logit)  # log (1 − α)
-    coarse -= log_sum(0.0, -law.tail_logit)
+    fine -= np.logaddexp(0.0, law.tail_logit)  # log (1 − α)
+    coarse -= np.logaddexp(0.0, -law.tail_logit)
     return fine, coarse
 
 
 def log_density(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """log p(r) per axis, (n, 2) nats (eq. laplace_mixture)."""
-    return log_sum(*log_joint(law, residual))
+    return np.logaddexp(*log_joint(law, residual))
 
 
 def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
@@ -149,14 +144,11 @@ def coarse_success(law: ErrorLaw, residual: PerAxis) -> PerAxis:
     """
     require_law(law)
     x = residual - law.location
-    odds = law.family.energy(x, law.fine_scale)
-    odds -= law.family.energy(x, law.coarse_scale)
-    odds += law.tail_logit
+    energy = law.family.energy(x, law.fine_scale)
+    energy -= law.family.energy(x, law.coarse_scale)
     with np.errstate(over="ignore"):
-        np.exp(odds, out=odds)
-        odds *= law.fine_scale / law.coarse_scale
-    odds += 1.0
-    return 1.0 / odds
+        odds = np.exp(energy + law.tail_logit) * (law.fine_scale / law.coarse_scale)
+    return 1.0 / (1.0 + odds)
 
 
 def tail_prob(law: ErrorLaw) -> PerAxis:
@@ -249,8 +241,8 @@ def pooled_abs_quantile(law: ErrorLaw, probability: float) -> float:
     edges = abs_quantile(law, probability)
 
     def excess(x: float) -> float:
-        there = np.full_like(law.fine_scale, x)
-        return float((cdf(law, there) - cdf(law, -there)).mean()) - probability
+        limit = np.full_like(law.fine_scale, x)
+        return float((cdf(law, limit) - cdf(law, -limit)).mean()) - probability
 
     return float(rising_root(excess, edges.min(), edges.max(), tolerance=1e-4))
 

@@ -1,10 +1,9 @@
 """How far a match and its neighbours lie from one smooth surface.
 
-Where the coarse cell is wrong along an epipolar line, the match lies on the line all
-the same and no geometry betrays it. Its neighbours do: surfaces are continuous nearly
-everywhere. An affine map through the matches that lie on their lines takes one image to
-the other; what a match has beyond it, its parallax, varies little from one match to the
-next on the same surface.
+Where the coarse cell is wrong along an epipolar line, the match still lies on its line,
+so that its residual does not show the error. Its neighbours show it, since surfaces are
+continuous nearly everywhere: the parallax, what remains of a match after the affine map
+that fits all matches, varies little from one match to the next on the same surface.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from semisure.types import FloatArray, Labels, Matches, PerAxis, PerMatch
 
-_FEWEST = 4  # neighbours that say where a match should be
+_FEWEST = 4  # neighbours that predict a match
 _RIDGE = 5e-3  # squared cells
 _FAR = 1e4  # px: beyond a horizon
 _TINY = 1e-9
@@ -25,14 +24,13 @@ _LEAST_OTHERS = 1e-3  # share of a fit that is not the match's own
 def departure(matches: Matches, along: PerMatch, weight: PerMatch) -> PerMatch:
     """How far each match, and those around it, lie from one affine map, px.
 
-    `along` is the matches' parallax along their lines. The map through the matches of
-    3 × 3 cells around, by `weight` and without the match itself, follows slanted
-    surfaces. A cell is so large that it holds one match where there are any. How far
-    the match lies from it, and how far the others do in the mean, are added as squares:
-    where neighbours disagree among each other they vouch for little. Matches that are
-    far off their lines, unsure or blunt should weigh little: what their neighbours
-    should be is then known without robust rounds. Where others say nothing it is the
-    median of all.
+    `along` is the matches' parallax along their lines. An affine map, which follows
+    slanted surfaces, is fitted by `weight` to the matches of 3 × 3 cells around each
+    match, without the match itself; a cell is so large that it holds one on average.
+    The match's distance from this map and the mean distance of the others are added as
+    squares, since neighbours that disagree predict badly. Matches far from their lines,
+    unlikely or imprecise ones should have small weights; then one fit is robust. Where
+    there are too few neighbours the departure is the median of all.
     """
     distance = np.full(len(matches), np.nan)
     along = np.where(np.isfinite(along), along, _FAR)
@@ -49,54 +47,44 @@ def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
     """Departures from affine maps through those around, but not at, each."""
     cell, shape, x, y = _cells(points)
     weight = weight / (weight.mean() + _TINY) + _TINY
-    wx, wy, wv = weight * x, weight * y, weight * value
-    terms = [weight, wx, wy, wx * x, wx * y, wy * y, wv, wv * x, wv * y, wv * value]
-    sums = np.array([np.bincount(cell, t, shape[0] * shape[1]) for t in terms])
-    n, nx, ny, xx, xy, yy, v, vx, vy, vv = _of_nine_cells(sums, shape)
-    n += _TINY
-    mean_x, mean_y, mean = nx / n, ny / n, v / n
-    # Slopes stay 0 where points are in a row.
-    xx += _RIDGE * n - nx * mean_x
-    yy += _RIDGE * n - ny * mean_y
-    xy -= nx * mean_y
-    vx -= nx * mean
-    vy -= ny * mean
-    vv -= v * mean
-    whole = xx * yy - xy * xy
-    by_x, by_y = (yy * vx - xy * vy) / whole, (xx * vy - xy * vx) / whole
-    left = vv - by_x * vx - by_y * vy - _RIDGE * n * (by_x * by_x + by_y * by_y)
-    maps = (n, mean_x, mean_y, mean, by_x, by_y, yy / whole, xy / whole, xx / whole)
-    n, mean_x, mean_y, mean, by_x, by_y, xx, xy, yy, left = (
-        a.take(cell) for a in (*maps, left)
-    )
-    x, y = x - mean_x, y - mean_y
-    off = value - mean - by_x * x - by_y * y
-    # What the match itself had a hand in (its leverage) is taken out of the fit.
-    others = 1.0 - weight * (1.0 / n + xx * x * x - 2.0 * xy * x * y + yy * y * y)
-    others = np.where(others > _LEAST_OTHERS, others, np.nan)
-    left -= weight * off * off / others
-    rough2 = np.maximum(left, 0.0) / np.maximum(n - weight, _TINY * n)
+    design = np.stack([np.ones_like(x), x, y], axis=1)
+    rows = np.column_stack([design, value])
+    products = (weight * rows.T)[:, None] * rows.T
+    count = shape[0] * shape[1]
+    sums = np.array([np.bincount(cell, p, count) for p in products.reshape(16, -1)])
+    sums = _of_nine_cells(sums, shape).T.reshape(-1, 4, 4)
+    sums[:, 0, 0] += _TINY
+    total = sums[:, 0, 0]
+    ridge = _RIDGE * total  # slopes stay 0 where points are in a row
+    sums[:, [1, 2], [1, 2]] += ridge[:, None]
+    inverse = np.linalg.inv(sums[:, :3, :3])
+    maps = (inverse @ sums[:, :3, 3:])[:, :, 0]
+    left = sums[:, 3, 3] - (sums[:, 3, :3] * maps).sum(axis=1)
+    left -= ridge * (maps[:, 1:] ** 2).sum(axis=1)
+    off = value - (design * maps[cell]).sum(axis=1)
+    # The match's own part in the fit (its leverage) is removed.
+    leverage = weight * np.einsum("ni,nij,nj->n", design, inverse[cell], design)
+    others = np.where(1.0 - leverage > _LEAST_OTHERS, 1.0 - leverage, np.nan)
+    rough2 = np.maximum(left[cell] - weight * off * off / others, 0.0)
+    rough2 /= np.maximum(total[cell] - weight, _TINY * total[cell])
     return np.sqrt((off / others) ** 2 + rough2)
 
 
-def _cells(
-    points: PerAxis,
-) -> tuple[Labels, tuple[int, int], PerMatch, PerMatch]:
+def _cells(points: PerAxis) -> tuple[Labels, tuple[int, int], PerMatch, PerMatch]:
     """Each point's cell, how many rows and columns there are, and points in cells.
 
     A cell is so large that there is one for each point; empty ones are around them all.
     """
-    x, y = points[:, 0] - points[:, 0].min(), points[:, 1] - points[:, 1].min()
+    x, y = (points - points.min(axis=0)).T
     size = max(_spacing(float(x.max()), float(y.max()), len(points)), 1e-3)
-    x = x / size + 1.5
-    y = y / size + 1.5
+    x, y = x / size + 1.5, y / size + 1.5
     column, row = x.astype(np.int64), y.astype(np.int64)
     shape = int(row.max()) + 2, int(column.max()) + 2
     return row * shape[1] + column, shape, x, y
 
 
 def _spacing(width: float, height: float, count: int) -> float:
-    """The side of `count` squares that cover a grid of so many points, px.
+    """The side of `count` squares that cover a grid of `count` points, px.
 
     Such a grid reaches from the middle of its outer squares to the middle of those on
     the other side: (width + g) (height + g) = count · g².

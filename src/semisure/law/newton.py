@@ -15,7 +15,7 @@ import numpy as np
 
 from semisure.errors import FitError
 from semisure.law import mixture
-from semisure.law.families import GAUSSIAN, LAPLACE, Family
+from semisure.law.families import GAUSSIAN, LAPLACE
 from semisure.law.likelihood import (
     AXES,
     COARSE,
@@ -23,7 +23,6 @@ from semisure.law.likelihood import (
     NAMES,
     SIZE,
     Likelihood,
-    pack,
     unpack,
 )
 from semisure.law.mixture import STD_FLOOR_PX
@@ -39,7 +38,6 @@ from semisure.types import (
 )
 
 WORTH = 1e-7  # a promised decrease below which a step is the last; its square is left
-PILOT_ROWS = 20_000  # matches by which the start is brought near the optimum
 LOCATION_TOLERANCE = 1e-6  # fine windows
 
 
@@ -50,7 +48,6 @@ class Minimum:
     x: Vector
     value: float
     iterations: int
-    evaluations: int
     converged: bool
     message: str
 
@@ -69,7 +66,6 @@ def minimise(
     """
     x = np.clip(start, lower, upper)
     value, gradient, hessian = objective(x)
-    evaluations = 1
     for iteration in range(max_iterations):
         held = ((x <= lower) & (gradient >= 0)) | ((x >= upper) & (gradient <= 0))
         step = _saddle_free_step(gradient, hessian, ~held)
@@ -77,21 +73,20 @@ def minimise(
         if promised <= WORTH:
             x = np.clip(x + step, lower, upper)
             value -= promised
-            return Minimum(x, value, iteration, evaluations, True, "converged")
+            return Minimum(x, value, iteration, True, "converged")
         for length in 0.5 ** np.arange(40):
             trial = np.clip(x + length * step, lower, upper)
             answer = objective(trial)
-            evaluations += 1
             enough = 1e-4 * float(gradient @ (trial - x))  # Armijo's rule
             if np.isfinite(answer[0]) and answer[0] <= value + enough:
                 break
         else:  # rounding noise hides any further decrease
             message = "no step lowers the objective any further"
-            return Minimum(x, value, iteration, evaluations, True, message)
+            return Minimum(x, value, iteration, True, message)
         x = trial
         value, gradient, hessian = answer
     message = f"stopped at the limit of {max_iterations} iterations"
-    return Minimum(x, value, max_iterations, evaluations, False, message)
+    return Minimum(x, value, max_iterations, False, message)
 
 
 def _saddle_free_step(gradient: Vector, hessian: Matrix, free: BoolArray) -> Vector:
@@ -115,11 +110,9 @@ class Outcome:
     calibration: Calibration
     location: tuple[float, float] = (0.0, 0.0)
     iterations: int = 0
-    evaluations: int = 1
     converged: bool = True
     message: str = "closed form"
     at_bounds: tuple[str, ...] = ()
-    free: tuple[int, ...] = ()  # identifiable parameters that were fitted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +131,7 @@ class OrderedBox:
     def around(cls, obs: Observations, law: LawName) -> OrderedBox:
         fine = np.median(np.maximum(obs.fine_std, STD_FLOOR_PX), axis=0)
         coarse = np.median(np.maximum(obs.coarse_std, STD_FLOOR_PX), axis=0)
-        # Far from any optimum seen; a parameter that ends on a bound is reported.
+        # Far from any real optimum; a parameter that ends on a bound is reported.
         gain, order = np.log([1e-6, 1e6]), (0.0, 40.0)
         slope, intercept = (-100.0, 100.0), (-40.0, 40.0)
         doubt = (0.0, 0.0) if law == "no_confidence_gate" else slope
@@ -169,37 +162,33 @@ class OrderedBox:
         return tuple(np.array(names)[touching].tolist())
 
 
-def fit_newton(
-    obs: Observations,
-    law: LawName,
-    start: Calibration | None,
-    shift: tuple[float, float] | None,
-) -> Outcome:
-    """The law of greatest likelihood; `shift` is where a location begins, if any."""
+def fit_newton(obs: Observations, law: LawName, *, location: bool = False) -> Outcome:
+    """The law of greatest likelihood, centred on zero unless with a `location`.
+
+    Newton's steps for the eight numbers then alternate with exact ones for it.
+    """
     family = GAUSSIAN if law == "gaussian" else LAPLACE
-    # A pilot on a thinned sample brings the start into the basin, so that the whole
-    # data is passed over only a few times.
-    every = max(1, len(obs) // PILOT_ROWS)
-    pilot = obs.take(slice(None, None, every))
-    box = OrderedBox.around(pilot, law)
-    starts = [_moment_start(pilot, shift or (0.0, 0.0))]
-    if start is not None:
-        starts.append(pack(start))
-    fits = [_descend(box, pilot, first, shift, family) for first in starts]
-    best, shift = min(fits, key=lambda fit: fit[0].value)
-    if every > 1:
-        best, shift = _descend(box, obs, box.outer(best.x), shift, family)
+    box, shift = OrderedBox.around(obs, law), (0.0, 0.0)
+    if location:
+        x, y = np.median(obs.residual / obs.fine_window[:, None], axis=0).tolist()
+        shift = x, y
+    best = box.minimise(Likelihood(obs, shift, family), _moment_start(obs, shift))
+    iterations = best.iterations
+    for _ in range(50 if location else 0):
+        last, shift = shift, _location_step(obs, shift, box.outer(best.x))
+        best = box.minimise(Likelihood(obs, shift, family), box.outer(best.x))
+        iterations += best.iterations
+        if np.abs(np.subtract(shift, last)).max() < LOCATION_TOLERANCE:
+            break
     if not np.isfinite(best.value):
         raise FitError("The likelihood is not finite anywhere near the start.")
     return Outcome(
         calibration=unpack(box.outer(best.x)),
-        location=shift or (0.0, 0.0),
-        iterations=best.iterations,
-        evaluations=best.evaluations,
+        location=shift,
+        iterations=iterations,
         converged=best.converged,
         message=best.message,
         at_bounds=box.at_bounds(best.x),
-        free=tuple(np.flatnonzero(box.lower < box.upper).tolist()),
     )
 
 
@@ -219,30 +208,6 @@ def _moment_start(obs: Observations, shift: tuple[float, float]) -> Vector:
         beta = np.log(share / (1.0 - share))
         parameters[places] = 2 * np.log(gain), 2 * np.log(tail), 0.0, 0.0, beta
     return parameters
-
-
-def _descend(
-    box: OrderedBox,
-    obs: Observations,
-    start: Vector,
-    shift: tuple[float, float] | None,
-    family: Family,
-) -> tuple[Minimum, tuple[float, float] | None]:
-    """Newton on the eight, alternating with the exact location step if asked."""
-    best = box.minimise(Likelihood(obs, shift or (0.0, 0.0), family), start)
-    for _ in range(50):
-        if shift is None:
-            break
-        last, shift = shift, _location_step(obs, shift, box.outer(best.x))
-        better = box.minimise(Likelihood(obs, shift, family), box.outer(best.x))
-        best = replace(
-            better,
-            iterations=best.iterations + better.iterations,
-            evaluations=best.evaluations + better.evaluations,
-        )
-        if np.abs(np.subtract(shift, last)).max() < LOCATION_TOLERANCE:
-            break
-    return best, shift
 
 
 def _location_step(

@@ -21,12 +21,11 @@ from functools import partial
 import numpy as np
 
 from semisure.geometry.epipolar import Lines
-from semisure.law.climbing import climb
+from semisure.law.climbing import Ascent, climb
 from semisure.law.mixture import ErrorLaw, expit
 from semisure.types import (
     Columns,
     FloatArray,
-    Matrix,
     PairSpread,
     PerAxis,
     PerMatch,
@@ -34,7 +33,7 @@ from semisure.types import (
 )
 
 # Matches of one pair err together: no more than these count as independent, and no
-# more are looked at, taken evenly.
+# more are used, taken evenly.
 EFFECTIVE_MATCHES = 500
 _TOLERANCE = 3e-2  # nats: no gain matters below it
 _LEAST_DENSITY = 1e-12  # per px: a match that nothing explains
@@ -185,43 +184,23 @@ def across_log_density(
     return np.log(0.5 * whole), parts.slopes(by_axis, stretched)
 
 
-class _Posterior:
-    """The posterior of a pair's effects at one place, to be climbed."""
-
-    def __init__(
-        self,
-        values: Vector,
-        log_density: LogDensity,
-        count: float,  # matches that count as independent
-        spread: PairSpread,
-    ) -> None:
-        self.values, self.log_density, self.count = values, log_density, count
-        self.spread, self.gain = spread, np.inf  # of score, by the last step
-        density, self.slopes = log_density(values)  # of each match, (n,) and (4, n)
-        self.deviations = np.array(spread.deviations)
-        self.off = (values - spread.means) / self.deviations
-        self.score = count * float(density.mean()) - 0.5 * float(self.off @ self.off)
-
-    def equations(self) -> tuple[Matrix, Vector]:
-        """The scores' own second moment stands for the curvature (BHHH)."""
-        normal = self.count / self.slopes.shape[1] * (self.slopes @ self.slopes.T)
-        pull = self.count * self.slopes.mean(axis=1) - self.off / self.deviations
-        return normal + np.diag(self.deviations**-2.0), pull
-
-    def moved(self, step: Vector) -> _Posterior:
-        means, limits = np.array(self.spread.means), 6.0 * self.deviations
-        # Nothing beyond is a pair of this matcher.
-        values = np.clip(self.values + step, means - limits, means + limits)
-        there = _Posterior(values, self.log_density, self.count, self.spread)
-        there.gain = there.score - self.score
-        return there
-
-    def settled(self, step: Vector) -> bool:
-        return self.gain < _TOLERANCE
-
-
 def _most_likely(log_density: LogDensity, count: int, spread: PairSpread) -> Vector:
     """The mode of the effects' posterior, from `count` matches of a pair."""
-    effective = float(min(count, EFFECTIVE_MATCHES))
-    first = _Posterior(np.array(spread.means), log_density, effective, spread)
-    return climb(first, 20)[0].values
+    means, deviations = np.array(spread.means), np.array(spread.deviations)
+    independent = float(min(count, EFFECTIVE_MATCHES))
+
+    def posterior(effects: Vector) -> Ascent:
+        """Its curvature is the second moment of the slopes (BHHH)."""
+        density, slopes = log_density(effects)
+        off = (effects - means) / deviations
+        score = independent * float(density.mean()) - 0.5 * float(off @ off)
+        curvature = independent / slopes.shape[1] * (slopes @ slopes.T)
+        pull = independent * slopes.mean(axis=1) - off / deviations
+        return Ascent(score, curvature + np.diag(deviations**-2.0), pull)
+
+    def moved(effects: Vector, step: Vector) -> Vector:
+        # Nothing beyond is a pair of this matcher.
+        limits = 6.0 * deviations
+        return np.clip(effects + step, means - limits, means + limits)
+
+    return climb(means, posterior, moved, lambda _, gain: gain < _TOLERANCE, 20)[0]

@@ -1,24 +1,24 @@
 """The law of each match once its pair's geometry is known: Bayes on its mixture.
 
-Pairs differ more than eight numbers can say. The residuals of a pair's own matches to a
-homography, or their distances from epipolar lines, tell four effects
+Pairs differ more than eight numbers can describe. Four effects of a pair are estimated
+from its matches' residuals to a homography, or their distances from epipolar lines
 (:mod:`semisure.law.pair_effects`). Under these a match has scales sᶠ, sᶜ and chances
-α of a wrong coarse cell, still blind to its own residual.
+α of a wrong coarse cell, before its own residual is used.
 
 A line gives a match's error across it: its distance d, with the line's own variance v.
-Along it neighbours speak: the match and those around lie about a from one affine map
+Along the line, the match and its neighbours depart by about a from one affine map
 (:mod:`semisure.law.neighbours`). Failure is one event of the match. With scales f, c
 along the line, f⊥, c⊥ across it (v/2 added to their squares) and h = √(f² + a²),
 
     logit q = logit(1 − (1−α_x)(1−α_y)) + log Lap(d; c⊥) − log Lap(d; f⊥)
               + g + k log(h²/f²)
 
-and the error along the line follows (1−q) Lap(λ √(f h)) + q Lap(μ √(c h)): both scales
-are half way, as logarithms go, to what the neighbours say. λ, μ, g, k are the matcher's
-(:class:`semisure.types.AlongLines`), from scenes with truth.
+and the error along the line follows (1−q) Lap(λ √(f h)) + q Lap(μ √(c h)): each scale
+is the geometric mean of the match's own and of h. λ, μ, g, k are the matcher's
+(:class:`semisure.types.AlongLines`), fitted to scenes with truth.
 
-A homography gives the whole error: the residual, give or take what the model may be
-off. Its failures are the paper's, per axis.
+A homography gives the whole error: the residual, up to the model's own error. Its
+failures are the paper's, per axis.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from semisure.types import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairLaw:
-    """The law of each match of one pair, and what is behind it."""
+    """The law of each match of one pair, and what it was made from."""
 
     law: ErrorLaw  # the tail of either axis is the match's: failure is one event
-    blind: ErrorLaw  # the same before each match's own residual was looked at
+    blind: ErrorLaw  # the same before each match's own residual is used
     effects: Vector  # fine, gate, coarse, background
 
     @property
@@ -103,7 +103,7 @@ def law_on_lines(
 ) -> ErrorLaw:
     """`law` after each match's distance from its line, and that from its neighbours.
 
-    `variance` is that of the lines, px², and `away` the departure, px.
+    `variance` is that of the lines, px², and `away` the departure from neighbours, px.
     """
     logit, fine, coarse = on_lines(
         law, lines.distance, lines.normal, variance, away, along
@@ -144,7 +144,7 @@ def pair_law_by_residuals(
     """The adapted law of raw `matches` whose residuals to a model are known.
 
     `residual` is that of the matches less their location; rows that are not finite
-    have no say in the effects. `variance`, px², is that of where the model puts each
+    are left out of the effects. `variance`, px², is that of where the model puts each
     match, if it was estimated.
     """
     law, spread = error_law(matches, calibration), _spread_of(calibration)
@@ -161,9 +161,9 @@ def pair_law_by_residuals(
 
 
 def departure_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> PerMatch:
-    """How far matches and those around them lie from one map along their lines, px.
+    """How far matches depart from their neighbours along their lines, px.
 
-    Neighbours count by how near their lines, how sure and how sharp they are.
+    Neighbours weigh more that lie near their lines, are likely right and precise.
     """
     fine, logit, normal = law.fine_scale, law.tail_logit, lines.normal
     size = fine[:, 0] + fine[:, 1]
@@ -185,7 +185,7 @@ def _evidence(x: FloatArray, fine: FloatArray, coarse: FloatArray) -> FloatArray
 
 
 def _floor2(matches: Matches) -> PerMatch:
-    """px²: no camera is a pinhole, and no model known better than so."""
+    """px²: no camera is exactly a pinhole, so no model is known better."""
     return np.asarray(CAMERA_FLOOR**2 * (matches.refined_size**2).sum(axis=1))
 
 

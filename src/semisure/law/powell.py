@@ -7,16 +7,13 @@ import numpy as np
 from semisure.errors import FitError
 from semisure.law.families import GAUSSIAN, LAPLACE
 from semisure.law.likelihood import (
-    DOUBT_SLOPE,
     NAMES,
-    SIZE,
     Likelihood,
-    pack,
     unpack,
 )
 from semisure.law.newton import Outcome
 from semisure.law.observations import Observations
-from semisure.types import Calibration, LawName, Vector
+from semisure.types import LawName, Vector
 
 # The paper's settings (supplement, "Calibration optimization").
 ITERATIONS = 120
@@ -26,7 +23,7 @@ NINE = (*NAMES[:6], "t_x", "t_y", "t_m")
 START = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 5.0, 5.0, 2.0)
 
 
-def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Outcome:
+def fit_powell(obs: Observations, law: LawName) -> Outcome:
     """The law where Powell stops."""
     from scipy.optimize import Bounds, minimize
 
@@ -37,8 +34,7 @@ def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Ou
     doubt = (0.0, 0.0) if law == "no_confidence_gate" else slope
     lower, upper = np.array([*4 * [gain], slope, doubt, *3 * [knee]]).T
     free = np.flatnonzero(lower < upper)
-    nine = np.array(START) if start is None else _nine_of(start)
-    nine = np.clip(nine, lower, upper)
+    nine = np.clip(START, lower, upper)
 
     def objective(chosen: Vector) -> float:
         nine[free] = chosen
@@ -58,11 +54,9 @@ def fit_powell(obs: Observations, law: LawName, start: Calibration | None) -> Ou
     return Outcome(
         calibration=unpack(_eight_of(nine)),
         iterations=int(minimum.nit),
-        evaluations=int(minimum.nfev),
         converged=bool(minimum.success),
         message=str(minimum.message),
         at_bounds=tuple(NINE[i] for i in free if touching[i]),
-        free=tuple(i for i in range(SIZE) if i != DOUBT_SLOPE or i in free),
     )
 
 
@@ -70,10 +64,3 @@ def _eight_of(nine: Vector) -> Vector:
     """The eight of the paper's nine, whatever their gauge."""
     k_s, k_m, t_x, t_y, t_m = nine[4:]
     return np.array([*nine[:6], -(k_s * t_x + k_m * t_m), -(k_s * t_y + k_m * t_m)])
-
-
-def _nine_of(calibration: Calibration) -> Vector:
-    """The paper's nine of a calibration with t_m = 0, knees of no slope 0."""
-    symbols = calibration.paper_symbols()
-    knees = [symbols[name] or 0.0 for name in ("t_x", "t_y", "t_m")]
-    return np.array([*pack(calibration)[:6], *knees])

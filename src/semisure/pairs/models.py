@@ -17,8 +17,9 @@ from semisure.geometry.rotations import rotation_vector
 from semisure.geometry.significance import (
     FIVE_POINTS,
     SEVEN_POINTS,
-    failure_of_lines,
-    model_failure,
+    chance_of_alarms,
+    log_false_alarms,
+    log_false_alarms_of_lines,
 )
 from semisure.law.mixture import ErrorLaw
 from semisure.refit.lines import AcrossLines
@@ -112,9 +113,10 @@ def chance_of(
     """Probability of an accidental model, by the a-contrario test."""
     F = lines_matrix(kind, model, cameras)
     if F is None:
-        return model_failure(model, matches)
+        return chance_of_alarms(log_false_alarms(model, matches))
     proposals = FIVE_POINTS if kind == "essential" else SEVEN_POINTS
-    return failure_of_lines(F, matches, proposals)
+    alarms = log_false_alarms_of_lines(F, matches, proposals)
+    return chance_of_alarms(alarms)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -263,7 +263,8 @@ class PairResult:
     def summary(self) -> str:
         """One sentence for people."""
         law = self.calibration
-        origin = f"{law.matcher} was {law.origin}." if law.on_first_use else None
+        first_use = "first_use" in law.provenance
+        origin = f"{law.matcher} was {law.origin}." if first_use else None
         sentences = (self._sentence(), self.verdict.warning(), origin)
         return " ".join(filter(None, sentences))
 

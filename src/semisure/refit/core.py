@@ -1,9 +1,4 @@
-"""CoRe, the paper's refit, whatever the model (Alg. weighted_refit): one weighted fit.
-
-Refits take raw matches. The location, a systematic shift of refined points that a
-calibration knows, is taken off by :func:`without_bias` where a refit begins, and not
-after that. Estimators know none, so whoever runs one on raw matches calls it too.
-"""
+"""CoRe, the paper's refit of any model (Alg. weighted_refit): one weighted fit."""
 
 from __future__ import annotations
 
@@ -16,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
-from semisure.geometry.homography import FAR_PX
+from semisure.geometry.homography import FAR_PX, far_not_undefined
 from semisure.law import mixture
-from semisure.law.mixture import STD_FLOOR_PX
 from semisure.refit.weights import one_step_weight
 from semisure.types import (
     Calibration,
@@ -33,7 +27,6 @@ from semisure.types import (
     WorldMatches,
 )
 from semisure.types.calibration import require_calibration
-from semisure.types.checks import as_reals
 from semisure.types.matches import require_matches
 from semisure.types.results import Uncertainty
 
@@ -45,8 +38,9 @@ def without_bias(
 ) -> tuple[AnyMatches, Calibration]:
     """The matches less their location, and the calibration without it.
 
-    For estimators, which know none. Refits do this themselves, so that they
-    are given the raw matches and the calibration as it is.
+    The location is a systematic shift of refined points. Every refit subtracts it
+    where it begins, from the raw matches that it is given; whoever runs an estimator
+    on raw matches calls this function first.
 
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
     >>> located = replace(EXAMPLE_CALIBRATION, location=(0.125, 0.0))
@@ -90,11 +84,11 @@ def start_of(
                 "return the model and a mask or report. Pass the first of them, [0]."
             )
         return checked(initial, "initial"), None
-    flags = as_reals("inliers", initial.inliers).shape
-    if flags != (count,):
+    shape = np.shape(initial.inliers)
+    if shape != (count,):
         raise InputError(
-            f"initial must come from these {count} matches, but has "
-            f"{flags[0] if len(flags) == 1 else flags} inlier flags."
+            f"initial must come from these {count} matches, but its inliers have "
+            f"shape {shape}."
         )
     if initial.model is None:
         return None, initial.inliers
@@ -128,7 +122,6 @@ def outcome(
         reason=reason,
         iterations=iterations if reason is None else 0,
         log_likelihood=log_likelihood,
-        std_floor_px=STD_FLOOR_PX,
         uncertainty=uncertainty,
     )
 
@@ -150,6 +143,7 @@ def refit_once(
     `fit` returns a model, or None where the weighted matches do not determine one, and
     how many iterations it took.
     """
+    residual = far_not_undefined(residual)
     weight = one_step_weight(method, matches, calibration, residual, inliers)
     # A point beyond the horizon or behind the camera has no residual to improve.
     weight = np.where(np.abs(residual).max(axis=1) < FAR_PX, weight, 0.0)

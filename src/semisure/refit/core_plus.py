@@ -19,13 +19,13 @@ from functools import partial
 
 import numpy as np
 
+from semisure.geometry.homography import far_not_undefined
 from semisure.law.families import Family
 from semisure.law.mixture import (
     ErrorLaw,
     coarse_success,
     expit,
     log_joint,
-    log_sum,
     ordered,
 )
 from semisure.refit.core import outcome
@@ -47,7 +47,7 @@ TOLERANCE_PX = 1e-4  # that all further steps together would move a corner or po
 # A step covers some three quarters of the way that is left: weights fall as residuals
 # grow, which makes the true curvature smaller than that of the weighted squares.
 STRIDE = 4 / 3
-# The arrays of so many matches stay in the processor's cache.
+# Arrays of this many matches stay in the processor's cache.
 BLOCK_ROWS = 5000
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
 # image's diagonal a match can be surer of itself than the model can follow. Chosen on
@@ -96,14 +96,9 @@ class Weights:
 
     def at(self, residual: Columns) -> Columns:
         """The weights; overflow is to the right limit, 0."""
-        odds = self.family.energy(residual, _ONE)
-        odds *= self.steepness
-        odds += self.log_odds
-        np.exp(odds, out=odds)
-        odds += 1.0
-        softened = residual * residual
-        softened += self.fine2
-        softened *= self.fine2
+        energy = self.family.energy(residual, _ONE)
+        odds = 1.0 + np.exp(energy * self.steepness + self.log_odds)
+        softened = (residual * residual + self.fine2) * self.fine2
         return 1.0 / (odds[0] * odds[1] * np.sqrt(softened))
 
 
@@ -135,9 +130,9 @@ def converged(
 
 def judged(law: ErrorLaw, residual: PerAxis) -> tuple[PerMatch, float]:
     """ω of each match, and the log likelihood of all, nats."""
-    fine, coarse = log_joint(law, residual)
+    fine, coarse = log_joint(law, far_not_undefined(residual))
     success = expit(fine - coarse)
-    return success[:, 0] * success[:, 1], float(log_sum(fine, coarse).sum())
+    return success[:, 0] * success[:, 1], float(np.logaddexp(fine, coarse).sum())
 
 
 def more_likely(

@@ -24,7 +24,6 @@ from semisure.types import (
 # The least error at the corners of a photograph, in diagonals: no wall is quite flat
 # and no lens quite a pinhole.
 LEAST_ERROR = 5e-4
-MOST_MATCHES = 20_000  # that a covariance looks at, taken evenly
 
 
 def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
@@ -89,8 +88,6 @@ def corner_covariance(
     Of ``core+``, or of least squares with a `weight`. Without `field` neighbours share
     no errors, and there is no lens or relief.
     """
-    copies = max(1, -(-len(matches) // MOST_MATCHES))
-    matches = matches if copies == 1 else matches.take(slice(None, None, copies))
     # What moves a point of image 1 one way moves its match in image 0 the other way:
     # turned round, errors that neighbours share add up on whichever side they are.
     sign = np.where(matches.side == 0, -1.0, 1.0)
@@ -101,24 +98,23 @@ def corner_covariance(
             law = floored(error_law(matches, calibration), matches)
             own_scores = scores(law, residual)
         else:
-            own_scores = Scores.of_weight(weight[::copies], residual)
+            own_scores = Scores.of_weight(weight, residual)
         own_scores = own_scores._replace(score=sign * own_scores.score)
         J = corner_jacobian(H_01, matches)
         if J is None:
             return None
         J = sign * J
         if not field:
-            return covariance(places, own_scores, J, copies=copies)
+            return covariance(places, own_scores, J)
         frame = plane.corners(matches.source_size)
         lens = _bent(H_01, matches, matches.source, matches.target)
-        there = _bent(H_01, matches, frame, plane.project(H_01, frame))
+        at_corners = _bent(H_01, matches, frame, plane.project(H_01, frame))
         C = covariance(
             places,
             own_scores,
             J,
             lens=sign * on_refined_side(H_01, matches, lens),
-            lens_there=there.transpose(2, 0, 1).reshape(8, -1),
-            copies=copies,
+            lens_there=at_corners.transpose(2, 0, 1).reshape(8, -1),
         )
     least = LEAST_ERROR if calibration.model_error is None else calibration.model_error
     floor = least * float(np.hypot(*matches.target_size))

@@ -6,12 +6,12 @@ their errors, so scores are taken for
 
     s = size · √scale · (√(1 − f) own + √f shared),    corr(shared) = kernel(distance).
 
-The share f, the kernel and the scale are told by the pair's own scores, summed over a
-hundred cells of the image, by restricted likelihood: what moving the model explains is
-projected out, for it has moved. No pair tells them exactly, so C is the mean over them
-by that likelihood. Lenses are more smooth errors, of unknown size, in it. Errors of
-known size, such as those of intrinsics, are added. Where parameters stand for places in
-the image, as corners do, what the model cannot follow there is part of their error.
+The share f, the kernel and the scale are estimated from the pair's own scores, summed
+over a hundred cells of the image, by restricted likelihood: what moving the model
+explains is projected out, since the fit has moved it. One pair does not determine them,
+so C is the mean over them, weighted by that likelihood. A lens is one more smooth error
+in it, of unknown size. Errors of known size, such as those of intrinsics, are added.
+Where parameters are places in the image, as corners are, a lens moves them too.
 """
 
 from __future__ import annotations
@@ -79,7 +79,6 @@ def covariance(
     lens: FloatArray | None = None,
     lens_there: FloatArray | None = None,
     known: FloatArray | None = None,
-    copies: int = 1,
 ) -> Matrix | None:
     """Covariance (p, p) of the parameters, or None where they are not determined.
 
@@ -96,8 +95,6 @@ def covariance(
         How they move the places in the image that parameters stand for, (p, l).
     known
         How errors of known size move predictions, (axes, k, n).
-    copies
-        Matches that each one stands for: alike but for the errors that are their own.
     """
     none = np.zeros((len(J), 0, len(points)))
     lens = none if lens is None else lens
@@ -114,9 +111,10 @@ def covariance(
     cells = Cells.of(points)
     own = np.sqrt((size**2).mean(axis=0))  # of both axes: one decomposition serves both
     root = np.sqrt(cells.summed(own**2))
-    told = cells.summed(np.concatenate([turned[:, :q], score[:, None]], axis=1)) / root
-    by_cells = (told[:, :p] @ told[:, :p].transpose(0, 2, 1)).sum(axis=0)
-    if told.shape[0] * told.shape[2] <= p or not _positive(by_cells):
+    both = np.concatenate([turned[:, :q], score[:, None]], axis=1)
+    summed = cells.summed(both) / root
+    by_cells = (summed[:, :p] @ summed[:, :p].transpose(0, 2, 1)).sum(axis=0)
+    if summed.shape[0] * summed.shape[2] <= p or not _positive(by_cells):
         return None
     relative, by_cell = cells.summed(own) / root, cells.summed(own * J)
     alone = ((J * own**2) @ J.transpose(0, 2, 1)).sum(axis=0)
@@ -127,12 +125,12 @@ def covariance(
         shared.append(whole + (1.0 - within) * alone)
         alike *= np.outer(relative, relative)
         alike[np.diag_indices_from(alike)] += 1.0 - within
-        fits.append(_fitted(told, alike, p))
+        fits.append(_fitted(summed, alike, p))
     likelihood, scale, lens2 = map(np.array, zip(*fits, strict=True))
     chance = PRIOR * np.exp(likelihood - likelihood.max())
     chance /= chance.sum()
     scale *= chance
-    meat = (scale @ (1.0 - SHARES)).sum() / copies * alone
+    meat = (scale @ (1.0 - SHARES)).sum() * alone
     meat += np.tensordot(scale @ SHARES, shared, 1)
     out = np.linalg.inv(moved[:p])
     C, response = out @ meat @ out, out @ moved[p:].T
@@ -147,17 +145,17 @@ def covariance(
 
 
 def _fitted(
-    told: FloatArray, correlation: Matrix, p: int
+    summed: FloatArray, correlation: Matrix, p: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """By share: log likelihood, scale, and the lenses' mean square (l, l), px².
 
-    `told` (axes, p + l + 1, cells) is what parameters and lenses do to the scores of
-    cells, and these scores, whose own errors have the variance `scale`.
+    `summed` (axes, p + l + 1, cells) holds what parameters and lenses do to the scores
+    of cells, and these scores, whose own errors have the variance `scale`.
     """
     values, vectors = np.linalg.eigh(correlation)
-    told, (axes, _, cells) = told @ vectors, told.shape
+    summed, (axes, _, cells) = summed @ vectors, summed.shape
     variance = 1.0 - SHARES[:, None] + SHARES[:, None] * np.maximum(values, 0.0)
-    gram = sum((rows / variance[:, None]) @ rows.T for rows in told)
+    gram = sum((rows / variance[:, None]) @ rows.T for rows in summed)
     of_model, across = gram[:, :p, :p], gram[:, :p, p:]
     rest = gram[:, p:, p:]  # less what moving the model explains
     rest = rest - across.transpose(0, 2, 1) @ np.linalg.solve(of_model, across)
@@ -165,8 +163,8 @@ def _fitted(
     of_lens, basis = np.linalg.eigh(rest[:, :-1, :-1])
     by_lens = (rest[:, -1:, :-1] @ basis)[:, 0]
     # A lens that the model all but follows leaves nothing but rounding.
-    seen = of_lens > ROUNDING * np.trace(gram[:, p:-1, p:-1], axis1=1, axis2=2)[:, None]
-    of_lens, by_lens = of_lens * seen, by_lens * seen
+    felt = of_lens > ROUNDING * np.trace(gram[:, p:-1, p:-1], axis1=1, axis2=2)[:, None]
+    of_lens, by_lens = of_lens * felt, by_lens * felt
     # Of each size that lenses may have: their likeliest strengths, and what is left.
     ratio = (LENS_PX2 * freedom / left)[:, :, None]
     Q = 1.0 + ratio * of_lens[:, None]

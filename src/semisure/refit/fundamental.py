@@ -2,17 +2,16 @@
 
 ``core+`` is ours: the likelihood of all matches by the law of their error across the
 epipolar lines (:mod:`semisure.refit.lines`), climbed on the seven degrees of freedom
-of a matrix of rank 2; where few matches agree, other peaks are looked for. ``core`` is
-the paper's epipolar CoRe without intrinsics: ω from each point's foot on its line, then
-one weighted eight-point fit.
+of a matrix of rank 2. ``core`` is the paper's epipolar CoRe without intrinsics: ω from
+each point's foot on its line, then one weighted eight-point fit.
 
 Where the matches lie on a plane, or the camera only turned, many fundamental matrices
 fit equally well. The start is then kept, and `reason` says so.
-Every method takes raw matches: a calibrated location is taken off first.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,10 +20,8 @@ from numpy.typing import ArrayLike
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import homography as plane
-from semisure.law.climbing import climb
-from semisure.law.error_laws import error_law
 from semisure.refit.core import no_start, refit_once, start_of, without_bias
-from semisure.refit.lines import AcrossLines, aside, highest, refitted
+from semisure.refit.lines import AcrossLines, refit_lines
 from semisure.refit.model_choice import weigh_depth
 from semisure.refit.planes import refit_homography
 from semisure.types import (
@@ -57,7 +54,7 @@ def refit_fundamental(
     Parameters
     ----------
     matches
-        As the matcher gave them; a calibrated location is taken off here.
+        As the matcher gave them: a calibrated location is subtracted here.
     initial
         What :func:`estimate_fundamental` returned, or any F from image 0 to image 1,
         such as that of ``cv2.findFundamentalMat``.
@@ -88,28 +85,27 @@ def refit_fundamental(
         offset = epipolar.lines_of(start[None], matches).offset
         name = "a fundamental matrix"
         return refit_once(method, matches, calibration, start, offset, fit, name=name)
-    law, sizes = (
-        error_law(matches, calibration),
-        (matches.source_size, matches.target_size),
+    sizes = matches.source_size, matches.target_size
+    return refit_lines(
+        start,
+        lambda F: fm.Seven.of(F, *sizes),
+        matches,
+        calibration,
+        partial(_objection, calibration=calibration),
     )
-    first = AcrossLines.at(fm.Seven.of(start, *sizes), matches, law)
-    last, iterations, reason = first, 0, None
-    if len(matches) <= fm.MINIMAL_SAMPLE:
-        few = counted(len(matches), "match", "matches")
-        reason = f"only {few}, a fundamental matrix needs 8"
-    else:
-        last, iterations = climb(first)
-        last, more = highest(last, aside(last))
-        iterations += more
-        if not _shows_depth(last, calibration):
-            reason = (
-                "the matches lie on one plane or the camera only turned, so that the "
-                "fundamental matrix is not determined; fit a homography"
-            )
-    F = last.geometry.matrix
-    # The tangent of the form that F itself has, whichever way the climb went.
-    last = last.by(fm.Seven.of(F, *sizes))
-    return refitted(start, F, first, last, iterations, reason, calibration)
+
+
+def _objection(view: AcrossLines[fm.Seven], calibration: Calibration) -> str | None:
+    """Why the matches do not determine a fundamental matrix, or None."""
+    if len(view.matches) <= fm.MINIMAL_SAMPLE:
+        few = counted(len(view.matches), "match", "matches")
+        return f"only {few}, a fundamental matrix needs 8"
+    if not _shows_depth(view, calibration):
+        return (
+            "the matches lie on one plane or the camera only turned, so that the "
+            "fundamental matrix is not determined; fit a homography"
+        )
+    return None
 
 
 def _shows_depth(view: AcrossLines[fm.Seven], calibration: Calibration) -> bool:

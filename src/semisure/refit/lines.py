@@ -15,25 +15,24 @@ which is (a e^{−|d|/a} − b e^{−|d|/b}) / (2 (a² − b²)) without its 0/0
 Where a coarse cell was wrong, d is anything up to the image's diagonal. The mixture's
 own coarse scales would say more, but failures of one pair err together and along its
 structure: on real pairs their pull, small for each, led the pose astray.
-
-A climb ends on the peak that its start stands under, and a robust estimator does not
-know which of several is the highest. So other geometries climb too (:func:`highest`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from semisure.errors import InputError
 from semisure.geometry.epipolar import CAMERA_FLOOR, CalibratedViews, Lines
-from semisure.law.climbing import climb
+from semisure.geometry.fundamental import Seven
+from semisure.law.climbing import Ascent, climb
+from semisure.law.error_laws import error_law
 from semisure.law.families import LAPLACE
-from semisure.law.mixture import ErrorLaw, expit, rising_root
+from semisure.law.mixture import ErrorLaw, expit
 from semisure.refit.core import outcome
 from semisure.refit.covariance import Scores, covariance, mean_slope, radial
 from semisure.types import (
@@ -59,13 +58,6 @@ STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
 MEASURED, ASSUMED = 1e-3, 1e-2
 MIDDLE_PX = 0.51  # so near to the middle, by either convention of pixels, is no chance
 ONE_CAMERA = 0.01  # focal lengths that differ by less are of one, which errs once
-MANY = 400.0  # so many matches that agree leave no second peak
-AXES, AWAY = 2, (5.0, 15.0, 50.0)  # least determined ones; standard deviations
-FARTHEST = 0.5  # radians, or half-diagonals
-LOOKED_AT = 600  # matches
-STEPS, FOLLOWED = 10, 3  # of all, and so many again of the highest of them
-HIGHER_NATS = 1.0  # by those matches; less is the same peak again
-CLEAR_NATS = 5.0  # by all matches: e⁵ times as likely
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,35 +68,31 @@ class LineLaw:
     minor: PerMatch  # px, b ≤ a
     share: PerMatch  # chance of the peak
     background: PerMatch  # density per px of all else
-    shift: PerMatch  # px, n·μ
 
     @classmethod
-    def across(
-        cls, law: ErrorLaw, normal: PerAxis, floor_px: PerMatch, extent_px: PerMatch
-    ) -> LineLaw:
-        """The law across lines of unit `normal` (n, 2).
+    def across(cls, law: ErrorLaw, normal: PerAxis, diagonal: PerMatch) -> LineLaw:
+        """The law across lines of unit `normal` (n, 2), of matches less their location.
 
-        `floor_px` is added to both scales in quadrature: how far cameras deviate from
-        their model. `extent_px` is the width over which a failure may lie.
+        A failure may lie anywhere within the `diagonal` of its image, px. What cameras
+        deviate from their model by, a share of it, is added to both scales as squares.
         """
         if law.family is not LAPLACE:
             raise InputError(
                 "The law across an epipolar line is derived for Laplace components; "
                 "use a calibration with another law than 'gaussian'."
             )
-        scale = np.hypot(normal * law.fine_scale, floor_px[:, None])
+        scale = np.hypot(normal * law.fine_scale, CAMERA_FLOOR * diagonal[:, None])
         share = (1.0 - BACKGROUND) * expit(-law.tail_logit).prod(axis=1)
         return cls(
             major=scale.max(axis=1),
             minor=scale.min(axis=1),
             share=share,
-            background=(1.0 - share) / extent_px,
-            shift=(normal * law.location).sum(axis=1),
+            background=(1.0 - share) / diagonal,
         )
 
     def _peak(self, distance: PerMatch) -> tuple[PerMatch, PerMatch]:
         """Share times density, and share times −density'/d."""
-        d, a, b = np.abs(distance - self.shift), self.major, self.minor
+        d, a, b = np.abs(distance), self.major, self.minor
         phi = _phi(d * (a - b) / (a * b))
         height = self.share * np.exp(-d / a) / (2.0 * (a + b))
         return height * (1.0 + d / a * phi), height * phi / (a * b)
@@ -133,12 +121,12 @@ class LineLaw:
 
         Slopes are by differences: the peak of two Laplace variables has no handy one.
         """
-        d, step = distance - self.shift, 1e-3 * self.minor
-        weight = self.pull(distance)
-        ahead, behind = (self.pull(distance + h) * (d + h) for h in (step, -step))
+        weight, step = self.pull(distance), 1e-3 * self.minor
+        places = distance + step, distance - step
+        ahead, behind = (self.pull(place) * place for place in places)
         slope = mean_slope(weight[None], ((ahead - behind) / (2.0 * step))[None])
         size = np.sqrt(self.share) / np.hypot(self.major, self.minor)
-        return Scores((weight * d)[None], slope, size[None])
+        return Scores((weight * distance)[None], slope, size[None])
 
 
 def _phi(delta: PerMatch) -> PerMatch:
@@ -147,32 +135,7 @@ def _phi(delta: PerMatch) -> PerMatch:
     return np.where(small, 1.0 - 0.5 * delta, -np.expm1(-safe) / safe)
 
 
-def across_quantile(law: ErrorLaw, normal: PerAxis, probability: float) -> PerMatch:
-    """The distance across a line of unit `normal` that is exceeded by 1 − probability.
-
-    Of matches whose coarse cell was right, without a location, px. The density above
-    has the integral P(|d| > x) = e^{−x/a} [1 + x b φ(δ) / (a (a + b))].
-    """
-    scale = np.abs(normal) * law.fine_scale
-    a = scale.max(axis=1)
-    b = np.maximum(scale.min(axis=1), 1e-9 * a)
-
-    def excess(x: PerMatch) -> PerMatch:
-        phi = _phi(x * (a - b) / (a * b))
-        beyond = np.exp(-x / a) * (1.0 + x * b * phi / (a * (a + b)))
-        return 1.0 - probability - beyond
-
-    return np.asarray(rising_root(excess, np.zeros_like(a), 60.0 * a, tolerance=1e-6))
-
-
-G = TypeVar("G", bound="Geometry")
-
-
-class Geometry(Protocol):
-    """An epipolar geometry that can be moved along its own parameters."""
-
-    def lines(self, matches: Matches) -> Lines: ...
-    def moved(self: G, step: Vector) -> G: ...
+G = TypeVar("G", CalibratedViews, Seven)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,49 +148,37 @@ class AcrossLines(Generic[G]):
     lines: Lines
     law: LineLaw
     score: float
-    free: int | None = None  # so many parameters move, if not all
 
     @classmethod
     def at(cls, geometry: G, matches: Matches, law: ErrorLaw) -> AcrossLines[G]:
         """The view of `matches`, whose errors follow `law`, from a geometry."""
         lines = geometry.lines(matches)
         diagonal = np.linalg.norm(matches.refined_size, axis=1)
-        extent = np.broadcast_to(diagonal, (len(matches),))
-        across = LineLaw.across(law, lines.normal, CAMERA_FLOOR * extent, extent)
+        diagonal = np.broadcast_to(diagonal, (len(matches),))
+        across = LineLaw.across(law, lines.normal, diagonal)
         score = float(across.log_density(lines.distance).sum())
         return cls(geometry, matches, law, lines, across, score)
 
-    def equations(self) -> tuple[Matrix, Vector]:
-        d, J = self.lines.distance, self.lines.jacobian
-        weighted = self.law.pull(d)[:, None] * J
-        normal, pull = J.T @ weighted, -weighted.T @ (d - self.law.shift)
-        return normal[: self.free, : self.free], pull[: self.free]
+    def climbed(self) -> tuple[AcrossLines[G], int]:
+        """The peak of the likelihood above this geometry, and the number of steps."""
 
-    def moved(self, step: Vector) -> AcrossLines[G]:
-        whole = np.zeros(self.lines.jacobian.shape[1])
-        whole[: self.free] = step
-        return replace(self.by(self.geometry.moved(whole)), free=self.free)
+        def ascent(view: AcrossLines[G]) -> Ascent:
+            d, J = view.lines.distance, view.lines.jacobian
+            weighted = view.law.pull(d)[:, None] * J
+            return Ascent(view.score, J.T @ weighted, -weighted.T @ d)
 
-    def by(self, geometry: G) -> AcrossLines[G]:
-        """The same matches by another geometry."""
-        return AcrossLines.at(geometry, self.matches, self.match_law)
+        def moved(view: AcrossLines[G], step: Vector) -> AcrossLines[G]:
+            geometry = view.geometry.moved(step)
+            return AcrossLines.at(geometry, view.matches, view.match_law)
 
-    def settled(self, step: Vector) -> bool:
-        return bool(np.abs(step).max() < STEP_TOLERANCE)
+        def settled(step: Vector, gain: float) -> bool:
+            return bool(np.abs(step).max() < STEP_TOLERANCE)
+
+        return climb(self, ascent, moved, settled)
 
     def weight(self) -> PerMatch:
         """Posterior that both coarse cells were right."""
         return self.law.coarse_success(self.lines.distance)
-
-    def information(self) -> Matrix:
-        """k × k of what the matches tell of the parameters, by their law's variance.
-
-        Σ ω JJᵀ / var. That of the next step has weights by the residuals, the largest
-        on the few matches that the fit passes through.
-        """
-        J = self.lines.jacobian
-        variance = 2.0 * (self.law.major**2 + self.law.minor**2)
-        return J.T @ ((self.weight() / variance)[:, None] * J)
 
     def covariance(
         self, calibration: Calibration, *, field: bool = True
@@ -283,58 +234,21 @@ def _misstated(K: Matrix3, size: tuple[int, int], share: float | None) -> list[M
     return list(K + errors)
 
 
-def highest(
-    peak: AcrossLines[G], others: Sequence[G], *, within: float = np.inf
-) -> tuple[AcrossLines[G], int]:
-    """The peak itself, or one above `others` that is clearly higher, and its steps.
-
-    Of the others those farther below the peak than `within`, nats a match that agrees,
-    are not tried.
-    """
-    if not others:
-        return peak, 0
-    here, _ = climb(_thinned(peak), STEPS)
-    least = here.score - within * here.weight().sum()
-    starts = [start for start in (here.by(g) for g in others) if start.score > least]
-    tried = sorted((climb(start, STEPS)[0] for start in starts), key=_score)
-    tried = [climb(view, STEPS)[0] for view in tried[-FOLLOWED:]]
-    best = max(tried, key=_score, default=here)
-    if not best.score > here.score + HIGHER_NATS:
-        return peak, 0
-    other, steps = climb(peak.by(best.geometry))
-    return (other, steps) if other.score > peak.score + CLEAR_NATS else (peak, 0)
-
-
-def aside(peak: AcrossLines[G]) -> list[G]:
-    """The geometry moved along what the matches determine least.
-
-    There a large move changes few distances: other peaks lie both ways along the two
-    least determined axes. Where many matches agree there never was one.
-    """
-    information = peak.information()
-    few = 0 < peak.weight().sum() <= MANY
-    if not (few and np.isfinite(information).all()):
-        return []
-    values, vectors = np.linalg.eigh(information)
-    moved = []
-    for value, axis in zip(values[:AXES], vectors.T[:AXES], strict=True):
-        farthest = FARTHEST / np.abs(axis).max()
-        for away in AWAY:
-            length = min(away / np.sqrt(value), farthest) if value > 0 else farthest
-            moved += [peak.geometry.moved(s * length * axis) for s in (1.0, -1.0)]
-    return moved
-
-
-def refitted(
+def refit_lines(
     start: FloatArray,
-    model: FloatArray,
-    first: AcrossLines[G],
-    last: AcrossLines[G],
-    iterations: int,
-    reason: str | None,
+    geometry_of: Callable[[FloatArray], G],
+    matches: Matches,
     calibration: Calibration,
+    objection: Callable[[AcrossLines[G]], str | None],
 ) -> Refit:
-    """The refit that climbed to `last`, or kept its start for a `reason`."""
+    """``core+``: the peak above the start, unless there is an `objection` to it."""
+    law = error_law(matches, calibration)
+    first = AcrossLines.at(geometry_of(start), matches, law)
+    peak, iterations = first.climbed()
+    model = peak.geometry.model
+    # The covariance is in the tangent of what `geometry_of` makes of the model.
+    last = AcrossLines.at(geometry_of(model), matches, law)
+    reason = objection(last)
     view, uncertainty = first, None
     if reason is None:
         view, uncertainty = last, partial(last.covariance, calibration)
@@ -348,17 +262,3 @@ def refitted(
         log_likelihood=(first.score, view.score),
         uncertainty=uncertainty,
     )
-
-
-def _score(view: AcrossLines[G]) -> float:
-    return view.score if np.isfinite(view.score) else -np.inf
-
-
-def _thinned(view: AcrossLines[G]) -> AcrossLines[G]:
-    """The same view of some of the matches, evenly taken."""
-    count = len(view.matches)
-    if count <= LOOKED_AT:
-        return view
-    rows = np.linspace(0, count - 1, LOOKED_AT).astype(np.int64)
-    some, law = view.matches.take(rows), view.match_law.take(rows)
-    return AcrossLines.at(view.geometry, some, law)

@@ -1,4 +1,4 @@
-"""Plane or depth? What the law's likelihood says of a homography against lines.
+"""Plane or depth? The likelihood of a homography against that of epipolar lines.
 
 Both models explain a match that lies where the plane puts it. They differ in matches on
 their epipolar line but off the plane. Under a homography these are coarse cells that
@@ -19,7 +19,6 @@ a plane however large the odds: relief, a passer-by or a lens can cause so littl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from semisure.geometry.homography import far_not_undefined
 from semisure.geometry.significance import BLOCK_PX, squares
 from semisure.law import mixture
 from semisure.law.mixture import rising_root
-from semisure.refit.lines import AcrossLines, Geometry
+from semisure.refit.lines import AcrossLines, G
 from semisure.types import Matrix3, PerMatch
 
 # Off the plane: this many fine scales along the line. The law's own chance of that,
@@ -43,15 +42,12 @@ EXTRA_PARAMETERS = 3
 MIN_PROBABILITY = 1e-4  # of what the law calls impossible
 MIN_BLOCK_WEIGHT = 0.5  # matches on their lines, by weight, that make a block count
 
-G = TypeVar("G", bound=Geometry)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the matches on epipolar lines say of a scene: a plane or depth."""
+    """What the matches on epipolar lines show: a plane, or depth."""
 
-    blocks: float  # of the image with a match on its line
-    off_plane: float  # share of them off the plane
+    off_plane: float  # share of the matches on their lines that are off the plane
     expected_off: float  # the share that the law expects of a plane
     depth_share: float  # δ, the share that is off whatever the law expects
     log_odds: float  # of depth against a plane, nats; see above
@@ -86,7 +82,6 @@ def weigh_depth(view: AcrossLines[G], H_01: Matrix3) -> Evidence:
     gain = weight @ (_log_likelihood(off, expected, share))
     gain -= weight @ _log_likelihood(off, expected, 0.0)
     return Evidence(
-        blocks=float(weight.sum()),
         off_plane=float(weight @ off) / blocks,
         expected_off=float(weight @ expected) / blocks,
         depth_share=share,

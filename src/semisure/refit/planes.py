@@ -8,13 +8,10 @@ zero so that it has curvature: weight ω / (sᶠ √(r² + sᶠ²)), (4) repeate
 image's corners converge, (5) scales kept above what real planes and lenses deviate by,
 and (6) safe: a result less likely than the initial model, or one that is no view of
 the image, is not returned.
-
-Every method takes raw matches: a calibrated location is taken off first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.geometry import homography as plane
-from semisure.geometry.homography import far_not_undefined
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import ErrorLaw
 from semisure.refit.core import no_start, refit_once, start_of, without_bias
@@ -43,9 +39,7 @@ from semisure.types import (
     FloatArray,
     Labels,
     Matches,
-    Matrix,
     Matrix3,
-    PerAxis,
     PerMatch,
     Points,
     Refit,
@@ -71,7 +65,7 @@ def refit_homography(
     Parameters
     ----------
     matches
-        As the matcher gave them; a calibrated location is taken off here.
+        As the matcher gave them: a calibrated location is subtracted here.
     initial
         What a robust estimator returned, or any 3 × 3 homography from image 0 to 1.
     method
@@ -97,13 +91,23 @@ def refit_homography(
         return no_start(initial, len(matches), method)
     spread = partial(corner_covariance, matches=matches, calibration=calibration)
     if method == "core+":
-        return _core_plus(matches, calibration, start, spread)
+        law = error_law(matches, calibration)
+        H, iterations = _converged(start, matches, law)
+        return more_likely(
+            start,
+            H,
+            law,
+            partial(plane.residual, matches=matches),
+            covariance=spread,
+            iterations=iterations,
+            objection=_why_not(H, start, matches),
+        )
     return refit_once(
         method,
         matches,
         calibration,
         start,
-        _residual(start, matches),
+        plane.residual(start, matches),
         lambda weight: (_weighted_dlt(matches, weight), 1),
         name="a homography",
         inliers=inliers,
@@ -159,10 +163,6 @@ def refit_points(
     return refit.model, refit.weight
 
 
-def _residual(H: Matrix3, matches: Matches) -> PerAxis:
-    return far_not_undefined(plane.residual(H, matches))
-
-
 def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
     """The DLT towards the refined side, where the error is."""
     if 2 * np.count_nonzero(matches.side) >= len(matches):
@@ -171,29 +171,9 @@ def _weighted_dlt(matches: Matches, weight: PerMatch) -> Matrix3 | None:
     return None if H_10 is None else plane.inverse(H_10)
 
 
-def _core_plus(
-    matches: Matches,
-    calibration: Calibration,
-    start: Matrix3,
-    spread: Callable[..., Matrix | None],
-) -> Refit:
-    law = error_law(matches, calibration)
-    H, iterations = _converged(start, matches, law)
-    return more_likely(
-        start,
-        H,
-        law,
-        partial(_residual, matches=matches),
-        covariance=spread,
-        iterations=iterations,
-        objection=_why_not(H, start, matches),
-    )
-
-
 def _frame(points: Points) -> Matrix3:
-    """Hartley's, of a thousand of the points: it need not be exact."""
-    some = points[:: 1 + len(points) // 1000]
-    framed = plane.framed(some, np.ones(len(some)))
+    """Hartley's, or the image's own where all points are one."""
+    framed = plane.framed(points, np.ones(len(points)))
     return np.eye(3) if framed is None else framed[0]
 
 
@@ -302,9 +282,8 @@ def _why_not(H: Matrix3 | None, start: Matrix3, matches: Matches) -> str | None:
         return "the weighted matches do not determine a homography"
     flaw = plane.defect(H, matches.source_size)
     # A plane whose horizon is in the picture is a fault only if the refit put it there.
-    if flaw is not None and plane.defect(start, matches.source_size) is None:
-        return f"the refit was rejected: {flaw}"
-    if flaw == "it is not finite":
+    sound = plane.defect(start, matches.source_size) is None
+    if flaw is not None and (sound or not np.isfinite(H).all()):
         return f"the refit was rejected: {flaw}"
     if plane.mirrors(H) != plane.mirrors(start):
         return "the refit was rejected: it mirrors the image"

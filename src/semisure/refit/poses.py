@@ -6,12 +6,11 @@ one weighted nonlinear least-squares refinement of the reprojection error.
 ``core+`` is ours, as for homographies: each axis whitened by its calibrated fine scale,
 the map's own error added to it, the Laplace law's robustness rounded at zero, weights
 renewed until no point moves, and safe: a pose less likely than the initial one is not
-returned. Every method takes raw matches: a calibrated location is taken off first.
+returned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -21,13 +20,13 @@ from numpy.typing import ArrayLike
 from semisure.geometry import pose as se3
 from semisure.geometry.camera import Camera
 from semisure.geometry.homography import far_not_undefined
-from semisure.law.climbing import WeightedSquares, climb
+from semisure.geometry.rotations import checked_motion
+from semisure.law.climbing import least_squares
 from semisure.law.error_laws import error_law
 from semisure.law.mixture import ErrorLaw
 from semisure.refit.core import no_start, outcome, refit_once, start_of, without_bias
 from semisure.refit.core_plus import (
     STRIDE,
-    TOLERANCE_PX,
     Weights,
     blocks_of,
     converged,
@@ -46,12 +45,11 @@ from semisure.types import (
     PerMatch,
     Pose,
     Refit,
-    Vector,
     WorldMatches,
     as_choice,
 )
 
-WATCHED = 200  # world points that tell how far a pose moved, or a few more
+WATCHED = 200  # about so many world points measure how far a pose moved
 # Three determine a pose and four leave two equations to check six parameters by: the
 # likeliest pose of four was 7° off where its start was 0.3°.
 MIN_MATCHES = 5
@@ -73,7 +71,7 @@ def refit_pose(
     Parameters
     ----------
     matches
-        As they were lifted; a calibrated location is taken off here.
+        As the matcher gave them: a calibrated location is subtracted here.
     camera
         The query's intrinsics; they are not refined.
     initial
@@ -95,16 +93,29 @@ def refit_pose(
     """
     as_choice("method", method, REFIT_METHODS)
     matches, calibration = without_bias(matches, calibration)
-    start, inliers = start_of(initial, len(matches), se3.checked)
+    start, inliers = start_of(initial, len(matches), checked_motion)
     if start is None:
         return no_start(initial, len(matches), method)
-    residual = residuals(start, camera, matches)
-    objection = _why_not(residual)
+    residual = partial(residuals, camera=camera, matches=matches)
+    objection = _why_not(residual(start))
     spread = partial(
         _covariance, matches=matches, camera=camera, calibration=calibration
     )
     if method == "core+":
-        return _core_plus(matches, camera, calibration, start, objection, spread)
+        law, pose, iterations = law_with_map(matches, calibration), None, 0
+        if objection is None:
+            pose, iterations = _converged(start, camera, matches, law)
+            if pose is None:
+                objection = "the weighted matches do not determine a pose"
+        return more_likely(
+            start,
+            pose,
+            law,
+            residual,
+            covariance=spread,
+            iterations=iterations,
+            objection=objection,
+        )
     if objection is not None:
         nothing = np.zeros(len(matches))
         return outcome(method, start, None, nothing, reason=objection)
@@ -113,7 +124,7 @@ def refit_pose(
         matches,
         calibration,
         start,
-        far_not_undefined(residual),
+        residual(start),
         lambda weight: _least_squares(start, matches, camera, weight),
         name="a pose",
         inliers=inliers,
@@ -146,44 +157,11 @@ def _least_squares(
         pixels, J = se3.look(pose, camera, used.world)
         return (used.points - pixels).T.ravel(), -J.transpose(0, 2, 1).reshape(-1, 6)
 
-    def settled(step: Vector, J: FloatArray) -> bool:
-        return float(np.abs(J @ step).max()) < TOLERANCE_PX
-
+    residual, J = look(start)
     both = np.tile(weight[weight > 0], 2)
-    first = WeightedSquares(start, look, both, se3.moved, settled)
-    if se3.solve(*first.equations()) is None:
+    if se3.solve(J.T @ (both[:, None] * J), J.T @ (both * residual)) is None:
         return None, 0
-    last, iterations = climb(first)
-    return last.model, iterations
-
-
-def _core_plus(
-    matches: WorldMatches,
-    camera: Camera,
-    calibration: Calibration,
-    start: Pose,
-    objection: str | None,
-    spread: Callable[..., Matrix | None],
-) -> Refit:
-    law = law_with_map(matches, calibration)
-    pose, iterations = None, 0
-    if objection is None:
-        pose, iterations = _converged(start, camera, matches, law)
-        if pose is None:
-            objection = "the weighted matches do not determine a pose"
-
-    def residual(pose: Pose) -> PerAxis:
-        return far_not_undefined(residuals(pose, camera, matches))
-
-    return more_likely(
-        start,
-        pose,
-        law,
-        residual,
-        covariance=spread,
-        iterations=iterations,
-        objection=objection,
-    )
+    return least_squares(start, look, both, se3.moved)
 
 
 def _covariance(

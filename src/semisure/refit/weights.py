@@ -12,7 +12,7 @@ import numpy as np
 
 from semisure.law.error_laws import error_law
 from semisure.law.families import LAPLACE
-from semisure.law.mixture import STD_FLOOR_PX, ErrorLaw, coarse_success, expit, ordered
+from semisure.law.mixture import STD_FLOOR_PX, ErrorLaw, coarse_success, expit
 from semisure.types import (
     Calibration,
     Mask,
@@ -20,24 +20,19 @@ from semisure.types import (
     PerAxis,
     PerMatch,
     WorldMatches,
-    as_choice,
 )
 
 RefitMethod = Literal[
     "core+",
     "core",
-    "core-guarded",
     "uniform",
     "binary",
     "huber",
     "laplace-laplace",
     "confidence",
     "fine-std",
-    "fine-std-inliers",
-    "fine-std-blind",
 ]
 REFIT_METHODS: tuple[RefitMethod, ...] = get_args(RefitMethod)
-ONE_STEP_METHODS = REFIT_METHODS[1:]  # all but core+, which iterates
 
 INLIER_THRESHOLD_PX = 3.0  # of a model that comes without inliers
 HUBER_THRESHOLD_PX = 2.0  # the paper's
@@ -74,24 +69,18 @@ def laplace_laplace(residual: PerAxis, inliers: Mask) -> PerMatch:
     return np.where(finite, expit(log_odds + prior).prod(axis=1), 0.0)
 
 
-# The paper does not say how it turns the raw fine standard deviation into a weight. Its
-# row is above the base at 30 px, which no weight is that ignores residuals: one wrong
-# match that is sure of itself spoils the fit. Three readings, the likely one first.
-
-
 def fine_density(residual: PerAxis, fine_std: PerAxis) -> PerMatch:
     """Π_d Lap(r_d | 0, s̃ᶠ_d): the density of the residual by the raw fine std alone.
+
+    The paper does not say how it turns that standard deviation into a weight. Its row
+    is above the base at 30 px, which no weight is that ignores residuals: one wrong
+    match that is sure of itself spoils the fit.
 
     >>> fine_density(np.array([[0.0, 2.0]]), np.array([[1.0, 2.0]])).round(4)  # e⁻¹ / 8
     array([0.046])
     """
     raw = np.maximum(fine_std, STD_FLOOR_PX)
     return np.exp(LAPLACE.log_density(np.abs(residual), raw).sum(axis=1))
-
-
-def inverse_fine_variance(fine_std: PerAxis) -> PerMatch:
-    """Inverse of the raw fine variance, averaged over axes; blind to residuals."""
-    return 1.0 / np.mean(np.maximum(fine_std, STD_FLOOR_PX) ** 2, axis=1)
 
 
 def core(law: ErrorLaw, residual: PerAxis) -> PerMatch:
@@ -115,13 +104,10 @@ def one_step_weight(
 
     Where the start came without `inliers`, they are those within 3 px of it.
     """
-    as_choice("A method of one step", method, ONE_STEP_METHODS)
     if inliers is None:
         inliers = np.linalg.norm(residual, axis=1) <= INLIER_THRESHOLD_PX
     if method == "core":
         return core(error_law(matches, calibration), residual)
-    if method == "core-guarded":
-        return core(ordered(error_law(matches, calibration)), residual)
     if method == "uniform":
         return np.ones(len(matches))
     if method == "binary":
@@ -132,7 +118,4 @@ def one_step_weight(
         return laplace_laplace(residual, inliers)
     if method == "confidence":
         return matches.confidence
-    if method == "fine-std":
-        return fine_density(residual, matches.fine_std)
-    blind = inverse_fine_variance(matches.fine_std)
-    return blind if method == "fine-std-blind" else inliers * blind
+    return fine_density(residual, matches.fine_std)

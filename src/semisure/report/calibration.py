@@ -31,7 +31,6 @@ def write_calibration_page(path: str | Path, result: SelfCalibration) -> None:
         ),
         Section(
             heading="The error law",
-            text=f"Standard errors: {result.report.standard_error_kind}.",
             table=_parameters(result),
         ),
         Section(heading="Left out", code="\n".join(result.skipped) or "nothing"),
@@ -83,12 +82,10 @@ def _parameters(result: SelfCalibration) -> list[list[str]]:
     calibration = result.calibration
     values = {**calibration.paper_symbols()}
     values |= dict(zip(("beta_x", "beta_y"), calibration.intercept, strict=True))
-    errors = result.report.standard_errors
-    rows = [["the paper's symbol", "value", "standard error", "meaning"]]
+    rows = [["the paper's symbol", "value", "meaning"]]
     for name, value in values.items():
         number = "–" if value is None else f"{value:.5g}"
-        error = f"{errors[name]:.2g}" if name in errors else ""
-        rows.append([name, number, error, MEANINGS.get(name, "")])
+        rows.append([name, number, MEANINGS.get(name, "")])
     return rows
 
 

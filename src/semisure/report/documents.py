@@ -10,6 +10,7 @@ import numpy as np
 
 from semisure.io.atomic import check_output, write_atomically, write_json
 from semisure.io.files import save_matches
+from semisure.law.mixture import STD_FLOOR_PX
 from semisure.pairs.models import MOTION_NAMES
 from semisure.pairs.result import PairResult
 from semisure.refit.corners import expected_corner_error
@@ -32,7 +33,7 @@ def document(result: PairResult) -> dict[str, Any]:
         "kept_initial_because": refit.reason,
         "iterations": refit.iterations,
         "log_likelihood": refit.log_likelihood,
-        "std_floor_px": refit.std_floor_px,
+        "std_floor_px": STD_FLOOR_PX,
         "effective_matches": float(refit.weight.sum()),
         **_certainty(result),
         "matches": len(result.matches),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from semisure.law.pair_effects import size_of_sum
 from semisure.pairs.result import PairResult
-from semisure.refit.lines import across_quantile
 from semisure.types import FloatArray, Labels, PerMatch
 
 # Blue to red over pale yellow: distinct with any colour vision.
@@ -70,7 +70,9 @@ def line_bands(result: PairResult) -> LineBands | None:
     lines = view.lines
     offset = lines.distance - (lines.normal * view.matches.refined).sum(axis=1)
     own = 0.0 if result.line_std_px is None else NINETY * result.line_std_px
-    width = np.hypot(across_quantile(view.match_law, lines.normal, 0.9), own)
+    scale_x, scale_y = (np.abs(lines.normal) * view.match_law.fine_scale).T
+    # 90 % of a Laplace variable of scale s lie within s log 10.
+    width = np.hypot(np.log(10.0) * size_of_sum(scale_x, scale_y), own)
     return LineBands(np.column_stack([lines.normal, offset]), lines.distance, width)
 
 

@@ -46,9 +46,9 @@ class AlongLines:
 class PairSpread:
     """How far the laws of single pairs lie from their matcher's, and in which way.
 
-    One set of numbers cannot serve every scene. Four effects tell a pair from the
-    usual one; each is given by its mean and standard deviation over pairs. Errors
-    along an epipolar line, which it does not show, are described apart.
+    One set of numbers cannot serve every scene. A pair differs from the usual one by
+    four effects, each given by its mean and standard deviation over pairs. Errors along
+    an epipolar line, which its distance does not show, are described apart.
 
     >>> spread = PairSpread(
     ...     fine=(0.0, 0.3), gate=(0.0, 1.0), coarse=(0.0, 0.5), background=(-5.0, 1.0))
@@ -179,11 +179,6 @@ class Calibration:
         method = self.provenance.get("method")
         return method if isinstance(method, str) else None
 
-    @property
-    def on_first_use(self) -> bool:
-        """Whether it was made by the way, for a matcher that had none."""
-        return "first_use" in self.provenance
-
     def __repr__(self) -> str:
         made_at = () if self.resolution is None else (size_text(self.resolution),)
         parts = (self.matcher, f"law {self.law}", *made_at, self.origin)
@@ -224,6 +219,6 @@ class Calibration:
 
 def require_calibration(calibration: object) -> None:
     """Raise unless it is one: people pass its name, or the file's path."""
-    known = f"({calibration!r})" if isinstance(calibration, str) else "(path)"
-    advice = f"Read it first: semisure.load_calibration{known}."
+    path = repr(calibration) if isinstance(calibration, str) else "path"
+    advice = f"Read it first: semisure.load_calibration({path})."
     require_kind("calibration", calibration, Calibration, advice)

@@ -196,10 +196,7 @@ def in_line(array: Array) -> str:
 
 
 def as_size(name: str, size: ArrayLike) -> tuple[int, int]:
-    try:
-        shown = as_reals(name, size)
-    except InputError:
-        shown = np.zeros(0)  # no size either
+    shown = as_reals(name, size)
     if shown.shape != (2,) or not ((shown >= 1) & (shown <= MAX_PX)).all():
         raise InputError(f"{name} must be (width, height) in pixels, but is {size!r}.")
     return int(shown[0]), int(shown[1])

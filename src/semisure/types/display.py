@@ -21,7 +21,7 @@ def silent(done: int, total: int) -> None:
 
 
 def quietly(stage: str) -> Tick:
-    """Begin a stage that tells nobody."""
+    """Begin a stage without showing it."""
     return silent
 
 

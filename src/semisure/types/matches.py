@@ -1,4 +1,4 @@
-"""What a matcher said about two images, or about an image and a map."""
+"""The matches of two images, or of an image and a map."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _window() -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Matches:
-    """What a frozen matcher said about one image pair.
+    """The matches of one image pair, with the matcher's cues.
 
     `side` says which image's point was refined, so which image the standard
     deviations, residuals and scales of a match live in: 0 or 1, one for all or
@@ -201,12 +201,11 @@ class Matches:
     def shifted(self, shift: PerAxis) -> Matches:
         """The matches with `shift` (n, 2) px added to each refined point."""
         on_target = (self.side == 1)[:, None]
-        moved = {}
-        for name, refined in (("source", ~on_target), ("target", on_target)):
-            if refined.any():
-                moved[name] = getattr(self, name) + np.where(refined, shift, 0.0)
-                require_px(name, moved[name])
-        return _changed(self, moved)
+        return replace(
+            self,
+            source=self.source + np.where(on_target, 0.0, shift),
+            target=self.target + np.where(on_target, shift, 0.0),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -294,9 +293,7 @@ class WorldMatches:
 
     def shifted(self, shift: PerAxis) -> WorldMatches:
         """The matches with `shift` (n, 2) px added to each query point."""
-        points = self.points + shift
-        require_px("points", points)
-        return _changed(self, {"points": points})
+        return replace(self, points=self.points + shift)
 
     @classmethod
     def joined(cls, parts: Sequence[WorldMatches]) -> WorldMatches:
@@ -311,21 +308,11 @@ class WorldMatches:
         )
 
 
-def _changed(rows: Rows, arrays: dict[str, Array]) -> Rows:
-    """A copy of `rows` with some arrays changed to such as need no check."""
-    copy = object.__new__(type(rows))
-    for f in fields(rows):
-        put(copy, **{f.name: arrays.get(f.name, getattr(rows, f.name))})
-    return copy
-
-
 def _taken(rows: Rows, index: Index) -> Rows:
-    """Some of checked matches, one axis after the other in memory."""
-    arrays = {f.name: getattr(rows, f.name) for f in fields(rows)}
-    return _changed(
-        rows,
-        {k: a.T[..., index].T for k, a in arrays.items() if isinstance(a, np.ndarray)},
-    )
+    """The rows that `index` (a mask, a slice or positions) picks."""
+    arrays = {f.name: getattr(rows, f.name) for f in fields(rows) if f.init}
+    some = {k: a[index] for k, a in arrays.items() if isinstance(a, np.ndarray)}
+    return replace(rows, **some)
 
 
 _ARRAY_SHAPES: dict[str, tuple[int, ...]] = {

@@ -57,7 +57,7 @@ class PairSummary:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PairRecord(PairSummary):
-    """A pair with its matches and what is said of each.
+    """A pair with its matches and their errors.
 
     `matches` are raw, as the matcher gave them. The rest is None where there is no
     model.

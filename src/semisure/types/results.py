@@ -64,7 +64,6 @@ class Refit:
     reason: str | None = None  # why the initial model was kept
     iterations: int = 1
     log_likelihood: tuple[float, float] | None = None  # initial, returned; nats
-    std_floor_px: float | None = None  # the law's floor on raw standard deviations
     uncertainty: Uncertainty | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:

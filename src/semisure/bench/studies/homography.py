@@ -74,15 +74,9 @@ BY_WEIGHT: dict[str, Numbers] = {
     "fine-std": (33.65, 59.47, 70.06, 81.60, 91.08),
     "core": (32.85, 60.50, 71.25, 82.44, 91.32),
 }
-READINGS: dict[str, tuple[RefitMethod, ...]] = {
-    "fine-std": ("fine-std-inliers", "fine-std-blind"),
-    "core": ("core-guarded", "core+"),
-}
 NOTE = (
     "fine-std: the paper does not say how the raw fine std becomes a weight. In its "
-    "row stands the density of the residual, Laplace of that std; fine-std-inliers is "
-    "1/σ² of inliers, fine-std-blind 1/σ² of all matches, which cannot give a row "
-    "above the base. core-guarded holds coarse scales at or above the fine ones."
+    "row stands the density of the residual, Laplace of that std."
 )
 ARMS = ("base", *CORE_ARMS)
 MIN_SPOKES = 3  # fewer make no radar but bars
@@ -248,22 +242,18 @@ def estimators(study: Study) -> Outcome:
 
 
 def weights(study: Study) -> Outcome:
-    """A line for each weight and matcher, the paper's beside ours.
-
-    The paper's weights, each followed by its other readings and by what is ours.
-    """
+    """A line for each weight and matcher, the paper's beside ours, then ``core+``."""
     options = study.options
     rows = rows_of(study, [options.estimator], evaluate_weights)
     on_hpatches = study.protocol == "hpatches"
     at = (*THRESHOLDS[study.protocol], 30 if on_hpatches else 300)
     printed: Lines = []
-    for arm, published in BY_WEIGHT.items():
-        if on_hpatches:
+    for arm in (*BY_WEIGHT, "core+"):
+        if on_hpatches and arm in BY_WEIGHT:
             name = "EfficientLoFTR, paper"
-            printed.append([name, arm, *published, HPATCHES_PAIRS])
-        for reading in (arm, *READINGS.get(arm, ())):
-            for _, label, mine in study.by_matcher(rows):
-                printed += auc_lines(label, mine, at, [reading])
+            printed.append([name, arm, *BY_WEIGHT[arm], HPATCHES_PAIRS])
+        for _, label, mine in study.by_matcher(rows):
+            printed += auc_lines(label, mine, at, [arm])
     study.note(NOTE)
     title = f"Homography AUC (%) by refit weight, {options.estimator}; paper: Tab. 3"
     return Outcome(tables=auc_tables("weights", title, at, printed), rows=rows)

@@ -36,7 +36,6 @@ from semisure.types import Estimate, Matches, PerMatch, as_choice
 
 METHODS: tuple[RelativeMethod, ...] = (
     "core",
-    "core-lines",
     "core+",
     "depth-huber",
     "depth-core",
