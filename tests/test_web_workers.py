@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -151,13 +152,19 @@ def test_only_so_many_jobs_may_wait(client: TestClient) -> None:
     assert "Try again" in refused.json()["detail"]
 
 
-@pytest.fixture
-def queue() -> Iterator[Queue]:
+@contextmanager
+def opened() -> Iterator[Queue]:
     line = Queue(SMALL, shipped_calibrations())
     line.open()
     yield line
     line.close()
     assert workers() == []
+
+
+@pytest.fixture
+def queue() -> Iterator[Queue]:
+    with opened() as line:
+        yield line
 
 
 def test_the_queue_forgets_images_at_once_and_the_oldest_results(queue: Queue) -> None:
@@ -170,12 +177,13 @@ def test_the_queue_forgets_images_at_once_and_the_oldest_results(queue: Queue) -
     assert len({job.id for job in jobs}) == 5
 
 
-def test_a_bug_in_a_job_is_reported_without_its_insides(capfd, queue: Queue) -> None:
-    job = queue.add(Order(files=PAIR.files, calibration="none of these"))
-    until(lambda: job.state == "failed")
-    assert job.message == BUG
-    # It is logged before the failure is sent.
-    assert "KeyError: 'none of these'" in capfd.readouterr().err
+def test_a_bug_in_a_job_is_reported_without_its_insides(capfd) -> None:
+    with opened() as queue:
+        job = queue.add(Order(files=PAIR.files, calibration="none of these"))
+        until(lambda: job.state == "failed")
+        assert job.message == BUG
+        # It is logged before the failure is sent.
+        assert "KeyError: 'none of these'" in capfd.readouterr().err
 
 
 def test_an_upload_that_breaks_off_is_no_error_of_the_server() -> None:
