@@ -21,7 +21,7 @@ from semisure.geometry.camera import Camera
 from semisure.geometry.rotations import rotation_vector
 from semisure.io.colmap import read_model
 from semisure.mapping.database import camera_of
-from semisure.mapping.export import read_features
+from semisure.mapping.export import ExportSettings, read_features
 from semisure.mapping.keypoints import keypoint_matches
 from semisure.mapping.reconstruct import ReconstructionSettings, adjust_robustly
 from semisure.metrics import pose_error_deg
@@ -73,6 +73,8 @@ def test_no_more_keypoints_than_wanted_and_the_most_voted_ones(pairs):
         for most in (None, 300)
     ]
     assert sorted(votes[1]) == sorted(votes[0])[-300:]
+    with pytest.raises(InputError, match="max_keypoints must be"):
+        ExportSettings(max_keypoints=-1)
 
 
 def test_pairs_that_no_model_explains_are_left_out(pairs):

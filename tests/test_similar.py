@@ -74,11 +74,3 @@ def test_match_pairs_takes_the_similar_ones(photos, tmp_path):
     assert result.exit_code == 0, result.output
     for pair in Store.at(store).summaries():
         assert int(pair.image0[0]) % 3 == int(pair.image1[0]) % 3
-
-
-def test_only_one_way_to_choose_pairs(photos):
-    result = CliRunner().invoke(
-        app, ["match-pairs", str(photos), "--similar", "1", "--exhaustive", "-o", "s"]
-    )
-    assert result.exit_code == 2
-    assert "--similar" in result.output
