@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import semisure
 from semisure.calibrate import choice
 from semisure.calibrate.choice import FirstUse, calibration_for
+from semisure.calibrate.photos import SelfCalSettings, self_calibrate
 from semisure.cli import app
 from semisure.datasets import samples
 from semisure.errors import InputError, MissingExtraError
@@ -110,6 +111,18 @@ def test_an_interrupted_calibration_goes_on_where_it_stopped(photos: Path) -> No
         law(matcher, photos, begin=stop)
     law(matcher, photos)
     assert len(matcher.calls) == 5
+
+
+def test_of_changed_photos_those_alone_are_matched_again(
+    photos: Path, tmp_path: Path
+) -> None:
+    matcher, few = Mine("one", []), SelfCalSettings(pairs=5, max_side=160)
+    for calls in (5, 5, 6):
+        if calls == 6:
+            write_blobs(photos / "0.png", 9)
+        files = sorted(photos.iterdir())
+        self_calibrate(matcher, files, few, name="x", cache=tmp_path / "parts")
+        assert len(matcher.calls) == calls
 
 
 def test_the_result_says_that_its_law_was_made_by_the_way(photos: Path, caplog) -> None:
