@@ -16,6 +16,8 @@ from semisure.errors import FileError, SemisureError
 from semisure.io import atomic
 from semisure.io.atomic import write_json
 
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
+
 
 def run(line: str) -> str:
     """The sentence of a command that must fail with one."""
@@ -102,15 +104,11 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["t.json"]
 
 
-def test_links_in_a_circle_and_pipes_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to(tmp_path / "b")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(FileError, match="cannot be written"):
-        write_json(tmp_path / "a", {})
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(FileError, match="it is not a plain file"):
-            write_json(tmp_path / "pipe", {})
+@posix
+def test_pipes_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match="it is not a plain file"):
+        write_json(tmp_path / "pipe", {})
 
 
 FULL_DISK = """
@@ -126,7 +124,7 @@ except FileError as error:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
+@posix
 def test_on_a_full_disk_the_old_file_stays(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("old")
     done = subprocess.run(

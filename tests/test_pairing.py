@@ -113,18 +113,6 @@ def test_each_pair_is_sound_unrelated_or_failed_with_a_reason(
     assert np.array_equal(result.refit.weight.astype(np.float32), record.weight)
 
 
-def test_only_what_is_new_is_matched(run, tmp_path) -> None:
-    run(PAIRS[1:3], pairs_a_shard=3)
-    for new in ([PAIRS[0], PAIRS[3]], []):
-        engine = Counting()
-        outcome = run(engine=engine, pairs_a_shard=3)
-        assert engine.pairs == new
-        assert outcome.states == {"sound": 1, "unrelated": 2, "failed": 1}
-        assert list(outcome.failed.values()) == [[("a.png", "x.png")]]
-        assert outcome.earlier == outcome.asked - len(new)
-    assert len(list(Store.at(tmp_path / "s").records())) == 3
-
-
 def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(run, tmp_path) -> None:
     whole, part = tmp_path / "whole", tmp_path / "part"
     run(PAIRS, whole, pairs_a_shard=1)
