@@ -58,15 +58,6 @@ def test_tiles_find_what_the_whole_matrix_holds(
         assert spread[:, axis].numpy() == pytest.approx(std, rel=1e-5, abs=1e-6)
 
 
-def test_equal_cells_are_all_reported_as_the_library_does(monkeypatch) -> None:
-    """Two rows that tie for a column: both hold its maximum."""
-    monkeypatch.setattr(cues, "BORDER", 0)
-    f = torch.eye(4)[[0, 0, 2, 3]] * 5
-    cells = Cells(f, torch.eye(4) * 5, (2, 2), (2, 2))
-    i, j, _ = cues.mutual_cells(cells, threshold=0.0)
-    assert (i.tolist(), j.tolist()) == ([0, 1, 2, 3], [0, 0, 2, 3])
-
-
 def test_two_equal_peaks_by_hand() -> None:
     """Mass a half each in columns 1 and 5 of one row of cells: std 2 and 0 cells."""
     f1 = torch.full((7, 1), -50.0)

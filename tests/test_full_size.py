@@ -13,7 +13,7 @@ import pytest
 from semisure.calibrate.choice import calibration_for
 from semisure.errors import InputError
 from semisure.geometry.homography import project
-from semisure.matchers import check_name, load_matcher, name_of, refined_name
+from semisure.matchers import check_name, load_matcher, name_of
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.full_size import FullSize, Refined
 from semisure.types import FloatArray, Matches
@@ -185,9 +185,6 @@ def test_the_embedded_matcher_refines_photos_larger_than_it_looks_at() -> None:
 
 def test_names_say_what_is_refined() -> None:
     check_name("xfeat-star+full")
-    assert refined_name("loftr", "full") == "loftr+full"
-    assert refined_name("loftr+full", "none") == "loftr"
-    assert refined_name("daisy", "full") == "daisy"
     with pytest.raises(InputError, match="daisy\\+full"):
         check_name("daisy+full")
     with pytest.raises(InputError, match="refine must be one of full, none"):

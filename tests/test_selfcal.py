@@ -24,7 +24,6 @@ from semisure.law.likelihood import pack
 from semisure.matchers import NamedMatcher, load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.metrics import corner_error
-from semisure.pairs.estimation import match_pair
 from settings_file import config
 
 pytest.importorskip("skimage", reason="scikit-image carries the photos")
@@ -90,18 +89,6 @@ def test_too_few_and_unusable_photos_get_one_sentence(tmp_path: Path) -> None:
         SelfCalSettings(pairs=1)
     with pytest.raises(InputError, match="held_out must lie in"):
         SelfCalSettings(held_out=1.0)
-
-
-def test_unrelated_images_are_called_so() -> None:
-    names = ("astronaut.png", "coffee.png", "rocket.jpg", "brick.png")
-    images = [reduced(read_image(sample_folder() / name), 400) for name in names]
-    for i in range(4):
-        for j in range(i):
-            result = match_pair(
-                images[i], images[j], load_matcher(), load_calibration("daisy")
-            )
-            assert not result.related, (names[i], names[j])
-            assert "unrelated" in result.summary() or "No homo" in result.summary()
 
 
 def run(*words: object):
