@@ -128,8 +128,8 @@ def test_the_query_becomes_the_refined_side(side: int) -> None:
 
     def matcher(image0, image1) -> Matches:
         calls.append((image0.shape[0], image1.shape[0]))
-        sizes = image0.shape[1::-1], image1.shape[1::-1]
-        return replace(grid(side=side), source_size=sizes[0], target_size=sizes[1])
+        sizes = {"source_size": image0.shape[1::-1], "target_size": image1.shape[1::-1]}
+        return replace(grid(side=side), **sizes)
 
     turned = QueryFirst(matcher)
     query, mapped = np.zeros((10, 9), np.uint8), np.zeros((20, 9), np.uint8)

@@ -113,16 +113,20 @@ def test_each_pair_is_sound_unrelated_or_failed_with_a_reason(
     assert np.array_equal(result.refit.weight.astype(np.float32), record.weight)
 
 
-def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(run, tmp_path) -> None:
-    whole, part = tmp_path / "whole", tmp_path / "part"
+def test_interrupted_runs_and_parts_give_the_bytes_of_the_whole(run, tmp_path) -> None:
+    whole, part, parts = (tmp_path / name for name in ("whole", "part", "parts"))
     run(PAIRS, whole, pairs_a_shard=1)
     with pytest.raises(KeyboardInterrupt):
         run(PAIRS, part, engine=Counting(stop_after=2), pairs_a_shard=1)
     assert len(files_of(part)) == 2
     engine = Counting()
-    run(PAIRS, part, engine=engine, pairs_a_shard=1)
+    outcome = run(PAIRS, part, engine=engine, pairs_a_shard=1)
     assert engine.pairs == PAIRS[2:]
-    assert files_of(part) == files_of(whole)
+    assert (outcome.asked, outcome.earlier) == (4, 2)
+    for k in (2, 1, 3):
+        outcome = run(PAIRS, parts, pairs_a_shard=1, shard=f"{k}/3")
+        assert outcome.asked == (2 if k == 1 else 1)
+    assert files_of(part) == files_of(parts) == files_of(whole)
 
 
 def test_a_pair_that_kills_is_kept_with_the_reason(run, tmp_path) -> None:
@@ -160,15 +164,6 @@ def test_only_a_changed_image_is_read_and_its_pairs_matched_again(
     store = Store.at(tmp_path / "s")
     assert store.record("a.png", "b.png").model[:2, 2] == pytest.approx([0, 5], abs=0.5)
     assert len(list(store.records())) == 2
-
-
-def test_parts_add_up_to_the_whole_byte_for_byte(run, tmp_path) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    run(PAIRS, whole, pairs_a_shard=1)
-    for k in (2, 1, 3):
-        outcome = run(PAIRS, parts, pairs_a_shard=1, shard=f"{k}/3")
-        assert outcome.asked == (2 if k == 1 else 1)
-    assert files_of(parts) == files_of(whole)
 
 
 def test_matches_alone_poses_by_intrinsics_and_lines_without(run, tmp_path) -> None:
