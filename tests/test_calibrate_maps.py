@@ -17,8 +17,7 @@ from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
 from semisure.io.colmap import MapImage, MapModel, RawCamera, read_model
 from semisure.io.files import load_calibration
-from semisure.io.images import read_image, write_png
-from semisure.matchers import load_matcher
+from semisure.io.images import write_png
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import FloatArray
 from settings_file import config
@@ -93,18 +92,6 @@ def test_points_behind_the_board_are_not_visible(tmp_path: Path) -> None:
     beside = np.array([[2.0, 0.5, WALL_M], [0.0, 0.0, BOARD_M]])
     assert visible(np.concatenate([behind, beside]), view).tolist() == beside.tolist()
     assert covisible(model) == [("0.png", "1.png")]
-
-
-@pytest.mark.slow
-def test_a_colmap_model_tells_the_truth(room: Path, tmp_path: Path) -> None:
-    write_model(tmp_path / "sparse", ARC)
-    source = open_map(tmp_path / "sparse", room, 4)
-    assert source.method.startswith("matches beside points of a COLMAP model")
-    images = [[read_image(file) for file in files] for files in source.files]
-    pairs = [source.truth(k, load_matcher()(*two)) for k, two in enumerate(images)]
-    errors = np.concatenate([np.abs(pair.known()[1]).ravel() for pair in pairs])
-    assert len(pairs) == 4
-    assert np.median(errors) < 0.6  # the images are exact, daisy nearly so
 
 
 @pytest.mark.slow

@@ -1,9 +1,6 @@
-"""The tiled dual softmax against the N × N matrix it never keeps; the cues' clock."""
+"""The tiled dual softmax against the N × N matrix that it never keeps."""
 
 from __future__ import annotations
-
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from semisure.matchers import cues  # noqa: E402
 from semisure.matchers.cues import Cells  # noqa: E402
-from semisure.matchers.stopwatch import extraction  # noqa: E402
 
 SIZE0, SIZE1 = (9, 12), (14, 7)
 
@@ -62,47 +58,9 @@ def test_tiles_find_what_the_whole_matrix_holds(
         assert spread[:, axis].numpy() == pytest.approx(std, rel=1e-5, abs=1e-6)
 
 
-def test_equal_cells_are_all_reported_as_the_library_does(monkeypatch) -> None:
-    """Two rows that tie for a column: both hold its maximum."""
-    monkeypatch.setattr(cues, "BORDER", 0)
-    f = torch.eye(4)[[0, 0, 2, 3]] * 5
-    i, j, _ = cues.mutual_cells(
-        Cells(f, torch.eye(4) * 5, (2, 2), (2, 2)), threshold=0.0
-    )
-    assert list(zip(i.tolist(), j.tolist(), strict=True)) == [
-        (0, 0),
-        (1, 0),
-        (2, 2),
-        (3, 3),
-    ]
-
-
 def test_two_equal_peaks_by_hand() -> None:
     """Mass a half each in columns 1 and 5 of one row of cells: std 2 and 0 cells."""
     f1 = torch.full((7, 1), -50.0)
     f1[[1, 5]] = 0.0
     cells = Cells(torch.ones(1, 1), f1, (1, 1), (1, 7))
     assert cues.row_spread(cells, torch.tensor([0])).tolist() == [[2.0, 0.0]]
-
-
-# ---- the clock -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("device", ["cuda", "mps"])
-def test_the_device_is_waited_for(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    waited = []
-
-    def wait() -> None:
-        waited.append(device)
-
-    here = device == "cuda"
-    torch = SimpleNamespace(
-        cuda=SimpleNamespace(
-            is_available=lambda: here, is_initialized=lambda: here, synchronize=wait
-        ),
-        backends=SimpleNamespace(mps=SimpleNamespace(is_available=lambda: not here)),
-        mps=SimpleNamespace(synchronize=wait),
-    )
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    extraction("fine")(lambda: None)()
-    assert waited == [device] * 2  # before and after

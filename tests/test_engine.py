@@ -51,13 +51,6 @@ def test_a_poison_item_is_found_and_all_others_done_once(poison: int) -> None:
     assert deaths == 2 * 7  # twice each as 64, 32, 16, 8, 4, 2 and 1
 
 
-def test_batches_are_asked_for_when_they_are_needed() -> None:
-    asked = []
-    left = Attempts(asked.append(k) or [k] for k in range(1000))
-    assert left.take().items == [0]
-    assert asked == [0]
-
-
 # ---- processes of this machine -------------------------------------------------------
 
 
@@ -147,17 +140,13 @@ def test_a_worker_with_other_libraries_is_refused() -> None:
         ({"kind": "slurm"}, "engine must be one of local, ray, but is 'slurm'"),
         ({"workers": -1}, "workers must be at least 0"),
         ({"address": "auto"}, "An address is for the engine of kind ray"),
+        ({"kind": "ray"}, r"pip install 'semisure\[cluster\]'"),
     ],
 )
-def test_wrong_settings_are_one_sentence(settings, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        EngineSettings(**settings)
-
-
-def test_without_ray_the_pip_line_is_reported(monkeypatch) -> None:
+def test_wrong_settings_are_one_sentence(settings, words: str, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
-        pytest.raises(SemisureError, match=r"pip install 'semisure\[cluster\]'"),
-        open_engine(EngineSettings(kind="ray")),
+        pytest.raises(SemisureError, match=words),
+        open_engine(EngineSettings(**settings)),
     ):
         pass

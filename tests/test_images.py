@@ -12,7 +12,6 @@ from PIL import Image
 
 from semisure.errors import FileError
 from semisure.io.images import (
-    check_header,
     decode_image,
     find_images,
     read_image,
@@ -44,7 +43,7 @@ def test_formats_are_read_as_rgb(suffix: str, tmp_path: Path) -> None:
         assert decode_image(encoded(suffix, PICTURE[:, :, 0])).shape == (60, 90, 3)
 
 
-def test_grey_alpha_and_sixteen_bits_become_rgb_of_eight(tmp_path: Path) -> None:
+def test_grey_alpha_cmyk_and_sixteen_bits_become_rgb_of_eight() -> None:
     grey = decode_image(encoded(".png", PICTURE[:, :, 0]))
     assert (grey[:, :, 0] == grey[:, :, 2]).all()
     alpha = np.dstack([PICTURE, np.full((60, 90), 7, np.uint8)])
@@ -58,13 +57,10 @@ def test_grey_alpha_and_sixteen_bits_become_rgb_of_eight(tmp_path: Path) -> None
     assert correlation > 0.99
     flat = decode_image(encoded(".png", np.full((20, 20), 900, np.uint16)))
     assert flat.std() == 0
-
-
-def test_cmyk_is_read() -> None:
-    buffer, photo = io.BytesIO(), Image.fromarray(PICTURE[:, :, ::-1])
-    photo.convert("CMYK").save(buffer, "JPEG", quality=95)
-    image = decode_image(buffer.getvalue())
-    assert np.abs(image.astype(int) - PICTURE[:, :, ::-1]).mean() < 12
+    cmyk = io.BytesIO()
+    Image.fromarray(PICTURE[:, :, ::-1]).convert("CMYK").save(cmyk, "JPEG", quality=95)
+    red_first = PICTURE[:, :, ::-1]
+    assert np.abs(decode_image(cmyk.getvalue()).astype(int) - red_first).mean() < 12
 
 
 def test_exif_orientation_is_honoured() -> None:
@@ -94,15 +90,10 @@ def test_what_is_no_image_gets_one_sentence(data, sentence, tmp_path: Path) -> N
     with pytest.raises(FileError, match=sentence) as caught:
         read_image(path)
     assert "a.jpg" in str(caught.value)
-
-
-def test_missing_files_and_folders_get_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="There is no image"):
         read_image(tmp_path / "none.png")
     with pytest.raises(FileError, match="cannot be read"):
         read_image(tmp_path)
-    with pytest.raises(FileError, match="There is no folder"):
-        find_images(tmp_path / "none")
 
 
 def test_folders_are_searched_in_order(tmp_path: Path) -> None:
@@ -111,15 +102,8 @@ def test_folders_are_searched_in_order(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
     names = [path.relative_to(tmp_path).as_posix() for path in find_images(tmp_path)]
     assert names == ["a.png", "b/c.tif", "z.JPG"]
-
-
-def test_sixteen_bits_count_four_times_and_a_limit_is_the_callers() -> None:
-    pixels = np.zeros((40, 60), np.uint8)
-    for depth, count in ((np.uint8, 40 * 60), (np.uint16, 4 * 40 * 60)):
-        data = encoded(".png", pixels.astype(depth))
-        check_header(data, "a", count)
-        with pytest.raises(FileError, match=f"a has 60 × 40 pixels, .* {count - 1:,}"):
-            check_header(data, "a", count - 1)
+    with pytest.raises(FileError, match="There is no folder"):
+        find_images(tmp_path / "none")
 
 
 def test_heic_photos_are_named_with_their_remedy(tmp_path: Path) -> None:

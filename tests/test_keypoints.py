@@ -3,28 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from semisure.geometry.lifting import nearest
-from semisure.mapping.keypoints import cell_means
 from semisure.mapping.placement import Links, place
-
-
-def means(points, variance=0.1, cell_px=8.0):
-    points = np.asarray(points, float)
-    spread = np.broadcast_to(np.asarray(variance, float), points.shape)
-    return cell_means(points, spread, np.ones(len(points)), cell_px)
-
-
-def test_cells_begin_at_the_corner_of_the_first_pixel():
-    assert len(means([[-0.4, 0.0], [7.4, 0.0]])[0]) == 1
-    assert len(means([[7.4, 0.0], [7.6, 0.0]])[0]) == 2
-
-
-def test_no_points_are_no_keypoints():
-    nothing = np.zeros((0, 2))
-    assert len(means(nothing)[0]) == 0
-    assert nearest(cKDTree(nothing), np.ones((3, 2)), 2.0).tolist() == [-1, -1, -1]
 
 
 def ring(count: int, shift: np.ndarray) -> Links:

@@ -98,23 +98,15 @@ def test_a_match_takes_the_nearest_keypoint_within_the_radius() -> None:
     assert lifted.points.tolist() == [[20.0, 20], [36, 20]]
 
 
-def test_the_query_point_follows_to_the_keypoint() -> None:
+def test_the_query_point_follows_to_the_keypoint_of_the_surest_match() -> None:
     """A keypoint 1 px beside the match is 2 px beside it in a query twice as large."""
-    observed = np.array([[101.0, 100.0]])
-    lifted = lift(grid(zoom=2.0), observed, np.zeros((1, 3)))
-    assert np.allclose(lifted.points, [[202.0, 200.0]])
-    assert np.allclose(
-        lift(grid(zoom=2.0), observed, np.zeros((1, 3)), compensate=False).points,
-        [[200.0, 200.0]],
-    )
-
-
-def test_of_two_matches_for_one_keypoint_the_surer_stays() -> None:
-    matches = grid()
-    doubled = replace(matches, target=np.tile([[50.0, 50.0]], (len(matches), 1)))
-    lifted = lift(doubled, np.array([[50.0, 50.0]]), np.zeros((1, 3)), compensate=False)
-    assert len(lifted) == 1
-    assert lifted.confidence[0] == 0.9
+    matches, observed = grid(zoom=2.0), np.array([[101.0, 100.0]])
+    (point,) = lift(matches, observed, np.zeros((1, 3))).points
+    assert np.allclose(point, [202.0, 200.0])
+    doubled = replace(matches, target=np.tile([[101.0, 100.0]], (len(matches), 1)))
+    lifted = lift(doubled, observed, np.zeros((1, 3)), compensate=False)
+    assert lifted.points.tolist() == [[2 * 396.0, 2 * 292.0]]  # the last of the grid
+    assert lifted.confidence.tolist() == [0.9]
 
 
 def test_cues_of_the_other_side_are_transported() -> None:
@@ -136,8 +128,8 @@ def test_the_query_becomes_the_refined_side(side: int) -> None:
 
     def matcher(image0, image1) -> Matches:
         calls.append((image0.shape[0], image1.shape[0]))
-        sizes = image0.shape[1::-1], image1.shape[1::-1]
-        return replace(grid(side=side), source_size=sizes[0], target_size=sizes[1])
+        sizes = {"source_size": image0.shape[1::-1], "target_size": image1.shape[1::-1]}
+        return replace(grid(side=side), **sizes)
 
     turned = QueryFirst(matcher)
     query, mapped = np.zeros((10, 9), np.uint8), np.zeros((20, 9), np.uint8)
@@ -155,14 +147,18 @@ def test_the_query_becomes_the_refined_side(side: int) -> None:
 def test_exact_matches_give_the_exact_pose() -> None:
     """A slip by half a pixel between COLMAP's frame and ours would be 0.055°."""
     world = World(noise=0.0)
-    result = localize_query(
-        QUERY, CAMERA, NAMES, world.model(), world.match, EXAMPLE_CALIBRATION,
-        LocalizeSettings())  # fmt: skip
+    known = world.model(), world.match, EXAMPLE_CALIBRATION, LocalizeSettings()
+    result = localize_query(QUERY, CAMERA, NAMES, *known)
     assert result.pose is not None
     # Not exact: a match near another point's keypoint takes that point.
     apart, angle = se3.errors(result.pose, world.poses[QUERY])
     assert apart < 1e-3
     assert angle < 0.003
+
+
+def as_pose(numbers: list[str]) -> FloatArray:
+    """The pose of seven numbers of a line to submit."""
+    return se3.from_quaternion(*np.split(np.array(numbers, float), [4]))
 
 
 def test_noisy_matches_give_a_pose_with_its_spread(tmp_path: Path) -> None:
@@ -177,10 +173,7 @@ def test_noisy_matches_give_a_pose_with_its_spread(tmp_path: Path) -> None:
     assert apart < 5 * result.details["position_std"]
     name, *numbers = (tmp_path / "poses.txt").read_text().split()
     assert name == "q.jpg"
-    pose = se3.from_quaternion(
-        np.array(numbers[:4], float), np.array(numbers[4:], float)
-    )
-    assert np.allclose(pose, result.pose)
+    assert np.allclose(as_pose(numbers), result.pose)
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["localized"] == 1
     assert [entry["image"] for entry in report["results"][0]["mapped"]] == list(NAMES)
@@ -189,9 +182,8 @@ def test_noisy_matches_give_a_pose_with_its_spread(tmp_path: Path) -> None:
 
 def test_a_finished_query_is_not_done_again(tmp_path: Path) -> None:
     world = World(noise=1.0)
-    arguments = (
-        {QUERY: CAMERA}, {QUERY: list(NAMES)}, world.model(), world.match,
-        EXAMPLE_CALIBRATION, tmp_path)  # fmt: skip
+    asked = {QUERY: CAMERA}, {QUERY: list(NAMES)}, world.model()
+    arguments = (*asked, world.match, EXAMPLE_CALIBRATION, tmp_path)
     first = localize(*arguments)
     poses = (tmp_path / "poses.txt").read_text()
     again = localize(*arguments)
@@ -246,36 +238,29 @@ def make_store(folder: Path, world: World) -> None:
     Store.made(folder, Manifest(recipe={"matcher": None})).write(records)
 
 
-def stored_map(folder: Path) -> list[str]:
-    """The words that localise in a map, whose files are made, too."""
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a model and a store to a submission, by any number of processes."""
     pytest.importorskip("pyarrow", reason="needs the extra store")
     pytest.importorskip("pycolmap", reason="needs the extra pose")
-    world = World(noise=1.0)
-    write_map(world.model(), folder)
-    save_calibration(EXAMPLE_CALIBRATION, folder / "theta.json")
+    monkeypatch.chdir(tmp_path)
+    world, poses = World(noise=1.0), []
+    write_map(world.model(), tmp_path)
+    make_store(tmp_path / "store", world)
+    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
     params = " ".join(map(str, CAMERA.params))
     lines = [f"{name} SIMPLE_RADIAL 640 480 {params}\n" for name in (QUERY, "lost.jpg")]
-    (folder / "q.txt").write_text("".join(lines))
-    (folder / "p.txt").write_text("".join(f"{QUERY} {name}\n" for name in NAMES))
-    make_store(folder / "store", world)
-    words = ["localize", folder, "--queries", folder / "q.txt", "--pairs",
-             folder / "p.txt", "-c", folder / "theta.json", "--matches",
-             folder / "store", "-o"]  # fmt: skip
-    return [*map(str, words)]
-
-
-def test_the_command_line(tmp_path: Path) -> None:
-    """From a model and a store to a submission, by any number of processes."""
-    words, poses = stored_map(tmp_path), []
+    Path("q.txt").write_text("".join(lines))
+    Path("p.txt").write_text("".join(f"{QUERY} {name}\n" for name in NAMES))
+    words = "localize . --queries q.txt --pairs p.txt -c theta.json --matches store -o"
     for workers in ("0", "1"):
-        out = tmp_path / workers
-        done = CliRunner().invoke(app, [*words, str(out), "--workers", workers])
+        line = [*words.split(), workers, "--workers", workers]
+        done = CliRunner().invoke(app, line)
         assert done.exit_code == 3, done.output
         assert "1 of 2 queries localised" in done.output
         assert "lost.jpg: the pairs file proposes no mapped image" in done.output
-        poses.append((out / "poses.txt").read_text())
+        poses.append(Path(workers, "poses.txt").read_text())
     assert poses[0] == poses[1]
-    pose = se3.from_quaternion(*np.split(np.array(poses[0].split()[1:], float), [4]))
+    pose = as_pose(poses[0].split()[1:])
     assert se3.errors(pose, World(1.0).poses[QUERY])[0] < 0.02
 
 

@@ -17,7 +17,6 @@ from semisure.errors import InputError  # noqa: E402
 from semisure.io.images import Image  # noqa: E402
 from semisure.matchers import load_matcher, name_of  # noqa: E402
 from semisure.matchers.loftr import LoFTR  # noqa: E402
-from semisure.matchers.stopwatch import seconds_on_cues  # noqa: E402
 from semisure.types import Matcher  # noqa: E402
 
 
@@ -59,14 +58,6 @@ def own_matches(model, image0: Image, image1: Image, threshold: float):
     return {name: t.numpy() for name, t in out.items()}
 
 
-def check_cells(matches) -> None:
-    """Cells of 8 px about the grid's points; the window ends at their edges."""
-    grid = (matches.cell[:, :, 2] + 0.5) / 8
-    assert np.abs(grid - np.round(grid)).max() < 1e-9
-    assert (matches.cell[:, :, :2] == 4.0 * np.eye(2)).all()
-    assert matches.in_cell(matches.target).all()
-
-
 @pytest.mark.parametrize("threshold", [0.0, 0.01])
 def test_matches_are_the_librarys_own(weights: Path, threshold: float) -> None:
     loftr = LoFTR(weights=weights, threshold=threshold)
@@ -79,17 +70,11 @@ def test_matches_are_the_librarys_own(weights: Path, threshold: float) -> None:
     assert matches.confidence == pytest.approx(own["confidence"], abs=1e-5)
     assert (matches.side == 1).all()
     assert (matches.fine_window == 8.0).all()
-    if len(matches):
-        check_cells(matches)
-
-
-def test_reduced_images_are_mapped_back_to_their_own_pixels(weights: Path) -> None:
-    """Half the size, so cell corners lie 16 px apart, half a pixel off the grid."""
-    image = np.asarray(cv2.resize(IMAGES[0], (272, 192)))
-    matches = LoFTR(weights=weights, threshold=0.0, max_side=136)(image, IMAGES[1])
-    assert matches.source_size == (272, 192)
-    assert len(matches)
-    assert (matches.source + 0.5) % 16 == pytest.approx(0.0)
+    # Cells of 8 px about the grid's points; the window ends at their edges.
+    grid = (matches.cell[:, :, 2] + 0.5) / 8
+    assert grid == pytest.approx(np.round(grid), abs=1e-9)
+    assert (matches.cell[:, :, :2] == 4.0 * np.eye(2)).all()
+    assert matches.in_cell(matches.target).all()
 
 
 def test_variants_differ_in_the_position_encoding_only(weights: Path) -> None:
@@ -107,12 +92,3 @@ def test_what_is_wrong_gets_one_sentence(weights: Path) -> None:
         loftr(np.zeros((20, 300), np.uint8), IMAGES[0])
     with pytest.raises(InputError, match="daisy is not a network: it takes no weights"):
         load_matcher("daisy", weights=weights)
-
-
-def test_the_clock_counts_both_cues(weights: Path) -> None:
-    """The spread of the coarse rows and that of the fine heat maps, each by itself."""
-    before = seconds_on_cues()
-    LoFTR(weights=weights, threshold=0.0)(*IMAGES)
-    after = seconds_on_cues()
-    assert after["coarse"] > before["coarse"]
-    assert after["fine"] > before["fine"]

@@ -76,7 +76,7 @@ def test_every_cue_ranks_the_errors(pairs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("angle", "zoom"), [(45, 1.0), (170, 1.0), (-60, 1.0), (0, 0.45), (0, 1.6)]
+    ("angle", "zoom"), [(45, 1.0), (170, 1.0), (0, 0.45), (0, 1.6)]
 )
 def test_any_rotation_and_large_zoom_are_found(
     angle: float, zoom: float, photo: Image, daisy: Matcher
@@ -91,16 +91,6 @@ def test_any_rotation_and_large_zoom_are_found(
     truth = turn @ np.array([[s, 0, t], [0, s, t], [0, 0, 1]])
     estimate = estimate_homography(daisy(photo, view), "magsac++")
     assert corner_error(estimate.model, truth, (width, height)) < 2
-
-
-def test_points_are_in_the_original_images_pixels(photo: Image) -> None:
-    # Seen at half size, points must still land on the original's pixel centres.
-    small = Daisy(max_side=200)
-    matches = small(photo, photo)
-    sure = matches.take(matches.confidence > 0.5)
-    assert len(sure) > 50
-    assert np.abs(np.median(sure.target - sure.source, axis=0)).max() < 0.02
-    assert matches.source_size == photo.shape[1::-1]
 
 
 def test_the_same_images_give_the_same_matches_on_any_number_of_threads(
@@ -120,29 +110,24 @@ def test_the_same_images_give_the_same_matches_on_any_number_of_threads(
     assert np.array_equal(answers[0].confidence, answers[1].confidence)
 
 
-def test_images_may_differ_in_size_and_be_grey(photo: Image, daisy: Matcher) -> None:
-    tall = photo[:, 60:260]
-    matches = daisy(cv2.cvtColor(photo, cv2.COLOR_RGB2GRAY), tall)
+def test_points_are_in_the_pixels_of_the_images_as_given(photo: Image) -> None:
+    """Seen at half size, one of them grey, the other a part of it."""
+    small = Daisy(max_side=200)
+    matches = small(cv2.cvtColor(photo, cv2.COLOR_RGB2GRAY), photo[:, 60:260])
+    assert matches.source_size == photo.shape[1::-1]
     assert matches.target_size == (200, 400)
     sure = matches.take(matches.confidence > 0.5)
+    assert len(sure) > 50
     middle = np.median(sure.source - sure.target, axis=0)
-    assert middle == pytest.approx([60, 0], abs=0.2)
+    assert middle == pytest.approx([60, 0], abs=0.05)
 
 
-@pytest.mark.parametrize(
-    "image",
-    [
-        np.zeros((1, 1, 3), np.uint8),
-        np.full((15, 20, 3), 200, np.uint8),
-        np.full((300, 400, 3), 128, np.uint8),
-        np.zeros((300, 400), np.uint8),
-        np.full((2000, 9, 3), 128, np.uint8),
-    ],
-)
+@pytest.mark.parametrize("shape", [(1, 1, 3), (300, 400), (2000, 9, 3)])
 def test_images_without_content_give_no_matches(
-    image: Image, photo: Image, daisy: Matcher
+    shape: tuple[int, ...], photo: Image, daisy: Matcher
 ) -> None:
-    for pair in ((image, image), (image, photo), (photo, image)):
+    grey = np.full(shape, 128, np.uint8)
+    for pair in ((grey, grey), (grey, photo), (photo, grey)):
         assert len(daisy(*pair)) == 0
 
 
@@ -160,10 +145,9 @@ def test_identical_images_match_themselves(photo: Image, daisy: Matcher) -> None
 
 
 def test_wrong_images_and_settings_get_one_sentence(daisy: Matcher) -> None:
-    with pytest.raises(InputError, match="must be uint8 of shape"):
-        daisy(np.zeros((40, 40), np.float32), np.zeros((40, 40), np.uint8))
-    with pytest.raises(InputError, match="must be uint8 of shape"):
-        daisy(np.zeros((0, 40), np.uint8), np.zeros((40, 40), np.uint8))
+    for wrong in (np.zeros((40, 40), np.float32), np.zeros((0, 40), np.uint8)):
+        with pytest.raises(InputError, match="must be uint8 of shape"):
+            daisy(wrong, np.zeros((40, 40), np.uint8))
     with pytest.raises(InputError, match="max_side must be at least"):
         load_matcher("daisy", max_side=10)
     with pytest.raises(InputError, match="matcher must be one of daisy"):

@@ -56,11 +56,8 @@ def test_tensors_are_the_official_checkpoints(name: str) -> None:
 
 @pytest.mark.parametrize("size", parity.SIZES)
 def test_gims_matches_and_cues_are_the_official_ones(doubles, size: str) -> None:
-    gim, theirs, images = (
-        doubles["gim"],
-        parity.official("gim"),
-        parity.images_of(size, 3),
-    )
+    gim, theirs = doubles["gim"], parity.official("gim")
+    images = parity.images_of(size, 3)
     with torch.inference_mode():
         cells, *_ = loftr.features(gim.model, *images)
         answer = gim._match(*images)
@@ -123,11 +120,8 @@ def test_comatchs_fine_cues_add_the_variances_of_both_stages(doubles) -> None:
 
 @pytest.mark.parametrize("size", parity.SIZES)
 def test_edms_matches_and_cues_are_the_official_ones(doubles, size: str) -> None:
-    edm, theirs, images = (
-        doubles["edm"],
-        parity.official("edm"),
-        parity.images_of(size, 1),
-    )
+    edm, theirs = doubles["edm"], parity.official("edm")
+    images = parity.images_of(size, 1)
     with torch.inference_mode():
         cells, fine0, fine1 = edm.model.features(*images)
         answer = edm._match(*images)
@@ -149,17 +143,6 @@ def test_edms_matches_and_cues_are_the_official_ones(doubles, size: str) -> None
     heat, at = np.where(on1[..., None], heat1, heat0), np.linspace(-4, 4, 17)
     fine = np.sqrt(heat @ at**2 - (heat @ at) ** 2)
     assert answer["fine_std"].numpy() == pytest.approx(fine, abs=1e-5)
-
-
-def test_large_similarities_do_not_overflow() -> None:
-    # In float32 EDM's official exp gives inf / inf from a logit of 89 on.
-    network = parity.double_network(Edm.network(), "edm").float()
-    images = [3 * image.float() for image in parity.images_of("square", 1)]
-    with torch.inference_mode():
-        cells, *_ = network.features(*images)
-        answer = network(*images, 0.0)
-    assert (cells.f0 @ cells.f1.T).max() > 89
-    assert torch.isfinite(answer["confidence"]).all()
 
 
 @pytest.mark.parametrize(
@@ -197,9 +180,7 @@ def test_adapters_map_back_to_the_images_own_pixels(
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_no_match_is_an_answer_and_a_small_image_a_sentence(
-    checkpoints, name: str
-) -> None:
+def test_no_match_grey_images_and_wrong_ones(checkpoints, name: str) -> None:
     matcher = KINDS[name](weights=checkpoints[name], threshold=1.0)
     small, other = (image[:96, :96] for image in parity.photo_pair())
     assert len(matcher(small, other)) == 0
@@ -207,10 +188,5 @@ def test_no_match_is_an_answer_and_a_small_image_a_sentence(
         matcher(small[: matcher.min_side - 1], other)
     with pytest.raises(InputError, match="must be uint8"):
         matcher(small / 255.0, other)
-
-
-def test_grey_images_are_repeated_for_a_network_of_colours(checkpoints) -> None:
-    gim = GimLoFTR(weights=checkpoints["gim"], threshold=0.0)
-    image = parity.photo_pair()[0][:64, :64]
-    grey, colour = gim(image[..., 0], image[..., :1]), image[..., [0] * 3]
-    assert len(grey) == len(gim(colour, colour))
+    grey, least = small[..., 0], type(matcher)(weights=checkpoints[name], threshold=0.0)
+    assert len(least(grey, grey[..., None])) == len(least(*2 * [small[..., [0] * 3]]))

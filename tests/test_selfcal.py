@@ -23,8 +23,6 @@ from semisure.io.images import read_image, reduced, write_png
 from semisure.matchers import NamedMatcher, load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.metrics import corner_error
-from semisure.pairs.estimation import match_pair
-from semisure.types import Matches
 from settings_file import config
 from test_calibrate import eight
 
@@ -73,59 +71,6 @@ def test_processes_calibrate_as_this_one_does(pool: Engine, tmp_path: Path) -> N
     assert len(list(tmp_path.glob("*.npz"))) == 8
 
 
-def fixed_law(scale: float, fingerprint: str):
-    """A matcher without a look at the images: errors of `scale` px, all counted."""
-    made = []
-
-    def matcher(image0, image1):
-        made.append(1)
-        rng = np.random.default_rng(len(made))
-        source = rng.uniform(20, 200, (300, 2))
-        return Matches(
-            source=source,
-            target=source + rng.laplace(0, scale, source.shape),
-            confidence=rng.uniform(0.2, 1, 300),
-            fine_std=np.full((300, 2), scale),
-            coarse_std=np.full((300, 2), 8 * scale),
-            source_size=image0.shape[1::-1],
-            target_size=image1.shape[1::-1],
-        )
-
-    matcher.fingerprint = fingerprint
-    return matcher, made
-
-
-def test_other_matchers_and_changed_photos_are_matched_again(tmp_path: Path) -> None:
-    for k, path in enumerate(photos()):
-        write_png(tmp_path / f"{k}.png", reduced(read_image(path), 200))
-    ours = sorted(tmp_path.glob("*.png"))
-    few = SelfCalSettings(pairs=7, max_side=256, seed=1)
-
-    def run(matcher) -> None:
-        self_calibrate(matcher, ours, few, name="x", cache=tmp_path / "cache")
-
-    first, calls = fixed_law(1.0, "one")
-    run(first)
-    run(first)
-    assert len(calls) == 7
-    data = bytearray(ours[0].read_bytes())
-    data[-1] ^= 1  # the checksum of the last, empty chunk: same size, same pixels
-    ours[0].write_bytes(data)
-    run(first)
-    assert len(calls) == 7 + 1  # that one alone
-    second, calls = fixed_law(3.0, "another")
-    run(second)
-    assert len(calls) == 7
-
-
-def test_a_callable_that_does_not_say_what_it_is_gets_no_cache(tmp_path: Path) -> None:
-    matcher, calls = fixed_law(1.0, "one")
-    del matcher.fingerprint
-    with pytest.raises(InputError, match="give it an attribute `fingerprint`"):
-        self_calibrate(matcher, photos(), SMALL, cache=tmp_path)
-    assert calls == []
-
-
 def test_an_identity_is_of_settings_weights_and_code() -> None:
     assert matchers.identity(Daisy()) == matchers.identity(Daisy())
     assert matchers.identity(Daisy()) != matchers.identity(Daisy(max_side=77))
@@ -146,18 +91,6 @@ def test_too_few_and_unusable_photos_get_one_sentence(tmp_path: Path) -> None:
         SelfCalSettings(pairs=1)
     with pytest.raises(InputError, match="held_out must lie in"):
         SelfCalSettings(held_out=1.0)
-
-
-def test_unrelated_images_are_called_so() -> None:
-    names = ("astronaut.png", "coffee.png", "rocket.jpg", "brick.png")
-    images = [reduced(read_image(sample_folder() / name), 400) for name in names]
-    for i in range(4):
-        for j in range(i):
-            result = match_pair(
-                images[i], images[j], load_matcher(), load_calibration("daisy")
-            )
-            assert not result.related, (names[i], names[j])
-            assert "unrelated" in result.summary() or "No homo" in result.summary()
 
 
 def run(*words: object):

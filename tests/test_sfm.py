@@ -21,7 +21,7 @@ from semisure.geometry.camera import Camera
 from semisure.geometry.rotations import rotation_vector
 from semisure.io.colmap import read_model
 from semisure.mapping.database import camera_of
-from semisure.mapping.export import read_features
+from semisure.mapping.export import ExportSettings, read_features
 from semisure.mapping.keypoints import keypoint_matches
 from semisure.mapping.reconstruct import ReconstructionSettings, adjust_robustly
 from semisure.metrics import pose_error_deg
@@ -44,7 +44,10 @@ def store(tmp_path_factory, pairs):
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    """What a command prints, once it has ended well."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def test_matched_keypoints_show_the_same_point(pairs):
@@ -60,19 +63,14 @@ def test_matched_keypoints_show_the_same_point(pairs):
     assert np.nanmedian(off) < 0.2  # noise of 0.1 px per axis
 
 
-def test_keypoints_of_a_reference_stay_and_are_matched(pairs):
-    given = np.array([[100.0, 100.0], [320.0, 240.0], [330.0, 250.0]])
-    made = keypoint_matches(pairs, EXAMPLE_CALIBRATION, reference={"0.png": given})
-    np.testing.assert_allclose(made.keypoints["0.png"].points, given, atol=1e-4)
-    assert len(made.keypoints["1.png"]) > 500
-
-
 def test_no_more_keypoints_than_wanted_and_the_most_voted_ones(pairs):
     votes = [
         keypoint_matches(pairs, None, max_keypoints=most).keypoints["1.png"].votes
         for most in (None, 300)
     ]
     assert sorted(votes[1]) == sorted(votes[0])[-300:]
+    with pytest.raises(InputError, match="max_keypoints must be"):
+        ExportSettings(max_keypoints=-1)
 
 
 def test_pairs_that_no_model_explains_are_left_out(pairs):
@@ -87,8 +85,7 @@ def test_pairs_that_no_model_explains_are_left_out(pairs):
 @pytest.fixture(scope="module")
 def for_hloc(tmp_path_factory, store):
     folder = tmp_path_factory.mktemp("hloc")
-    result = run("export", store.folder, "--to", "hloc", "-o", folder)
-    assert result.exit_code == 0, result.output
+    run("export", store.folder, "--to", "hloc", "-o", folder)
     return folder
 
 
@@ -109,9 +106,8 @@ def test_hloc_finds_its_own_arrays_in_our_files(for_hloc):
         assert keypoints.attrs["uncertainty"] == 1.0  # px: matched as it is
         sizes = {name: len(file[name]["keypoints"]) for name in file}
     assert sorted(sizes) == sorted(CAMERAS)
-    listed = [
-        line.split() for line in (for_hloc / "pairs.txt").read_text().splitlines()
-    ]
+    lines = (for_hloc / "pairs.txt").read_text().splitlines()
+    listed = [line.split() for line in lines]
     assert ["0.png", "5.png"] in listed
     for name0, name1 in listed:
         matches, scores = hloc_matches(for_hloc / "matches.h5", name0, name1)
@@ -130,11 +126,8 @@ def test_hloc_finds_its_own_arrays_in_our_files(for_hloc):
 
 def test_queries_are_exported_with_the_keypoints_of_the_map(for_hloc, store, tmp_path):
     reference = for_hloc / "features.h5"
-    result = run(
-        *("export", store.folder, "--to", "hloc", "-o", tmp_path),
-        *("--reference", reference),
-    )
-    assert result.exit_code == 0, result.output
+    files = ("--to", "hloc", "-o", tmp_path, "--reference", reference)
+    run("export", store.folder, *files)
     before, after = read_features(reference), read_features(tmp_path / "features.h5")
     np.testing.assert_allclose(after["2.png"], before["2.png"], atol=1e-3)
 
@@ -151,10 +144,7 @@ def test_a_file_that_is_no_reference_is_told(store, tmp_path):
 
 def test_pycolmap_opens_our_database(tmp_path, store, pairs):
     pycolmap = pytest.importorskip("pycolmap")
-    result = run(
-        "export", store.folder, "--to", "colmap", "--shared-camera", "-o", tmp_path
-    )
-    assert result.exit_code == 0, result.output
+    run("export", store.folder, "--to", "colmap", "--shared-camera", "-o", tmp_path)
     with pycolmap.Database.open(str(tmp_path / "database.db")) as database:
         images = {image.name: image.image_id for image in database.read_all_images()}
         (camera,) = database.read_all_cameras()  # shared, and guessed
@@ -182,24 +172,19 @@ def test_a_camera_for_another_size_is_refused():
         camera_of("a.jpg", (640, 480), Path(), {"a.jpg": camera})
 
 
-def cameras_file(folder):
-    camera = Camera.from_matrix(K, SIZE)
-    numbers = " ".join(map(str, camera.params))
-    lines = [f"{name} PINHOLE 640 480 {numbers}\n" for name in CAMERAS]
-    (folder / "cameras.txt").write_text("".join(lines))
-    return folder / "cameras.txt"
-
-
 @pytest.mark.slow
 def test_the_ball_is_reconstructed(store, tmp_path):
     pytest.importorskip("pycolmap")
-    result = run(
+    numbers = " ".join(map(str, Camera.from_matrix(K, SIZE).params))
+    lines = [f"{name} PINHOLE 640 480 {numbers}\n" for name in CAMERAS]
+    cameras = tmp_path / "cameras.txt"
+    cameras.write_text("".join(lines))
+    told = run(
         *("reconstruct", store.folder, "-o", tmp_path, "--workers", "1", "--json"),
-        *("--cameras", cameras_file(tmp_path), "--shared-camera"),
+        *("--cameras", cameras, "--shared-camera"),
         *config(tmp_path, "max_keypoints = 500\nrefine_cameras = false"),
     )
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
+    report = json.loads(told)
     assert report["lost"] == []
     assert report["reprojection_px"] < 0.5
     model = read_model(tmp_path / "model")
@@ -244,17 +229,16 @@ def test_the_last_adjustment_resists_heavy_tails():
 
 
 def test_tables_have_all_pairs_and_all_matches(store, pairs, tmp_path):
-    result = run("export", store.folder, "--to", "csv", "--json", "-o", tmp_path)
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
+    told = json.loads(
+        run("export", store.folder, "--to", "csv", "--json", "-o", tmp_path)
+    )
     assert (told["images"], told["pairs"]) == (len(CAMERAS), len(pairs) + 1)
     rows = (tmp_path / "pairs.csv").read_text().splitlines()
     assert rows[0].startswith("image0,image1,state,matches,probability,kind,m00")
-    assert len(rows) == 1 + len(pairs) + 1
+    assert len(rows) == 1 + told["pairs"]
     matches = (tmp_path / "matches.csv").read_text().splitlines()
-    assert len(matches) == 1 + sum(len(p.matches) for p in pairs) + len(
-        pairs[0].matches
-    )
+    every = [*pairs, pairs[0]]  # that of the store without a model
+    assert len(matches) == 1 + sum(len(pair.matches) for pair in every)
     x0 = float(matches[1].split(",")[2])
     assert x0 == pytest.approx(pairs[0].matches.source[0, 0], abs=1e-3)
 
@@ -268,8 +252,7 @@ def test_matches_of_localize_become_those_of_hloc(tmp_path):
     model = read_model(write_map(world.model(), tmp_path / "sfm"))
     make_store(tmp_path / "matches", world)
     files = ("--to", "hloc", "-o", out, "--reference", tmp_path / "sfm")
-    result = run("export", tmp_path / "matches", *files)
-    assert result.exit_code == 0, result.output
+    run("export", tmp_path / "matches", *files)
     keypoints = read_features(out / "features.h5")
     for name, image in model.images.items():
         np.testing.assert_allclose(keypoints[name], image.points, atol=1e-3)

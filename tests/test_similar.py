@@ -40,6 +40,8 @@ def test_an_image_that_shows_nothing_is_like_no_other():
     vectors = [describe_image(image) for image in (scene(0), grey, scene(0, 8))]
     assert not vectors[1].any()
     assert most_alike(vectors, 2) == [(0, 2)]
+    with pytest.raises(InputError, match="At least 1"):
+        most_alike(vectors, 0)
 
 
 def test_brightness_contrast_and_size_hardly_change_a_description():
@@ -51,34 +53,13 @@ def test_brightness_contrast_and_size_hardly_change_a_description():
     assert usual @ larger > 0.97 > 0.9 > usual @ describe_image(other)
 
 
-def test_more_than_there_are_is_all_there_are():
-    vectors = np.abs(np.random.default_rng(0).normal(size=(4, 8)))
-    assert len(most_alike(vectors, 99)) == 6
-    assert most_alike(vectors[:1], 5) == []
-    with pytest.raises(InputError, match="At least 1"):
-        most_alike(vectors, 0)
-
-
 def test_match_pairs_takes_the_similar_ones(photos, tmp_path):
     pytest.importorskip("pyarrow")
     from semisure.io.store import Store
 
     store = tmp_path / "store"
-    result = CliRunner().invoke(
-        app,
-        [
-            *("match-pairs", str(photos), "--similar", "1", "--model", "none"),
-            *("--workers", "0", "-o", str(store), "--quiet"),
-        ],
-    )
+    words = ["--similar", "1", "--model", "none", "--workers", "0", "--quiet", "-o"]
+    result = CliRunner().invoke(app, ["match-pairs", str(photos), *words, str(store)])
     assert result.exit_code == 0, result.output
     for pair in Store.at(store).summaries():
         assert int(pair.image0[0]) % 3 == int(pair.image1[0]) % 3
-
-
-def test_only_one_way_to_choose_pairs(photos):
-    result = CliRunner().invoke(
-        app, ["match-pairs", str(photos), "--similar", "1", "--exhaustive", "-o", "s"]
-    )
-    assert result.exit_code == 2
-    assert "--similar" in result.output

