@@ -217,7 +217,7 @@ def test_the_last_adjustment_resists_heavy_tails():
             point.xy = point.xy + rng.laplace(
                 0.0, 20 if rng.random() < 0.05 else 0.5, 2
             )
-    adjust_robustly(pycolmap, model, ReconstructionSettings(workers=1))
+    adjust_robustly(model, ReconstructionSettings(workers=1))
     off = [
         np.linalg.norm(rotation_vector(R @ true.T))
         for R, true in zip(rotations(), truth, strict=True)

@@ -84,6 +84,7 @@ def reconstruct(
         to_colmap(store, part / DATABASE, matches, settings.export)
         images, tick = image_folder(store, settings.export), begin("Mapping")
         model = map_database(part / DATABASE, images, part / MODELS, settings, tick)
+        adjust_robustly(model, settings)
         (part / MODEL).mkdir()
         model.write(str(part / MODEL))
         for name in (DATABASE, MODELS, MODEL):
@@ -148,17 +149,15 @@ def map_database(
             "No model could be made: no two images have enough matches seen under "
             "different angles. Match more pairs, or give cameras."
         )
-    largest = max(with_points, key=lambda model: model.num_reg_images())
-    with quiet():
-        adjust_robustly(library, largest, settings)
-    return largest
+    return max(with_points, key=lambda model: model.num_reg_images())
 
 
-def adjust_robustly(library: Any, model: Any, settings: ReconstructionSettings) -> None:
+def adjust_robustly(model: Any, settings: ReconstructionSettings) -> None:
     """One more bundle adjustment, with Cauchy's loss.
 
     Errors of semi-dense keypoints have heavier tails than the mapper's squares expect.
     """
+    library = pycolmap("COLMAP's bundle adjustment")
     options = library.BundleAdjustmentOptions()
     options.print_summary = False
     options.refine_focal_length = settings.refine_cameras
@@ -170,5 +169,6 @@ def adjust_robustly(library: Any, model: Any, settings: ReconstructionSettings) 
     for key in model.reg_image_ids():
         config.add_image(key)
     config.fix_gauge(library.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
-    library.create_default_bundle_adjuster(options, config, model).solve()
+    with quiet():
+        library.create_default_bundle_adjuster(options, config, model).solve()
     model.update_point_3d_errors()
