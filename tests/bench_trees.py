@@ -13,6 +13,7 @@ import pytest
 
 from semisure.bench.options import Options
 from semisure.bench.study import Study
+from semisure.datasets.posed import PosedCamera, PosedPair
 from semisure.engine import Engine
 from semisure.io.images import write_png
 from semisure.types import FloatArray, Matrix3
@@ -118,6 +119,25 @@ def write_scene(root: Path, scene: str, *, index: str = "scene_info") -> None:
         path = root / "Undistorted_SfM" / scene / "images" / f"{k}.png"
         write_png(path, image.astype(np.uint8))
         _write_depth(root / "phoenix" / "S6" / scene / f"{k}.h5")
+
+
+def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
+    """A wall 4 m away seen by two cameras 0.25 m apart: everything moves by 4 px."""
+    cameras = []
+    for k in (0, 1):
+        depth = np.full((48, 64), 4000, np.uint16)
+        if k == 1:
+            depth[hidden_from_row:] = 2000  # something stands before the wall
+        cv2.imwrite(str(folder / f"{k}.png"), depth)
+        camera = PosedCamera(
+            image=folder / f"{k}.jpg",
+            K=np.diag([64.0, 64.0, 1.0]),
+            R=np.eye(3),
+            t=np.array([0.25 * k, 0, 0]),
+            depth=folder / f"{k}.png",
+        )
+        cameras.append(camera)
+    return PosedPair(name="p", camera0=cameras[0], camera1=cameras[1], scene="s")
 
 
 def write_mtv(root: Path, scene: str, seed: int) -> Path:
