@@ -89,19 +89,14 @@ def test_intrinsics_give_the_motion_in_degrees(deep: list[Path], tmp_path) -> No
     [
         (["--model", "essential"], "needs the intrinsics"),
         (["--fov", 60, "--intrinsics", INTRINSICS], "one of them, not two"),
-        (["--fov", 200], "between 0 and 180"),
         (["--intrinsics", "1,2,3"], "neither fx,fy,cx,cy nor a file"),
-        (
-            ["--intrinsics", "1,1,1,1"] + 2 * ["--intrinsics", "1,1,1,1"],
-            "once or twice",
-        ),
     ],
 )
 def test_wrong_intrinsics_get_a_sentence(deep, flags, words: str) -> None:
     done = run("match", *deep, *flags)
     assert done.exit_code in (1, 2)
-    told = done.output if done.exit_code == 2 else str(done.exception)
-    assert words in " ".join(told.replace("│", " ").split())
+    sentence = done.output if done.exit_code == 2 else str(done.exception)
+    assert words in " ".join(sentence.split())
 
 
 def test_refit_finds_out_too(tmp_path: Path) -> None:
@@ -140,11 +135,6 @@ def test_exif_tells_the_focal_length(tmp_path: Path) -> None:
     assert focal_px(photo_with(tags, path), (1000, 750)) == pytest.approx(1000)
 
 
-@pytest.mark.parametrize("data", [b"", b"no image"])
-def test_images_without_a_focal_length_say_so(data: bytes, tmp_path: Path) -> None:
-    path = photo_with({}, tmp_path / "a.jpg")
+def test_an_image_without_a_focal_length_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileError):
-        focal_px(path, (640, 480))
-    path.write_bytes(data)
-    with pytest.raises(FileError):
-        focal_px(path, (640, 480))
+        focal_px(photo_with({}, tmp_path / "a.jpg"), (640, 480))
