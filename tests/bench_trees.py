@@ -16,7 +16,7 @@ from semisure.bench.study import Study
 from semisure.datasets.posed import PosedCamera, PosedPair
 from semisure.engine import Engine
 from semisure.io.images import write_png
-from semisure.types import FloatArray, Matrix3
+from semisure.types import FloatArray, Labels, Matches, Matrix3
 
 SHIFT_PX = 5.0  # of the second image of a sequence, and of a wall
 WALL_M, BASELINE_M, FOCAL_PX = 4.0, 0.25, 80.0  # 80 · 0.25 / 4 = 5 px
@@ -138,6 +138,23 @@ def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
         )
         cameras.append(camera)
     return PosedPair(name="p", camera0=cameras[0], camera1=cameras[1], scene="s")
+
+
+def plain_matches(
+    source: FloatArray, target: FloatArray, side: int | Labels = 1
+) -> Matches:
+    """Matches of two images of 64 × 48 px whose cues say nothing."""
+    ones = np.ones((len(source), 2))
+    return Matches(
+        source=source,
+        target=target,
+        confidence=ones[:, 0],
+        fine_std=ones,
+        coarse_std=ones,
+        source_size=(64, 48),
+        target_size=(64, 48),
+        side=side,
+    )
 
 
 def write_mtv(root: Path, scene: str, seed: int) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_trees import SMALL, posed_pair, study_of
+from bench_trees import SMALL, plain_matches, posed_pair, study_of
 from semisure.bench.figures import MAX_AREA, draw, rendered
 from semisure.bench.files import write_outcome
 from semisure.bench.options import Options
@@ -35,7 +35,6 @@ from semisure.errors import FileError
 from semisure.estimators import PAPER_ESTIMATORS
 from semisure.io.files import load_calibration, save_calibration
 from semisure.io.images import write_png
-from semisure.types import Matches
 
 
 @pytest.fixture
@@ -126,7 +125,7 @@ def test_runtime_has_the_mean_time_of_each_stage(study: Study) -> None:
 # -- tables of laws
 
 
-def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
+def test_laws_bench_prefers_a_calibrated_mixture(study: Study, tmp_path: Path) -> None:
     outcome = of_study("laws", study)
     ours = {row["law"]: row for row in outcome.rows}
     assert set(LAWS) < set(ours)
@@ -134,14 +133,10 @@ def test_laws_bench_prefers_a_calibrated_mixture(study: Study) -> None:
     assert "cross-validation by sequence" in outcome.notes[0]
     names = [str(row[0]) for row in outcome.tables[0].rows]
     assert all("paper" in name or "cross-validated" in name for name in names)
-
-
-def test_a_law_given_as_a_file_is_judged_without_a_fit(
-    study_of_both: Callable[..., Study], tmp_path: Path
-) -> None:
+    # A law that is given as a file is judged without a fit.
     file = tmp_path / "mine.json"
     save_calibration(load_calibration("daisy"), file)
-    outcome = of_study("laws", study_of_both("mega", calibration=str(file)))
+    outcome = of_study("laws", study.changed(calibration=str(file)))
     assert [row["law"] for row in outcome.rows] == ["uncalibrated", "mixture"]
     assert "mine.json; the other laws need pairs" in outcome.notes[0]
 
@@ -248,16 +243,7 @@ def test_without_shipped_law_or_held_out_pairs_every_row_says_so(
 def test_residual_from_depth_by_hand(tmp_path: Path, side: int) -> None:
     pair = posed_pair(tmp_path, hidden_from_row=30)
     source = np.array([[10.0, 10.0], [20.0, 20.0], [10.0, 40.0], [62.0, 10.0]])
-    matches = Matches(
-        source=source,
-        target=source + np.array([5.0, -2.0]),
-        confidence=np.ones(4),
-        fine_std=np.ones((4, 2)),
-        coarse_std=np.ones((4, 2)),
-        source_size=(64, 48),
-        target_size=(64, 48),
-        side=side,
-    )
+    matches = plain_matches(source, source + np.array([5.0, -2.0]), side)
     residual = depth_residual(pair, matches)
     # The truth is 4 px to the right: off by (1, −2) in image 1, by (−1, 2) in image 0.
     off = np.array([1.0, -2.0]) * (1 if side else -1)

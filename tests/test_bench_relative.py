@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from bench_trees import posed_pair
+from bench_trees import plain_matches, posed_pair
 from semisure.bench import BENCHES
 from semisure.bench.data import usable
 from semisure.bench.files import document
@@ -29,7 +29,6 @@ from semisure.datasets.layouts import has_depth, is_posed, read_pairs, read_pose
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.io.images import write_png
-from semisure.types import Matches
 from two_planes import K, posed, render
 
 POSES = {
@@ -107,14 +106,9 @@ def test_a_block_of_the_table_by_hand() -> None:
 
 def test_depth_is_that_of_the_unrefined_point(tmp_path: Path) -> None:
     pair = posed_pair(tmp_path, hidden_from_row=30)  # 2 m there in image 1, else 4 m
-    matches = Matches(
+    matches = plain_matches(
         source=np.array([[10.0, 40.0], [10.0, 40.0], [99.0, 40.0]]),
         target=np.array([[14.0, 40.0]] * 3),
-        confidence=np.ones(3),
-        fine_std=np.ones((3, 2)),
-        coarse_std=np.ones((3, 2)),
-        source_size=(64, 48),
-        target_size=(64, 48),
         side=np.array([1, 0, 1]),
     )
     depth = anchor_depth(pair, matches)
@@ -245,14 +239,9 @@ def test_missing_and_damaged_phototourism_is_named(tmp_path: Path) -> None:
 
 def test_the_distance_of_lines_by_hand() -> None:
     """Lines of a sideways move are rows: the distance is that of the rows."""
-    matches = Matches(
+    matches = plain_matches(
         source=np.array([[10.0, 10.0], [20.0, 20.0], [30.0, 30.0]]),
         target=np.array([[5.0, 10.0], [15.0, 22.0], [25.0, 37.0]]),
-        confidence=np.ones(3),
-        fine_std=np.ones((3, 2)),
-        coarse_std=np.ones((3, 2)),
-        source_size=(64, 48),
-        target_size=(64, 48),
     )
     F = np.array([[0.0, 0, 0], [0, 0, -1], [0, 1, 0]])
     assert bench.median_distance(F, matches) == pytest.approx(2.0)
