@@ -24,7 +24,6 @@ from semisure.io.images import write_png
 from semisure.matchers import MATCHER_NAMES
 from semisure.metrics import corner_error
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
-from settings_file import config
 
 COMMAND = [sys.executable, "-m", "semisure"]
 
@@ -84,21 +83,6 @@ def test_what_was_estimated_is_not_taken_for_truth(
     assert "holds no truth" in done.stderr
     assert "Its H_01 is an estimate from these matches." in done.stderr
     assert not (tmp_path / "own.json").exists()
-
-
-def test_refit_from_a_text_file_into_csv_and_a_picture(
-    pair_files: list[Path], theta: Path, tmp_path: Path
-) -> None:
-    np.savetxt(tmp_path / "H.txt", random_homography(np.random.default_rng(1)))
-    done = semisure(
-        "refit", pair_files[1], "-c", theta,
-        "--initial", tmp_path / "H.txt", "-o", tmp_path / "w.csv",
-        "-o", tmp_path / "w.png", *config(tmp_path, "method = 'core'"),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    header = (tmp_path / "w.csv").read_text().splitlines()[0].split(",")
-    assert {"x0", "weight", "expected_abs_error", "coarse_failure"} <= set(header)
-    assert (tmp_path / "w.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_too_few_matches_exit_with_three(theta: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_trees import SHIFT_PX, SIZE, texture, write_mtv
+from bench_trees import SHIFT, SHIFT_PX, SIZE, texture, write_mtv
 from semisure.bench.options import Options
 from semisure.bench.run import of_study
 from semisure.bench.study import Study
@@ -21,7 +21,6 @@ from semisure.geometry.homography import corners, project
 from semisure.io.images import write_png
 
 h5py = pytest.importorskip("h5py", reason="needs the extra store")
-MOVED = np.array([[1, 0, SHIFT_PX], [0, 1, 0], [0, 0, 1]])
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def test_the_homography_of_a_wall_by_hand(root: Path) -> None:
     renamed = next(pair for pair in read_mtv(root) if pair.scene == "jinxia")
     assert renamed.camera0.image == root / "building" / "images" / "9h00001.png"
     # 4 m away, 0.25 m to the side, 80 px of focal length: everything moves by 5 px.
-    np.testing.assert_allclose(homography_by_depth(renamed), MOVED, atol=1e-9)
+    np.testing.assert_allclose(homography_by_depth(renamed), SHIFT, atol=1e-9)
 
 
 def test_what_stands_on_the_ground_hardly_moves_its_homography(root: Path) -> None:
@@ -80,9 +79,6 @@ def test_missing_files_are_one_sentence_each(
     lost = replace(pair.camera0, depth=root / "nowhere.h5")
     with pytest.raises(FileError, match=r"no depth of .*9h00001\.png: expected .*now"):
         homography_by_depth(replace(pair, camera0=lost))
-    far = replace(pair.camera1, t=np.array([20.0, 0, 0]))
-    with pytest.raises(FileError, match=r"no homography: of 3072 points .* sees 0"):
-        homography_by_depth(replace(pair, camera1=far))
     with pytest.raises(FileError, match="There is no index of MTV"):
         read_mtv(tmp_path)
     index = root / "Racing" / "Racing_test.npz"
