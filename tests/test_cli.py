@@ -63,13 +63,10 @@ def test_fit_then_refit(pair_files: list[Path], tmp_path: Path) -> None:
     done = semisure("refit", pair_files[1], "-c", theta, "-o", out)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("500 matches: half of their errors within ")
-    done = semisure("refit", pair_files[1], "-c", theta, "--json")
-    printed = json.loads(done.stdout)
     stored = json.loads(out.read_text())
-    assert printed["H_01"] == stored["H_01"]
     assert len(stored["weight"]) == 500
     truth = random_homography(np.random.default_rng(1))
-    assert corner_error(np.array(printed["H_01"]), truth, (640, 480)) < 0.5
+    assert corner_error(np.array(stored["H_01"]), truth, (640, 480)) < 0.5
 
 
 def test_what_was_estimated_is_not_taken_for_truth(

@@ -68,7 +68,6 @@ def test_intrinsics_give_the_motion_in_degrees(deep: list[Path], tmp_path) -> No
     (tmp_path / "K.txt").write_text("\n".join(" ".join(map(str, row)) for row in K))
     angles = []
     for given in (
-        ["--intrinsics", INTRINSICS],
         ["--intrinsics", tmp_path / "K.txt", "--intrinsics", INTRINSICS],
         ["--fov", 2 * np.degrees(np.arctan(160 / 300))],
     ):
@@ -125,7 +124,7 @@ def photo_with(tags: dict[int, object], path: Path) -> Path:
     return path
 
 
-def test_exif_tells_the_focal_length(tmp_path: Path) -> None:
+def test_exif_gives_the_focal_length(tmp_path: Path) -> None:
     path = photo_with({0xA405: 28}, tmp_path / "a.jpg")
     # Film equivalents are by the diagonal: 36 × 24 mm.
     assert focal_px(path, (3600, 2400)) == pytest.approx(2800)

@@ -63,7 +63,7 @@ def test_what_stands_on_the_ground_hardly_moves_its_homography(root: Path) -> No
     assert np.abs(moved).max() < 0.2
 
 
-def test_the_layout_is_told_by_its_files(root: Path, tmp_path: Path) -> None:
+def test_the_layout_is_recognised_by_its_files(root: Path, tmp_path: Path) -> None:
     assert is_mtv(root)
     assert is_planar(root)
     assert not is_posed(root)
