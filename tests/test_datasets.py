@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from semisure.datasets.homographies import (
     read_homographies,
     read_sequences,
 )
-from semisure.datasets.megadepth import read_index, read_megadepth
+from semisure.datasets.megadepth import read_megadepth
 from semisure.datasets.posed import depth_between
 from semisure.errors import FileError
 
@@ -109,23 +108,6 @@ def test_megadepth_index_with_pickled_arrays(tmp_path: Path) -> None:
     np.testing.assert_allclose(pair.P_01[:, 3], [1, 2, 3])
     # COLMAP counts from the pixel's corner, we from its centre.
     np.testing.assert_allclose(pair.camera0.K[:2, 2], [-0.5, -0.5])
-
-
-class Evil:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, ("made-by-a-pickle",)
-
-
-def test_pickles_that_run_something_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    paths = np.empty(1, dtype=object)
-    paths[0] = Evil()
-    write_index(tmp_path / "0022.npz", image_paths=paths)
-    with pytest.raises(FileError, match=r"asks for (posix|nt)\.mkdir"):
-        read_index(tmp_path / "0022.npz")
-    assert not (tmp_path / "made-by-a-pickle").exists()
 
 
 def test_damaged_indexes_are_one_sentence(tmp_path: Path) -> None:

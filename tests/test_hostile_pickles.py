@@ -43,6 +43,7 @@ def _array(shape: object, code: str, content: object) -> bytes:
 
 ADDRESSES = b"AAAAAAAA" * 4
 HOSTILE = {
+    "a function of the system": b"\x80\x02cposix\nmkdir\nX\x04\0\0\0evil\x85R.",
     "fields at an address": _state("V8", (3, "|", None, ("a",), {"a": 1}, 8, 8, 0)),
     "a subarray of itself": _state("V8", (3, "|", (0, (9,)), None, None, 8, 8, 0)),
     "objects at addresses": _array((4,), "O8", ADDRESSES),
@@ -79,8 +80,12 @@ def test_hostile_pickles_are_one_sentence(tmp_path: Path, name: str) -> None:
         "except FileError as error:\n    print(error)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True
+        [sys.executable, "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
     )
+    assert not (tmp_path / "evil").exists()
     assert done.returncode == 0, done.stderr[-300:]
     assert f"{path} is not an index that can be read: " in done.stdout
 
