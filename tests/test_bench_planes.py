@@ -343,6 +343,7 @@ def test_blur_bench_blurs_the_refined_image(
     exported = study.exported("daisy")
     assert refined_side(exported[0]) == 1
     assert {one.group for one in easiest(exported)} == {"i_a/1.png", "v_b/1.png"}
+    assert rendered(outcome.figures["blur"], None, "png")
 
 
 def test_pairs_shown_go_from_easy_to_hard(
