@@ -13,13 +13,17 @@ import pytest
 
 from semisure.bench.options import Options
 from semisure.bench.study import Study
+from semisure.datasets.posed import PosedCamera, PosedPair
 from semisure.engine import Engine
 from semisure.io.images import write_png
-from semisure.types import FloatArray, Matrix3
+from semisure.types import FloatArray, Labels, Matches, Matrix3
 
 SHIFT_PX = 5.0  # of the second image of a sequence, and of a wall
+SHIFT = np.array([[1, 0, SHIFT_PX], [0, 1, 0], [0, 0, 1]])
 WALL_M, BASELINE_M, FOCAL_PX = 4.0, 0.25, 80.0  # 80 · 0.25 / 4 = 5 px
 SIZE = (320, 240)
+# COLMAP's: the first pixel's centre is at (0.5, 0.5).
+K = np.array([[FOCAL_PX, 0, SIZE[0] / 2], [0, FOCAL_PX, SIZE[1] / 2], [0, 0, 1]])
 SMALL = (160, 120)  # that images are brought to, for time's sake
 TRAINING = "index/scene_info_0.1_0.7"
 
@@ -37,38 +41,34 @@ def texture(seed: int) -> FloatArray:
     return 128 + 90 * smooth / np.abs(smooth).max()
 
 
-def shifted(grey: FloatArray) -> FloatArray:
-    """The image moved by 5 px to the right."""
-    H = np.array([[1, 0, SHIFT_PX], [0, 1, 0], [0, 0, 1]])
-    return np.asarray(cv2.warpPerspective(grey, H, SIZE))
+def write_wall(seed: int, *paths: Path) -> None:
+    """An image, and the same moved by 5 px to the right."""
+    grey = texture(seed)
+    for path, image in zip(
+        paths, (grey, cv2.warpPerspective(grey, SHIFT, SIZE)), strict=True
+    ):
+        write_png(path, image.astype(np.uint8))
 
 
-def add_sequence(folder: Path, seed: int, count: int = 1) -> None:
-    """A photo, and `count` times the same 5 px to the right, as in HPatches."""
+def add_sequence(folder: Path, seed: int, *views: Matrix3) -> None:
+    """A photo and its views, as in HPatches; alone, a view 5 px to the right."""
     grey = texture(seed)
     write_png(folder / "1.png", grey.astype(np.uint8))
-    for k in range(2, 2 + count):
-        write_png(folder / f"{k}.png", shifted(grey).astype(np.uint8))
-        H = np.array([[1, 0, SHIFT_PX], [0, 1, 0], [0, 0, 1]])
+    for k, H in enumerate(views or (SHIFT,), start=2):
+        view = cv2.warpPerspective(grey, H, SIZE)
+        write_png(folder / f"{k}.png", view.astype(np.uint8))
         np.savetxt(folder / f"H_1_{k}", H)
 
 
 def write_sequences(root: Path) -> Path:
     """Three sequences of one photo and two views each."""
     for seed, name in enumerate(("i_a", "v_b", "v_c")):
-        grey = texture(seed)
-        write_png(root / name / "1.png", grey.astype(np.uint8))
-        for k in (2, 3):
-            H = np.array([[1, 0.01 * k, 3.0 * k], [0, 1, -2.0 * seed], [0, 0, 1]])
-            view = cv2.warpPerspective(grey, H, SIZE)
-            write_png(root / name / f"{k}.png", view.astype(np.uint8))
-            np.savetxt(root / name / f"H_1_{k}", H)
+        views = [
+            np.array([[1, 0.01 * k, 3.0 * k], [0, 1, -2.0 * seed], [0, 0, 1]])
+            for k in (2, 3)
+        ]
+        add_sequence(root / name, seed, *views)
     return root
-
-
-def _K(focal: float = FOCAL_PX) -> Matrix3:
-    """COLMAP's: the first pixel's centre is at (0.5, 0.5)."""
-    return np.array([[focal, 0, SIZE[0] / 2], [0, focal, SIZE[1] / 2], [0, 0, 1]])
 
 
 def _wall_poses() -> list[FloatArray]:
@@ -85,14 +85,6 @@ def _write_depth(path: Path) -> None:
         file["depth"] = np.full(SIZE[::-1], WALL_M, np.float32)
 
 
-def _infos(overlaps: Sequence[float]) -> Any:
-    """Pairs (0, 1) as MegaDepth's index lists them: an array of objects."""
-    infos = np.empty(len(overlaps), dtype=object)
-    for k, overlap in enumerate(overlaps):
-        infos[k] = ((0, 1), overlap, np.zeros(3))
-    return infos
-
-
 def write_megadepth(
     root: Path, scene: str, overlaps: Sequence[float], *, index: str = "scene_info"
 ) -> None:
@@ -104,36 +96,69 @@ def write_megadepth(
         root / index / f"{scene}_0.1_0.7.npz",
         image_paths=np.array(names, dtype=object),
         depth_paths=np.array(depths, dtype=object),
-        intrinsics=np.array([_K(), _K()]),
+        intrinsics=np.array([K, K]),
         poses=np.array(_wall_poses()),
-        pair_infos=_infos(overlaps),
+        pair_infos=_objects([((0, 1), share, np.zeros(3)) for share in overlaps]),
     )
 
 
 def write_scene(root: Path, scene: str, *, index: str = "scene_info") -> None:
     """A wall seen twice in MegaDepth's own layout: index, images and depth."""
     write_megadepth(root, scene, [0.5], index=index)
-    grey = texture(int(scene))
-    for k, image in enumerate((grey, shifted(grey))):
-        path = root / "Undistorted_SfM" / scene / "images" / f"{k}.png"
-        write_png(path, image.astype(np.uint8))
+    images = root / "Undistorted_SfM" / scene / "images"
+    write_wall(int(scene), images / "0.png", images / "1.png")
+    for k in (0, 1):
         _write_depth(root / "phoenix" / "S6" / scene / f"{k}.h5")
+
+
+def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
+    """A wall 4 m away seen by two cameras 0.25 m apart: everything moves by 4 px."""
+    cameras = []
+    for k in (0, 1):
+        depth = np.full((48, 64), 4000, np.uint16)
+        if k == 1:
+            depth[hidden_from_row:] = 2000  # something stands before the wall
+        cv2.imwrite(str(folder / f"{k}.png"), depth)
+        camera = PosedCamera(
+            image=folder / f"{k}.jpg",
+            K=np.diag([64.0, 64.0, 1.0]),
+            R=np.eye(3),
+            t=np.array([0.25 * k, 0, 0]),
+            depth=folder / f"{k}.png",
+        )
+        cameras.append(camera)
+    return PosedPair(name="p", camera0=cameras[0], camera1=cameras[1], scene="s")
+
+
+def plain_matches(
+    source: FloatArray, target: FloatArray, side: int | Labels = 1
+) -> Matches:
+    """Matches of two images of 64 × 48 px whose cues say nothing."""
+    ones = np.ones((len(source), 2))
+    return Matches(
+        source=source,
+        target=target,
+        confidence=ones[:, 0],
+        fine_std=ones,
+        coarse_std=ones,
+        source_size=(64, 48),
+        target_size=(64, 48),
+        side=side,
+    )
 
 
 def write_mtv(root: Path, scene: str, seed: int) -> Path:
     """A wall seen by daylight and by heat, as MTV comes: its index is a bare pickle."""
-    grey = texture(seed)
     folder = root / scene
     names = [f"{scene}/images/9h00001.png", f"{scene}/images/DJI_0001_T.png"]
-    write_png(root / names[0], grey.astype(np.uint8))
-    write_png(root / names[1], shifted(grey).astype(np.uint8))
+    write_wall(seed, root / names[0], root / names[1])
     depth = f"{scene}/depths/9h00001.JPG.h5"
     _write_depth(root / depth)
     entries = {
         "image_paths": _objects([*names, None]),
         # The thermal image has no depth of its own: its bridge's is named.
         "depth_paths": _objects([depth, f"{scene}/depths/bridge.h5", None]),
-        "intrinsics": _objects([_K(), _K(), None]),
+        "intrinsics": _objects([K, K, None]),
         "poses": _objects([*_wall_poses(), None]),
         "pair_infos": [[np.array([0, 1]), 0.5, [2000, 4000, 320, 256]]],
     }

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from semisure.bench import BENCHES
 from semisure.bench.data import usable
 from semisure.bench.exported import Exported, export, jobs_of
-from semisure.bench.files import document, text_of, write_outcome
+from semisure.bench.files import text_of
 from semisure.bench.options import Options
 from semisure.bench.run import of_study
 from semisure.bench.studies.homography import MATCHERS
@@ -24,18 +24,16 @@ from semisure.bench.studies.localisation import (
     aachen_table,
     located_table,
     observed,
-    submissions,
 )
 from semisure.bench.study import Study
 from semisure.cli import app
-from semisure.datasets.layouts import find_sets
 from semisure.datasets.queries import NETVLAD
 from semisure.engine import Engine
 from semisure.errors import FileError, InputError
 from semisure.geometry import pose as se3
 from semisure.io.colmap import MapImage, MapModel
+from semisure.io.files import load_calibration, save_calibration
 from semisure.io.images import write_png
-from semisure.matchers import refines_source
 from semisure.synthetic import SyntheticMatcher
 from semisure.types import Pair
 from test_maps import MAPPED, QUERY, write_aachen, write_located
@@ -82,31 +80,13 @@ def test_aachen_has_the_papers_numbers_beside_empty_cells() -> None:
         row(condition="day", matcher="loftr", **{"base pose": None, "core pose": None}),
     ]
     printed = aachen_table(["loftr", "daisy"], rows, "ransac").rows
-    by = [None, "NetVLAD, top 50"]
     assert printed[1][:6] == ["LoFTR, paper", "day", "core", 86.9, 92.0, 95.1]
-    assert printed[1][6:] == [None, 824, 41200, *by]
+    assert printed[1][6:] == [None, 824, 41200, None, "NetVLAD, top 50"]
     assert printed[2][:6] == ["LoFTR, paper", "night", "base", 65.4, 83.2, 91.6]
-    assert printed[2][6:] == [None, 191, 9550, *by]
     assert printed[4][:8] == ["loftr, x", "day", "base", None, None, None, 1, 2]
     assert printed[4][8:] == [10, 3.0, "by hand"]
     assert len(printed) == 6  # the paper has no daisy
     assert {name for name, _ in AACHEN} == set(MATCHERS)
-
-
-def test_lines_to_submit_by_hand() -> None:
-    rows = [
-        row(query="query/day/1.jpg", closest="c",
-            **{"base pose": "p", "core pose": "r"}),
-        row(query="query/day/2.jpg", closest="d", reason="no matches",
-            **{"base pose": None, "core pose": None}),
-        row(query="query/day/3.jpg", reason="none",
-            **{"base pose": None, "core pose": None}),
-    ]  # fmt: skip
-    files = submissions(rows)
-    assert files == {
-        "Aachen-v1.1_x_daisy_base.txt": b"1.jpg p\n2.jpg d\n",
-        "Aachen-v1.1_x_daisy_core.txt": b"1.jpg r\n2.jpg d\n",
-    }
 
 
 def test_observations_follow_the_image_to_its_size() -> None:
@@ -135,31 +115,20 @@ def test_the_query_is_the_refined_side_and_keeps_its_orientation(
         write_png(tmp_path / file, np.zeros(shape, np.uint8))
     pair = Pair(name="p", image0=tmp_path / "wide.png", image1=tmp_path / "tall.png")
     options = Options(data=[tmp_path], cache=tmp_path / "c")
-    plain, query = (
-        exported(options, name, pair, AACHEN_SIZE, for_queries=queries)
-        for queries in (False, True)
-    )
+    (job,) = jobs_of(options, name, [(pair, AACHEN_SIZE)], for_queries=True)
+    query = export(job)
+    assert isinstance(query, Exported)
     assert (query.matches().side == 0).all()
-    assert query.truth is None
     assert query.sizes == ((64, 48), (48, 64))
-    # One matcher is turned; only for queries is a tall image's size.
+    # One matcher gets the images in turned order; the tall one keeps its shape.
     wide, tall = AACHEN_SIZE, AACHEN_SIZE[::-1]
-    assert asked == [(wide, wide), (tall, wide) if name == "daisy" else (wide, tall)]
-    assert plain.file != query.file
-    assert refines_source(name) == (name != "daisy")
-
-
-def exported(options: Options, name: str, pair: Pair, size, **queries) -> Exported:
-    (job,) = jobs_of(options, name, [(pair, size)], **queries)
-    done = export(job)
-    assert isinstance(done, Exported)
-    return done
+    assert asked == [(tall, wide) if name == "daisy" else (wide, tall)]
 
 
 # -- on small maps
 
 
-def test_a_map_with_truth_end_to_end(study: Study, tmp_path: Path) -> None:
+def test_a_map_with_truth_end_to_end(study: Study) -> None:
     outcome = of_study("localisation", study)
     assert [row["condition"] for row in outcome.rows] == ["near", "far"]
     near, far = outcome.rows
@@ -175,27 +144,16 @@ def test_a_map_with_truth_end_to_end(study: Study, tmp_path: Path) -> None:
         assert apart == pytest.approx(one["core+ m"], abs=1e-9)
     (table,) = outcome.tables
     assert [line[2] for line in table.rows] == ["base", "core", "core+"] * 2
-    write_outcome("localisation", study.options, outcome, tmp_path)
-    stored = json.loads((tmp_path / "localisation.json").read_text())
-    assert stored["settings"]["size"] is None
-    assert stored["paper"] == "Tab. 2"
-    for kind in ("txt", "csv"):
-        assert (tmp_path / f"localisation.{kind}").is_file()
-    assert not list(tmp_path.glob("Aachen*"))
+    assert outcome.files == {}  # nothing to submit
 
 
 def test_cameras_and_map_follow_a_size(study: Study) -> None:
-    smaller = study.changed(size=(288, 240))
-    outcome = of_study("localisation", smaller)
+    outcome = of_study("localisation", study.changed(size=(288, 240)))
     assert all(one["core+ m"] < 0.02 for one in outcome.rows)
     assert "images at 288 × 240" in text_of(outcome)
-    stored = document("localisation", smaller.options, outcome)
-    assert stored["settings"]["size"] == [288, 240]
 
 
 def test_a_law_with_a_location_has_one_arm_more(study: Study, tmp_path: Path) -> None:
-    from semisure.io.files import load_calibration, save_calibration
-
     path = tmp_path / "shifted.json"
     shifted = replace(load_calibration("daisy"), location=(0.05, 0.0))
     save_calibration(shifted, path)
@@ -239,18 +197,6 @@ def test_aachen_end_to_end(pool: Engine, tmp_path: Path) -> None:
     assert formed in done.stdout
 
 
-def test_an_image_of_another_size_than_its_camera_is_reported(
-    pool: Engine, tmp_path: Path
-) -> None:
-    root = write_aachen(tmp_path / "aachen")
-    path = root / "queries" / "day_time_queries_with_intrinsics.txt"
-    path.write_text(path.read_text().replace("320 240", "240 320"))
-    with pytest.raises(InputError, match=r"320 × 240 px, but its camera 240 × 320"):
-        of_study(
-            "localisation", Study(Options(data=[root], cache=tmp_path / "cache"), pool)
-        )
-
-
 def test_what_cannot_be_localised_is_one_sentence(
     study: Study, place: Path, tmp_path: Path
 ) -> None:
@@ -260,17 +206,17 @@ def test_what_cannot_be_localised_is_one_sentence(
         of_study("localisation", study.changed(estimator="gc-ransac"))
     with pytest.raises(InputError, match="no true errors to fit loftr's law to"):
         of_study("localisation", study.changed(matchers=("loftr",)))
+    turned = write_aachen(tmp_path / "turned")
+    cameras = turned / "queries" / "day_time_queries_with_intrinsics.txt"
+    cameras.write_text(cameras.read_text().replace("320 240", "240 320"))
+    with pytest.raises(InputError, match=r"320 × 240 px, but its camera 240 × 320"):
+        of_study("localisation", study.changed(data=[turned]))
     strange = write_aachen(tmp_path / "strange")
     (strange / "pairs" / NETVLAD).write_text("query/day/q.png db/gone.png\n")
     with pytest.raises(InputError, match="has none of the images retrieved"):
         of_study("localisation", study.changed(data=[strange]))
-    aachen = tmp_path / "aachen"
-    (aachen / "queries").mkdir(parents=True)
-    with pytest.raises(FileError, match=r"expected .*aachen/images_upright"):
-        of_study("localisation", study.changed(data=[aachen]))
-    both = study.on([tmp_path, aachen, place]).options
-    assert usable(both, BENCHES["localisation"])[0] == [aachen, place]
-    assert find_sets(aachen) == [aachen]
+    both = study.on([tmp_path, turned, place]).options
+    assert usable(both, BENCHES["localisation"])[0] == [turned, place]
 
 
 def test_the_users_own_map_takes_the_place_of_the_one_that_is_there(

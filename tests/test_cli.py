@@ -24,7 +24,6 @@ from semisure.io.images import write_png
 from semisure.matchers import MATCHER_NAMES
 from semisure.metrics import corner_error
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography
-from settings_file import config
 
 COMMAND = [sys.executable, "-m", "semisure"]
 
@@ -48,6 +47,12 @@ def pair_files(tmp_path: Path) -> list[Path]:
     return paths
 
 
+@pytest.fixture
+def theta(tmp_path: Path) -> Path:
+    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
+    return tmp_path / "theta.json"
+
+
 def test_fit_then_refit(pair_files: list[Path], tmp_path: Path) -> None:
     theta = tmp_path / "theta.json"
     done = semisure("fit", *pair_files, "-o", theta, "--matcher", "synthetic")
@@ -58,21 +63,17 @@ def test_fit_then_refit(pair_files: list[Path], tmp_path: Path) -> None:
     done = semisure("refit", pair_files[1], "-c", theta, "-o", out)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("500 matches: half of their errors within ")
-    done = semisure("refit", pair_files[1], "-c", theta, "--json")
-    printed = json.loads(done.stdout)
     stored = json.loads(out.read_text())
-    assert printed["H_01"] == stored["H_01"]
     assert len(stored["weight"]) == 500
     truth = random_homography(np.random.default_rng(1))
-    assert corner_error(np.array(printed["H_01"]), truth, (640, 480)) < 0.5
+    assert corner_error(np.array(stored["H_01"]), truth, (640, 480)) < 0.5
 
 
 def test_what_was_estimated_is_not_taken_for_truth(
-    pair_files: list[Path], tmp_path: Path
+    pair_files: list[Path], theta: Path, tmp_path: Path
 ) -> None:
-    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
     saved = tmp_path / "saved.npz"
-    done = semisure("refit", pair_files[1], "-c", tmp_path / "theta.json", "-o", saved)
+    done = semisure("refit", pair_files[1], "-c", theta, "-o", saved)
     assert done.returncode == 0, done.stderr
     done = semisure("fit", saved, "-o", tmp_path / "own.json")
     assert done.returncode == 1
@@ -81,33 +82,10 @@ def test_what_was_estimated_is_not_taken_for_truth(
     assert not (tmp_path / "own.json").exists()
 
 
-def test_refit_from_a_text_file_into_csv_and_a_picture(
-    pair_files: list[Path], tmp_path: Path
-) -> None:
-    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
-    np.savetxt(tmp_path / "H.txt", random_homography(np.random.default_rng(1)))
-    done = semisure(
-        "refit", pair_files[1], "-c", tmp_path / "theta.json",
-        "--initial", tmp_path / "H.txt", "-o", tmp_path / "w.csv",
-        "-o", tmp_path / "w.png", *config(tmp_path, "method = 'core'"),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    header = (tmp_path / "w.csv").read_text().splitlines()[0].split(",")
-    assert {"x0", "weight", "expected_abs_error", "coarse_failure"} <= set(header)
-    assert (tmp_path / "w.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_too_few_matches_exit_with_three(
-    pair_files: list[Path], tmp_path: Path
-) -> None:
-    save_calibration(EXAMPLE_CALIBRATION, tmp_path / "theta.json")
+def test_too_few_matches_exit_with_three(theta: Path, tmp_path: Path) -> None:
     matches, _ = SyntheticMatcher().match(np.eye(3), count=3)
     save_matches(matches, tmp_path / "few.npz")
-    arguments = "refit", tmp_path / "few.npz", "-c", tmp_path / "theta.json"
-    done = semisure(*arguments)
-    assert done.returncode == 3
-    assert done.stdout.startswith("No homography: only 3 matches")
-    done = semisure(*arguments, "--json")
+    done = semisure("refit", tmp_path / "few.npz", "-c", theta, "--json")
     assert done.returncode == 3
     assert "only 3 matches" in json.loads(done.stdout)["kept_initial_because"]
 
@@ -118,23 +96,14 @@ def test_too_few_matches_exit_with_three(
         (["fit", "none.npz", "-o", "t.json"], 1, "There is no file none.npz"),
         (["fit", "{pair}", "-o", "t.json", "--law", "cauchy"], 2, "'cauchy' is not"),
         (["fit", "{pair}", "-o", "t.json", "--size", "big"], 2, "WIDTHxHEIGHT"),
-        (["refit", "{pair}", "-c", "none.json"], 1, "There is no calibration file"),
         (["refit", "{pair}", "-c", "{pair}"], 1, "not a readable calibration"),
-        (
-            ["refit", "{pair}", "-c", "{theta}", "--initial", "{pair}"],
-            1,
-            "must be a text file",
-        ),
         (["match", "{pair}", "{pair}", "--config", "{theta}"], 1, "not a TOML file"),
-        (["match", "{pair}", "{pair}"], 1, "is no image"),
         (["figt"], 2, "No such command"),
     ],
 )
 def test_mistakes_get_a_sentence_and_no_traceback(
-    arguments, code, words, pair_files: list[Path], tmp_path: Path
+    arguments, code, words, pair_files: list[Path], theta: Path
 ) -> None:
-    theta = tmp_path / "theta.json"
-    save_calibration(EXAMPLE_CALIBRATION, theta)
     paths = {"{pair}": pair_files[1], "{theta}": theta}
     done = semisure(*(paths.get(a, a) for a in arguments))
     assert done.returncode == code
@@ -187,9 +156,9 @@ NOT_FOR_A_MATCH = {
     ],
 )
 def test_no_more_is_loaded_than_is_needed(code, words, spared, photos) -> None:
-    told = f"import sys, atexit\natexit.register(lambda: print(*sys.modules))\n{code}"
+    listed = f"import sys, atexit\natexit.register(lambda: print(*sys.modules))\n{code}"
     done = subprocess.run(
-        [sys.executable, "-c", told, *words],
+        [sys.executable, "-c", listed, *words],
         capture_output=True,
         text=True,
         check=True,
@@ -200,17 +169,9 @@ def test_no_more_is_loaded_than_is_needed(code, words, spared, photos) -> None:
     assert len([name for name in loaded if name.startswith("semisure")]) <= 70
 
 
-def test_quiet_prints_nothing_but_what_json_asks_for(
-    pair_files: list[Path], tmp_path: Path, photos: list[Path]
-) -> None:
-    theta = tmp_path / "theta.json"
-    for arguments in (
-        ("fit", *pair_files, "-o", theta),
-        ("refit", pair_files[1], "-c", theta),
-        ("match", *photos),
-    ):
-        done = semisure(*arguments, "--quiet")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_quiet_prints_nothing_but_what_json_asks_for(photos: list[Path]) -> None:
+    done = semisure("match", *photos, "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     done = semisure("match", *photos, "-q", "--json")
     assert json.loads(done.stdout)["related"]
 
@@ -283,8 +244,7 @@ def test_what_is_not_installed_names_the_pip_line(monkeypatch, tmp_path) -> None
     done = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "demo.html")])
     assert isinstance(done.exception, MissingExtraError)
     assert "semisure[demo]" in str(done.exception)
-    done = CliRunner().invoke(app, ["matchers"])
-    assert "semisure[torch]" in done.stdout
+    assert "semisure[torch]" in CliRunner().invoke(app, ["matchers"]).stdout
     listed = CliRunner().invoke(app, ["matchers", "--json"])
     rows = json.loads(listed.stdout)
     assert [row["name"] for row in rows] == list(MATCHER_NAMES)
@@ -292,7 +252,7 @@ def test_what_is_not_installed_names_the_pip_line(monkeypatch, tmp_path) -> None
     assert ready == ["daisy"]
 
 
-def test_what_the_system_refuses_is_told_not_traced(monkeypatch, capsys) -> None:
+def test_what_the_system_refuses_is_a_sentence(monkeypatch, capsys) -> None:
     from semisure import cli
 
     def full() -> None:
@@ -302,5 +262,5 @@ def test_what_the_system_refuses_is_told_not_traced(monkeypatch, capsys) -> None
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert left.value.code == 1
-    told = capsys.readouterr().err
-    assert told == "semisure: /somewhere/parts: No space left on device.\n"
+    sentence = "semisure: /somewhere/parts: No space left on device.\n"
+    assert capsys.readouterr().err == sentence

@@ -68,7 +68,6 @@ def test_intrinsics_give_the_motion_in_degrees(deep: list[Path], tmp_path) -> No
     (tmp_path / "K.txt").write_text("\n".join(" ".join(map(str, row)) for row in K))
     angles = []
     for given in (
-        ["--intrinsics", INTRINSICS],
         ["--intrinsics", tmp_path / "K.txt", "--intrinsics", INTRINSICS],
         ["--fov", 2 * np.degrees(np.arctan(160 / 300))],
     ):
@@ -89,19 +88,14 @@ def test_intrinsics_give_the_motion_in_degrees(deep: list[Path], tmp_path) -> No
     [
         (["--model", "essential"], "needs the intrinsics"),
         (["--fov", 60, "--intrinsics", INTRINSICS], "one of them, not two"),
-        (["--fov", 200], "between 0 and 180"),
         (["--intrinsics", "1,2,3"], "neither fx,fy,cx,cy nor a file"),
-        (
-            ["--intrinsics", "1,1,1,1"] + 2 * ["--intrinsics", "1,1,1,1"],
-            "once or twice",
-        ),
     ],
 )
 def test_wrong_intrinsics_get_a_sentence(deep, flags, words: str) -> None:
     done = run("match", *deep, *flags)
     assert done.exit_code in (1, 2)
-    told = done.output if done.exit_code == 2 else str(done.exception)
-    assert words in " ".join(told.replace("│", " ").split())
+    sentence = done.output if done.exit_code == 2 else str(done.exception)
+    assert words in " ".join(sentence.split())
 
 
 def test_refit_finds_out_too(tmp_path: Path) -> None:
@@ -130,7 +124,7 @@ def photo_with(tags: dict[int, object], path: Path) -> Path:
     return path
 
 
-def test_exif_tells_the_focal_length(tmp_path: Path) -> None:
+def test_exif_gives_the_focal_length(tmp_path: Path) -> None:
     path = photo_with({0xA405: 28}, tmp_path / "a.jpg")
     # Film equivalents are by the diagonal: 36 × 24 mm.
     assert focal_px(path, (3600, 2400)) == pytest.approx(2800)
@@ -140,11 +134,6 @@ def test_exif_tells_the_focal_length(tmp_path: Path) -> None:
     assert focal_px(photo_with(tags, path), (1000, 750)) == pytest.approx(1000)
 
 
-@pytest.mark.parametrize("data", [b"", b"no image"])
-def test_images_without_a_focal_length_say_so(data: bytes, tmp_path: Path) -> None:
-    path = photo_with({}, tmp_path / "a.jpg")
+def test_an_image_without_a_focal_length_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileError):
-        focal_px(path, (640, 480))
-    path.write_bytes(data)
-    with pytest.raises(FileError):
-        focal_px(path, (640, 480))
+        focal_px(photo_with({}, tmp_path / "a.jpg"), (640, 480))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from semisure.datasets.homographies import (
     read_homographies,
     read_sequences,
 )
-from semisure.datasets.megadepth import read_index, read_megadepth
+from semisure.datasets.megadepth import read_megadepth
 from semisure.datasets.posed import depth_between
 from semisure.errors import FileError
 
@@ -47,8 +46,6 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         (folder / "H_1_3").write_text(text)
         with pytest.raises(FileError, match=rf"H_1_3 must hold 3 × 3 .*{sentence}"):
             read_sequences(tmp_path)
-    with pytest.raises(FileError, match="There is no sequence in"):
-        read_sequences(tmp_path / "none")
     with pytest.raises(FileError, match=r"There is no folder .*none"):
         read_homographies(tmp_path / "none")
 
@@ -74,7 +71,6 @@ def test_list_of_pairs(tmp_path: Path) -> None:
         ("a.png", "line 1 of .* must hold two images"),
         ("a.png a.png H.txt", "There is no file .*H.txt"),
         ("a.png a.png 1 0 0 0 1 0 0 0 x", "must hold 3 × 3 numbers"),
-        ("a.png a.png 1 0 0 0 1 0 0 0 nan", "must hold finite numbers"),
         ("# nothing", "names no pair"),
     ],
 )
@@ -114,30 +110,11 @@ def test_megadepth_index_with_pickled_arrays(tmp_path: Path) -> None:
     np.testing.assert_allclose(pair.camera0.K[:2, 2], [-0.5, -0.5])
 
 
-class Evil:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, ("made-by-a-pickle",)
-
-
-def test_pickles_that_run_something_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    paths = np.empty(1, dtype=object)
-    paths[0] = Evil()
-    write_index(tmp_path / "0022.npz", image_paths=paths)
-    with pytest.raises(FileError, match=r"asks for (posix|nt)\.mkdir"):
-        read_index(tmp_path / "0022.npz")
-    assert not (tmp_path / "made-by-a-pickle").exists()
-
-
 def test_damaged_indexes_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"expected scene_info/\*\.npz"):
         read_megadepth(tmp_path)
     path = tmp_path / "scene_info" / "0015.npz"
     path.parent.mkdir()
-    with pytest.raises(FileError, match="There is no index"):
-        read_index(path)
     path.write_bytes(b"PK nonsense")
     with pytest.raises(FileError, match="is not an index that can be read"):
         read_megadepth(tmp_path)
@@ -160,26 +137,11 @@ def slanted(x, y):
     return 12.0 / (x / 100 + 2 * y / 100 + 3)
 
 
-def slanted_map():
-    x, y = np.meshgrid(np.arange(64.0), np.arange(48.0))
-    return slanted(x, y)
-
-
 def test_depth_of_a_slanted_plane_is_exact_between_pixels() -> None:
+    values = slanted(*np.meshgrid(np.arange(64.0), np.arange(48.0)))
     points = np.random.default_rng(0).uniform(0, [63, 47], (200, 2))
-    depth = depth_between(slanted_map(), points)
+    depth = depth_between(values, points)
     np.testing.assert_allclose(depth, slanted(*points.T), rtol=1e-12)
-    nearest = slanted_map()[tuple(np.rint(points).astype(int).T[::-1])]
-    assert np.abs(nearest / depth - 1).max() > 3e-3  # what was taken before
-
-
-def test_depth_at_a_pixel_is_that_of_the_pixel() -> None:
-    values = np.random.default_rng(0).uniform(1, 9, (4, 5))
-    x, y = np.meshgrid(np.arange(5.0), np.arange(4.0))
-    points = np.column_stack([x.ravel(), y.ravel()])
-    np.testing.assert_allclose(
-        depth_between(values, points), values.ravel(), rtol=1e-15
-    )
 
 
 def test_depth_is_not_blended_across_an_edge() -> None:

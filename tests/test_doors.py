@@ -26,14 +26,6 @@ def test_all_is_sorted_and_importable() -> None:
         assert getattr(semisure, name) is not None
 
 
-def test_every_public_name_has_an_example_that_runs() -> None:
-    """The examples are doctests, which pytest runs with the modules."""
-    names = [name for name in semisure.__all__ if not name.startswith("__")]
-    public = {name: getattr(semisure, name).__doc__ or "" for name in names}
-    without = [name for name, text in public.items() if ">>> " not in text]
-    assert without == [], f"no example in the docstring of {', '.join(without)}"
-
-
 def take_photos(folder: Path) -> np.ndarray:
     """Two views of a made-up wall, and the homography between them."""
     rng = np.random.default_rng(2)

@@ -16,7 +16,7 @@ from semisure.errors import FileError
 from test_datasets import write_index
 
 
-def _dtype(code: str, state: tuple[object, ...]) -> bytes:
+def _state(code: str, state: tuple[object, ...]) -> bytes:
     """A pickle of `numpy.dtype(code)` whose state the file chooses."""
     return (
         b"\x80\x02cnumpy\ndtype\n"
@@ -29,7 +29,7 @@ def _dtype(code: str, state: tuple[object, ...]) -> bytes:
 
 def _array(shape: object, code: str, content: object) -> bytes:
     """A pickle of an array of the type `code` whose state the file chooses."""
-    dtype = _dtype(code, (3, "<", None, None, None, -1, -1, 0))[2:-1]
+    dtype = _state(code, (3, "<", None, None, None, -1, -1, 0))[2:-1]
     return (
         b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n"
         b"(cnumpy\nndarray\nK\x00\x85U\x01btR(K\x01"
@@ -43,25 +43,24 @@ def _array(shape: object, code: str, content: object) -> bytes:
 
 ADDRESSES = b"AAAAAAAA" * 4
 HOSTILE = {
-    "fields at an address": _dtype("V8", (3, "|", None, ("a",), {"a": 1}, 8, 8, 0)),
-    "a subarray of itself": _dtype("V8", (3, "|", (0, (9,)), None, None, 8, 8, 0)),
+    "a function of the system": b"\x80\x02cposix\nmkdir\nX\x04\0\0\0evil\x85R.",
+    "fields at an address": _state("V8", (3, "|", None, ("a",), {"a": 1}, 8, 8, 0)),
+    "a subarray of itself": _state("V8", (3, "|", (0, (9,)), None, None, 8, 8, 0)),
     "objects at addresses": _array((4,), "O8", ADDRESSES),
-    "fewer objects than said": _array((4,), "O8", [1]),
     "fewer bytes than said": _array((2**40,), "f8", ADDRESSES),
     "a negative shape": _array((-1,), "f8", ADDRESSES),
-    "a shape of text": _array(("a",), "f8", ADDRESSES),
     "text without letters": _array((2**40,), "U0", b""),
-    "an array of the name": b"\x80\x02cnumpy\nndarray\n.",
     "a class of its own": b"\x80\x02cnumpy\nndarray\n)\x81.",
     "a memo of gigabytes": b"\x80\x02Nr\xff\xff\xff\x7f.",
-    "an array of gigabytes": b"\x80\x05\x96" + (2**40).to_bytes(8, "little") + b".",
-    "a list in itself": b"\x80\x02]q\x00h\x00a.",
     "a changed function": b"\x80\x02cnumpy\ndtype\nN}U\x01aK\x01s\x86b.",
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_pickles_are_one_sentence(tmp_path: Path, name: str) -> None:
+def test_hostile_pickles_are_one_sentence(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "scene_info" / "0022.npz"
     path.parent.mkdir()
     write_index(path)
@@ -77,6 +76,7 @@ def test_hostile_pickles_are_one_sentence(tmp_path: Path, name: str) -> None:
         new.writestr("image_paths.npy", member.getvalue() + HOSTILE[name])
     with pytest.raises(FileError, match="is not an index that can be read: "):
         read_megadepth(tmp_path)
+    assert not Path("evil").exists()
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_trees import SHIFT_PX, SIZE, add_sequence, texture, write_mtv
+from bench_trees import SHIFT, SHIFT_PX, SIZE, texture, write_mtv
 from semisure.bench.options import Options
 from semisure.bench.run import of_study
 from semisure.bench.study import Study
@@ -21,7 +21,6 @@ from semisure.geometry.homography import corners, project
 from semisure.io.images import write_png
 
 h5py = pytest.importorskip("h5py", reason="needs the extra store")
-MOVED = np.array([[1, 0, SHIFT_PX], [0, 1, 0], [0, 0, 1]])
 
 
 @pytest.fixture
@@ -44,9 +43,12 @@ def test_pairs_are_the_test_pairs_visible_image_first(root: Path) -> None:
 
 
 def test_the_homography_of_a_wall_by_hand(root: Path) -> None:
+    # Its authors' readme has scenes renamed.
+    (root / "jinxia").rename(root / "building")
+    renamed = next(pair for pair in read_mtv(root) if pair.scene == "jinxia")
+    assert renamed.camera0.image == root / "building" / "images" / "9h00001.png"
     # 4 m away, 0.25 m to the side, 80 px of focal length: everything moves by 5 px.
-    H = homography_by_depth(read_mtv(root)[0])
-    np.testing.assert_allclose(H, MOVED, atol=1e-9)
+    np.testing.assert_allclose(homography_by_depth(renamed), SHIFT, atol=1e-9)
 
 
 def test_what_stands_on_the_ground_hardly_moves_its_homography(root: Path) -> None:
@@ -61,22 +63,13 @@ def test_what_stands_on_the_ground_hardly_moves_its_homography(root: Path) -> No
     assert np.abs(moved).max() < 0.2
 
 
-def test_the_layout_is_told_by_its_files(root: Path, tmp_path: Path) -> None:
+def test_the_layout_is_recognised_by_its_files(root: Path, tmp_path: Path) -> None:
     assert is_mtv(root)
     assert is_planar(root)
     assert not is_posed(root)
     assert find_sets(tmp_path) == [root]
     assert len(read_pairs(root)) == 2
     assert Options(data=[root]).size_of(root) == (960, 640)
-    add_sequence(tmp_path / "planar" / "i_a", 3)
-    assert not is_mtv(tmp_path / "planar")
-
-
-def test_scenes_may_be_renamed_as_the_readme_does(root: Path) -> None:
-    (root / "jinxia").rename(root / "building")
-    building = next(pair for pair in read_mtv(root) if pair.scene == "jinxia")
-    assert building.camera0.image == root / "building" / "images" / "9h00001.png"
-    np.testing.assert_allclose(homography_by_depth(building), MOVED, atol=1e-9)
 
 
 def test_missing_files_are_one_sentence_each(
@@ -86,17 +79,11 @@ def test_missing_files_are_one_sentence_each(
     lost = replace(pair.camera0, depth=root / "nowhere.h5")
     with pytest.raises(FileError, match=r"no depth of .*9h00001\.png: expected .*now"):
         homography_by_depth(replace(pair, camera0=lost))
-    far = replace(pair.camera1, t=np.array([20.0, 0, 0]))
-    with pytest.raises(FileError, match=r"no homography: of 3072 points .* sees 0"):
-        homography_by_depth(replace(pair, camera1=far))
     with pytest.raises(FileError, match="There is no index of MTV"):
         read_mtv(tmp_path)
     index = root / "Racing" / "Racing_test.npz"
     index.write_bytes(pickle.dumps({"poses": []}))
     with pytest.raises(FileError, match=r"Racing_test\.npz lacks image_paths, in"):
-        read_mtv(root)
-    index.write_bytes(pickle.dumps([1, 2]))
-    with pytest.raises(FileError, match="it holds no arrays"):
         read_mtv(root)
     index.unlink()
     (root / "jinxia" / "depths" / "9h00001.JPG.h5").unlink()

@@ -6,8 +6,8 @@ that are known, so that axes, frames and directions are tested, not the networks
 
 from __future__ import annotations
 
-import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -37,11 +37,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType(name)
+    exec((EXAMPLES / f"{name}.py").read_text(encoding="utf-8"), vars(module))  # noqa: S102
     return module
 
 
@@ -50,7 +47,6 @@ class StandInRoMa:
 
     def match(self, image0: Any, image1: Any) -> dict[str, Any]:
         assert image0.shape == image1.shape == (HIGH, WIDE, 3)
-        assert image0.dtype == np.uint8
         rows, columns = HIGH // 2, WIDE // 2
         x = (torch.arange(columns) + 0.5) / columns * 2 - 1
         y = (torch.arange(rows) + 0.5) / rows * 2 - 1
@@ -83,67 +79,60 @@ class StandInPDCNet:
         return flow, {"p_r": probability}
 
 
-def judged(
-    name: str, folder: Path, tree: Path, pool: Engine, cache: Path
-) -> dict[str, list[Any]]:
-    options = Options(data=[tree], cache=cache, native={name: folder})
-    outcome = of_study("native", Study(options, pool))
-    return {row[1]: row[2:] for row in outcome.tables[0].rows if row[0] == name}
+def select_model(*args: Any, **named: Any) -> tuple[StandInPDCNet, bool]:
+    assert args[:2] == ("PDCNet_plus", "megadepth")
+    assert args[2].network_type == "PDCNet_plus"
+    assert (args[3:], named) == ((3, 7), {"path_to_pre_trained_models": "weights"})
+    return StandInPDCNet(), True
 
 
-def check(folder: Path, rows: dict[str, list[Any]]) -> None:
+@pytest.fixture
+def _stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in (
+        ("romav2", SimpleNamespace(RoMaV2=StandInRoMa)),
+        ("model_selection", SimpleNamespace(select_model=select_model)),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+@pytest.mark.usefixtures("_stand_ins")
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("RoMa v2", lambda: script("native_roma_v2").RoMa()),
+        ("PDC-Net+", lambda: script("native_pdcnet_plus").PDCNet("weights")),
+    ],
+)
+def test_networks_by_their_public_calls(
+    name: str, match: Callable[[], Any], tree: Path, pool: Engine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "native"
+    assert export_native(tree, folder, match()) == 2
     matches, _ = read_native(folder / "i_a_2.npz", (NATIVE_SIZE,) * 2)
     assert len(matches) == 8500
     assert (matches.target_size, matches.source_size) == ((WIDE, HIGH),) * 2
     right = np.abs(matches.target - matches.source - [MOVED, 0]).max(axis=1) < 1e-3
     assert 0.45 < right.mean() < 0.55
+    options = Options(data=[tree], cache=tmp_path / "c", native={name: folder})
+    table = of_study("native", Study(options, pool)).tables[0]
+    rows = {row[1]: row[2:] for row in table.rows if row[0] == name}
     # Half of the matches err by 100 px, and the uncertainty knows which.
     assert rows["its own"][:3] == [100.0, 100.0, 100.0]
     np.testing.assert_allclose(rows["errors"][:4], [50, 50, 50, 0], atol=2)
     assert rows["errors"][4] == 2 * 8500
 
 
-def test_roma_v2_by_its_public_calls(
-    tree: Path, pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = SimpleNamespace(RoMaV2=StandInRoMa)
-    monkeypatch.setitem(sys.modules, "romav2", package)
-    roma = script("native_roma_v2")
-    folder = tmp_path / "roma"
-    assert export_native(tree, folder, roma.RoMa()) == 2
-    check(folder, judged("RoMa v2", folder, tree, pool, tmp_path / "c"))
-
-
-def test_roma_v2s_variance_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "romav2", SimpleNamespace(RoMaV2=StandInRoMa))
+@pytest.mark.usefixtures("_stand_ins")
+def test_roma_v2s_variance_by_hand() -> None:
     roma = script("native_roma_v2")
     # Precision 4 along x and 1 along y: variances 1/4 and 1, stretched by 2 and 3.
     precision = np.zeros((1, 3, 2, 2))
     precision[0, 0] = np.diag([4.0, 1.0])
     precision[0, 1] = [[2.0, 1.0], [1.0, 2.0]]  # inverse [[2, −1], [−1, 2]] / 3
-    found = roma.variances(precision, np.array([2.0, 3.0]))
+    variances = roma.variances(precision, np.array([2.0, 3.0]))
     expected = [0.25 * 4 + 9, 2 / 3 * 4 + 2 / 3 * 9]
-    np.testing.assert_allclose(found[0, :2], expected)
-    assert found[0, 2] == max(expected)  # no precision at all: the least certain
-
-
-def test_pdcnet_plus_by_its_public_calls(
-    tree: Path, pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def select_model(*args: Any, **named: Any) -> tuple[StandInPDCNet, bool]:
-        asked.append((args[0], args[1], args[2].network_type, *args[3:], named))
-        return StandInPDCNet(), True
-
-    module = SimpleNamespace(select_model=select_model)
-    monkeypatch.setitem(sys.modules, "model_selection", module)
-    pdcnet = script("native_pdcnet_plus")
-    folder = tmp_path / "pdcnet"
-    assert export_native(tree, folder, pdcnet.PDCNet("weights")) == 2
-    where = {"path_to_pre_trained_models": "weights"}
-    assert asked == [("PDCNet_plus", "megadepth", "PDCNet_plus", 3, 7, where)]
-    check(folder, judged("PDC-Net+", folder, tree, pool, tmp_path / "c"))
+    np.testing.assert_allclose(variances[0, :2], expected)
+    assert variances[0, 2] == max(expected)  # no precision at all: the least certain
 
 
 def test_an_export_goes_on_and_draws_the_same_again(tree: Path, tmp_path: Path) -> None:
@@ -156,7 +145,6 @@ def test_an_export_goes_on_and_draws_the_same_again(tree: Path, tmp_path: Path) 
 
     asked = {"size": (64, 48), "sample": 10}
     assert export_native(tree, tmp_path / "x", match, **asked) == 2
-    assert calls == [(48, 64, 3)] * 2
     first, second = (np.load(p)["source"] for p in sorted((tmp_path / "x").iterdir()))
     assert len(first) == len(second) == 10
     assert not np.array_equal(first, second)  # each pair has a draw of its own

