@@ -12,8 +12,8 @@ with the likeliest δ. The sum is over blocks of the image, since neighbours hav
 correlated errors. The penalty is for three parameters more than the homography's 8:
 those of a fundamental matrix (7), of a plane in it (3), and δ. Only whether a match is
 off counts, not how far: laws predict how often cells fail better than how far, and
-repeated structure fails far, in one direction. Where δ is below a tenth, the scene counts as
-a plane however large the odds: relief, a passer-by or a lens can cause so little.
+repeated structure fails far, in one direction. Where δ is below a tenth, the scene
+counts as a plane however large the odds: relief, a passer-by or a lens cause as much.
 """
 
 from __future__ import annotations
