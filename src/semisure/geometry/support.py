@@ -112,7 +112,7 @@ def _together(matches: Matches, rows: Labels) -> float:
     """The share of neighbours, among some matches, that move together.
 
     A wrong cell that is on its line agrees with the lines all the same. But surfaces
-    are continuous nearly everywhere, and like tiles are taken for each other at random.
+    are continuous nearly everywhere, and similar tiles are confused at random.
     """
     if len(rows) < 2:
         return 0.5

@@ -2,7 +2,7 @@
 
 A refit solves Σ Jᵀs = 0, with s the score of each match and s′ its slope. Were matches
 independent, C = A⁻¹ (Σ size² JᵀJ) A⁻¹ with A = Σ s′ JᵀJ. But neighbours share a part of
-their errors, so scores are taken for
+their errors, so scores are modelled as
 
     s = size · √scale · (√(1 − f) own + √f shared),    corr(shared) = kernel(distance).
 

@@ -11,7 +11,7 @@ from semisure.types.arrays import FloatArray, Matrix3, PerAxis, PerMatch
 from semisure.types.matches import Matches
 
 ModelKind = Literal["homography", "fundamental", "essential"]
-# `matched`: no model was asked for. `failed`: there are no matches either.
+# `matched`: no model was fitted. `failed`: there are no matches either.
 PairState = Literal["sound", "weak", "unrelated", "matched", "failed"]
 MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
 PAIR_STATES: tuple[PairState, ...] = get_args(PairState)
