@@ -18,7 +18,7 @@ from semisure.law.families import GAUSSIAN
 from semisure.law.mixture import ErrorLaw
 from semisure.metrics import corner_error
 from semisure.refit.core_plus import (
-    Weights,
+    Weighting,
     converged,
     floored,
 )
@@ -74,11 +74,11 @@ def test_weights_by_hand() -> None:
     residual = np.array([[0.0, 3.0], [0.0, 0.0]])  # columns are matches
     success = 16 / 17 / (1 + np.exp(2.25) / 16)
     expected = [[256 / 289, success / np.sqrt(10)], [256 / 289, success]]
-    assert np.allclose(Weights.of(law).at(residual), expected)
+    assert np.allclose(Weighting.of(law).at(residual), expected)
     gaussian = replace(law, family=GAUSSIAN)  # e^{r² (1 − 1/16) / 2} / 16
     success = 16 / 17 / (1 + np.exp(9 * 15 / 32) / 16)
     expected = [[256 / 289, success / np.sqrt(10)], [256 / 289, success]]
-    assert np.allclose(Weights.of(gaussian).at(residual), expected)
+    assert np.allclose(Weighting.of(gaussian).at(residual), expected)
 
 
 @pytest.mark.parametrize("law_name", LAW_NAMES)
@@ -92,8 +92,8 @@ def test_weights_are_the_posterior_whitened(law_name: str) -> None:
     fine = law.fine_scale
     expected = (success / (fine * np.hypot(residual, fine))).T
     with np.errstate(over="ignore"):
-        assert Weights.of(law).at(residual.T) == pytest.approx(expected, rel=1e-9)
-        in_tens = Weights.of(law, unit_px=10.0).at(residual.T / 10)
+        assert Weighting.of(law).at(residual.T) == pytest.approx(expected, rel=1e-9)
+        in_tens = Weighting.of(law, unit_px=10.0).at(residual.T / 10)
     assert in_tens == pytest.approx(100 * expected, rel=1e-9)
 
 

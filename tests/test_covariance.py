@@ -169,7 +169,7 @@ def test_known_errors_are_added_by_how_they_move_the_model() -> None:
     rng = np.random.default_rng(2)
     points = places(rng, 200)
     values = rng.normal(size=(200, 2))
-    more = of_fit(points, values, known=np.full((2, 1, 200), 0.5))
+    more = of_fit(points, values, errors=np.full((2, 1, 200), 0.5))
     shift = np.array([0, 0, 0.5, 0, 0, 0.5])
     assert np.allclose(more - of_fit(points, values), np.outer(shift, shift), atol=1e-9)
 

@@ -122,10 +122,10 @@ def test_interrupted_runs_and_parts_give_the_bytes_of_the_whole(run, tmp_path) -
     engine = Counting()
     outcome = run(PAIRS, part, engine=engine, pairs_a_shard=1)
     assert engine.pairs == PAIRS[2:]
-    assert (outcome.asked, outcome.earlier) == (4, 2)
+    assert (outcome.total, outcome.earlier) == (4, 2)
     for k in (2, 1, 3):
         outcome = run(PAIRS, parts, pairs_a_shard=1, shard=f"{k}/3")
-        assert outcome.asked == (2 if k == 1 else 1)
+        assert outcome.total == (2 if k == 1 else 1)
     assert files_of(part) == files_of(parts) == files_of(whole)
 
 

@@ -57,7 +57,7 @@ def test_hlocs_lists_cannot_hold_blanks_nor_its_files_like_names(
 ) -> None:
     pytest.importorskip("h5py")
     blank = a_store(tmp_path / "1", "photo 1.jpg")
-    with pytest.raises(InputError, match="part names at blanks"):
+    with pytest.raises(InputError, match="split names at blanks"):
         export(blank.folder, "hloc", tmp_path / "out")
     alike = a_store(tmp_path / "2", "x/1.jpg", "x-1.jpg")
     with pytest.raises(InputError, match="hloc's files cannot hold"):

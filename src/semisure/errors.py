@@ -1,4 +1,4 @@
-"""Everything semisure raises on purpose.
+"""The exceptions of semisure.
 
 ::
 
@@ -38,11 +38,11 @@ class InputError(SemisureError, ValueError):
 
 
 class FileError(InputError):
-    """A file that cannot be read as what it should be."""
+    """A file that is missing, damaged or of another kind."""
 
 
 class FitError(SemisureError, RuntimeError):
-    """The optimiser met data that no calibration describes."""
+    """A fit that is impossible with these data."""
 
 
 class MissingExtraError(SemisureError, ImportError):
@@ -61,7 +61,7 @@ class MissingExtraError(SemisureError, ImportError):
 
 
 def in_short(error: BaseException) -> str:
-    r"""What a library says of a failure, fit to end a sentence of ours.
+    r"""A library's error message, to end a sentence of ours.
 
     >>> in_short(ValueError("It broke.\n  See the log."))
     'It broke. See the log'
@@ -71,7 +71,7 @@ def in_short(error: BaseException) -> str:
 
 
 def next_step(package: str, extra: str) -> str:
-    """How to get a package that an extra brings."""
+    """How to install a package of an extra."""
     if package == "kornia" and sys.version_info < (3, 11):
         return "Its version 0.9 needs Python 3.11 or newer."
     return f"Run: pip install 'semisure[{extra}]' (in a clone: '.[{extra}]')"

@@ -19,7 +19,7 @@ def corner_error(
 ) -> float:
     """Mean distance in px of the four corners of image 0 under the two models.
 
-    A missing model, and one that sends a corner to infinity, err infinitely.
+    The error is infinite for a missing model, or if a corner goes to infinity.
     """
     if H_01 is None:
         return float("inf")
@@ -32,9 +32,9 @@ def corner_error(
 def pose_error_deg(P_01: Pose | None, truth: Pose) -> float:
     """The larger of the angles of rotation and of translation direction, in degrees.
 
-    The convention of MegaDepth-1500: the sign of t, which an essential matrix leaves
-    open, is forgiven, so the second angle is at most 90. A missing pose errs
-    infinitely. Both are [R | t], 3 × 4, of any length of t.
+    The convention of MegaDepth-1500: an essential matrix does not determine
+    the sign of t, so the second angle is at most 90. A missing pose has an infinite
+    error. Both are [R | t], 3 × 4, of any length of t.
 
     >>> truth = np.eye(3, 4, 0); truth[:, 3] = [1, 0, 0]
     >>> other = truth.copy(); other[:, 3] = [-1, -1, 0]
@@ -86,16 +86,16 @@ def auc_gain(
 ) -> tuple[Vector, Vector]:
     """AUC of `after` less that of `before`, and its standard error, by threshold.
 
-    Both hold the errors of the same pairs; pairs are drawn anew with both of theirs
-    (paired bootstrap), so what makes a pair hard cancels.
+    Both hold the errors of the same pairs; the paired bootstrap draws
+    pairs, each with both errors, so that what makes a pair hard cancels.
     """
     errors = np.array([before, after], dtype=np.float64)
     gain = np.subtract(auc(errors[1], thresholds), auc(errors[0], thresholds))
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(draws):
-        some = errors[:, rng.integers(0, errors.shape[1], errors.shape[1])]
-        drawn.append(np.subtract(auc(some[1], thresholds), auc(some[0], thresholds)))
+        first, second = errors[:, rng.integers(0, errors.shape[1], errors.shape[1])]
+        drawn.append(np.subtract(auc(second, thresholds), auc(first, thresholds)))
     return gain, np.std(drawn, axis=0)
 
 

@@ -1,8 +1,8 @@
 """Matches drawn from a known law over a known geometry: for tests and examples.
 
-No image is looked at. Source points lie on an 8 px grid, cues are drawn from broad
+No images are needed. Source points lie on an 8 px grid, cues are drawn from broad
 ranges, and the target's errors from the law that a calibration gives those cues, so a
-fit on such matches must find the calibration again.
+fit to such matches must recover the calibration.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SyntheticMatcher:
         pixel = X @ K.T
         if not (pixel[:, 2] > 0).all():
             raise InputError(
-                "Camera 1 must see the scene, but some of it lies behind it; give a "
+                "Camera 1 must see the scene, but a part lies behind it; give a "
                 "smaller motion or larger depths."
             )
         truth = pixel[:, :2] / pixel[:, 2:]

@@ -118,10 +118,10 @@ def match_pairs(
 def _print(outcome: PairsOutcome) -> None:
     counts = sorted(outcome.states.items())
     states = ", ".join(f"{count:,} {state}" for state, count in counts)
-    new = outcome.asked - outcome.earlier
+    new = outcome.total - outcome.earlier
     rate = f", {new / outcome.seconds:,.1f} a second" if new else ""
     typer.echo(
-        f"{outcome.asked:,} pairs: {states or 'none'}. {new:,} matched now in "
+        f"{outcome.total:,} pairs: {states or 'none'}. {new:,} matched now in "
         f"{outcome.seconds:,.1f} s{rate}."
     )
     store = outcome.store

@@ -1,12 +1,12 @@
 """The same function over many items: in this process, in several, or on a cluster.
 
 An engine gets a function of a batch, and the batches, and yields ``(index, answer)``
-for each item as they come; ``index`` counts the items of all batches in order. A worker
-process may die of a damaged image or for want of memory: its batch is tried again, then
-split, until the one item that ends every process is found; its answer is :class:`Lost`.
+for each item when it is ready; ``index`` counts the items of all batches in order. A
+worker process may die of a damaged image or lack of memory: its batch is tried again,
+then split, until one item that ends every process remains; its answer is :class:`Lost`.
 
 Worker processes have one thread each, so that the last bits of a sum do not depend on
-how many there are.
+their number.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_BY_DEFAULT = 8  # a network takes a gigabyte in each process
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """Who works.
+    """The kind and number of workers.
 
     Without `workers` there are as many as processors, at most eight here, all of a Ray
     cluster; 0 is this process alone. Without an `address`, Ray is started on this

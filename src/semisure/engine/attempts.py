@@ -1,4 +1,4 @@
-"""The batches that are left when workers may die: the rules of both engines."""
+"""The remaining batches when workers may die: the rules of both engines."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Some items for one worker; the first is the `start`-th of all."""
+    """A batch for one worker; its first item is number `start` of all."""
 
     start: int
     items: Sequence[Any]
-    deaths: int = 0  # of workers that had exactly these
+    deaths: int = 0  # of workers with exactly this batch
 
 
 class Attempts:
-    """The work that is still to be done; batches are asked for when they are needed.
+    """The remaining work; batches are drawn when they are needed.
 
-    >>> left = Attempts([["a", "poison"], ["c"]])
-    >>> first = left.take()
-    >>> left.died(first, "killed"), left.died(left.take(), "killed")  # twice: split
+    >>> queue = Attempts([["a", "poison"], ["c"]])
+    >>> first = queue.take()
+    >>> queue.died(first, "killed"), queue.died(queue.take(), "killed")  # twice: split
     ([], [])
-    >>> left.take().items, left.take().items
+    >>> queue.take().items, queue.take().items
     (['a'], ['poison'])
     """
 
@@ -54,7 +54,7 @@ class Attempts:
         return None
 
     def died(self, attempt: Attempt, reason: str) -> list[tuple[int, Lost]]:
-        """Do it once more, or its halves, or give up its only item."""
+        """Queue the batch again, or its halves, or give up its only item."""
         start, items, deaths = attempt.start, attempt.items, attempt.deaths + 1
         if deaths < DEATHS:
             self._again.append(replace(attempt, deaths=deaths))

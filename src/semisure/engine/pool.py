@@ -100,7 +100,7 @@ def in_order(
 
 
 class _Here:
-    """Works in this process, with all its threads: also for what cannot be pickled."""
+    """Works in this process, with all its threads; functions need no pickling."""
 
     def map(self, function: OfBatch, batches: Batches) -> Answers:
         start = 0
@@ -124,12 +124,12 @@ class ProcessPool:
 
     def map(self, function: OfBatch, batches: Batches) -> Answers:
         code = pickle.dumps(function)
-        left = Attempts(batches)
+        queue = Attempts(batches)
         try:
-            while busy := self._assign(code, left):
+            while busy := self._assign(code, queue):
                 for pipe in wait(list(busy)):
                     worker = busy[cast("Connection", pipe)]
-                    yield from self._received(worker, left)
+                    yield from self._received(worker, queue)
         finally:
             for worker in list(self._workers.values()):
                 if worker.attempt is not None:
@@ -140,12 +140,12 @@ class ProcessPool:
         for worker in list(self._workers.values()):
             self._remove(worker)
 
-    def _assign(self, code: bytes, left: Attempts) -> dict[Connection, _Worker]:
-        """Give idle processes something to do; those that are busy, by their pipes."""
+    def _assign(self, code: bytes, queue: Attempts) -> dict[Connection, _Worker]:
+        """Give batches to idle processes; returns the busy ones by their pipes."""
         for number in range(self.count):
             worker = self._workers.get(number)
             if worker is None or worker.attempt is None:
-                attempt = left.take()
+                attempt = queue.take()
                 if attempt is None:
                     break
                 if worker is None:
@@ -153,7 +153,7 @@ class ProcessPool:
                 worker.give(code, attempt)
         return {w.pipe: w for w in self._workers.values() if w.attempt is not None}
 
-    def _received(self, worker: _Worker, left: Attempts) -> Answers:
+    def _received(self, worker: _Worker, queue: Attempts) -> Answers:
         """The answers in a message of a worker, or after its death."""
         attempt = worker.attempt
         assert attempt is not None
@@ -168,7 +168,7 @@ class ProcessPool:
                     "a script, call this below `if __name__ == '__main__':`, as "
                     "Python's multiprocessing asks for; otherwise try fewer --workers."
                 ) from None
-            yield from left.died(attempt, worker.why_dead())
+            yield from queue.died(attempt, worker.why_dead())
             return
         if kind == "ready":
             worker.ready = True
@@ -187,7 +187,7 @@ class ProcessPool:
 
 
 class _Worker:
-    """A process, what it is doing, and the pipe to it."""
+    """A process, its current batch, and the pipe to it."""
 
     def __init__(self, number: int, gpus: float) -> None:
         self.number, self.ready = number, False
@@ -289,14 +289,14 @@ def _end_with_parent() -> None:
 
 
 def one_thread() -> None:
-    """Tell OpenCV, which does not read the environment."""
+    """Limit OpenCV, which does not read the environment, to one thread."""
     import cv2
 
     cv2.setNumThreads(1)
 
 
 def _work(pipe: Connection) -> None:
-    """Answer batches until the parent is gone."""
+    """Answer batches until the parent ends."""
     stay_a_child()
     one_thread()
     pipe.send(("ready", None))

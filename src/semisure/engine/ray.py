@@ -3,7 +3,7 @@
 A task is one batch: its items go in, a small answer for each comes out; what is large
 is written by the task itself. Workers are kept for the next task, so that weights are
 loaded once a process. Ray retries nothing: a lost batch is tried again by the same
-rules as on one machine, by whoever is left.
+rules as on one machine, by the remaining workers.
 """
 
 from __future__ import annotations
@@ -85,17 +85,17 @@ class RayEngine:
         task = self._ray.remote(max_retries=0, max_calls=0, **options)(run_batch)
         # Functions of a script go by value: workers cannot import it.
         code = self._ray.put(self._ray.cloudpickle.dumps(function))
-        here, window = installed(), BATCHES_A_SLOT * self._slots()
-        left, running = Attempts(batches), dict[Any, Attempt]()
+        versions, window = installed(), BATCHES_A_SLOT * self._slots()
+        queue, running = Attempts(batches), dict[Any, Attempt]()
         try:
             while True:
-                while len(running) < window and (attempt := left.take()) is not None:
-                    running[task.remote(code, attempt.items, here)] = attempt
+                while len(running) < window and (attempt := queue.take()) is not None:
+                    running[task.remote(code, attempt.items, versions)] = attempt
                 if not running:
                     return
                 (done,), _ = self._ray.wait(list(running), num_returns=1)
                 window = BATCHES_A_SLOT * self._slots()  # nodes come and go
-                yield from self._answers(done, running.pop(done), left)
+                yield from self._answers(done, running.pop(done), queue)
         finally:
             for unfinished in running:
                 self._ray.cancel(unfinished, force=True)
@@ -113,7 +113,7 @@ class RayEngine:
             )
         return min(slots, self._settings.workers or slots)
 
-    def _answers(self, done: Any, attempt: Attempt, left: Attempts) -> Answers:
+    def _answers(self, done: Any, attempt: Attempt, queue: Attempts) -> Answers:
         errors = self._ray.exceptions
         died = (
             errors.NodeDiedError,
@@ -125,7 +125,7 @@ class RayEngine:
         try:
             answers = self._ray.get(done)
         except died as error:
-            yield from left.died(attempt, f"its process died ({type(error).__name__})")
+            yield from queue.died(attempt, f"its process died ({type(error).__name__})")
         except errors.RayTaskError as error:
             cause = getattr(error, "cause", None)
             raise (cause if isinstance(cause, Exception) else error) from error

@@ -12,7 +12,7 @@ model               parameters                        distortion
 
 Each is a special case of the last. Parameters are COLMAP's, whose origin is the corner
 of the first pixel; points are ours, whose origin is its centre. The half pixel between
-the two is taken off here and nowhere else.
+the two is subtracted here and nowhere else.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Camera:
                 f"Camera model must be one of {', '.join(_PLACES)}, but is "
                 f"{self.model!r}. Undistort the images to PINHOLE first."
             )
-        given = as_reals("params", self.params)
-        wanted = max(_PLACES[self.model]) + 1
-        if given.shape != (wanted,) or not (np.abs(given) <= MAX_PX).all():
+        params = as_reals("params", self.params)
+        count = max(_PLACES[self.model]) + 1
+        if params.shape != (count,) or not (np.abs(params) <= MAX_PX).all():
             raise InputError(
-                f"A {self.model} camera has {wanted} finite parameters, "
-                f"but was given {self.params}."
+                f"A {self.model} camera has {count} finite parameters, "
+                f"but this one has {self.params}."
             )
-        object.__setattr__(self, "params", tuple(float(value) for value in given))
+        object.__setattr__(self, "params", tuple(float(value) for value in params))
         fx, fy = self.coefficients[:2]
         if not min(fx, fy) >= 1.0 / MAX_PX:
             raise InputError(f"A focal length must be positive, but is {min(fx, fy)}.")
@@ -99,10 +99,10 @@ class Camera:
         return self.width, self.height
 
     def resized(self, size: tuple[int, int]) -> Camera:
-        """The camera of the image brought to another size.
+        """The camera of the resized image, as an OPENCV one.
 
-        An OPENCV one, whose two focal lengths and lens can hold any other's: COLMAP
-        counts from the corner of the image, so that all lengths just scale.
+        OPENCV can express every other model. COLMAP counts from the corner of the
+        image, so that all lengths just scale.
 
         >>> Camera("SIMPLE_RADIAL", 640, 480, (500, 320, 240, 0.1)).resized((320, 480))
         Camera(model='OPENCV', width=320, height=480, \
@@ -128,9 +128,9 @@ def project(camera: Camera, points: Points3) -> Points:
 
 
 def look(camera: Camera, points: Points3) -> tuple[Points, Jacobian]:
-    """Pixels and ∂ pixels / ∂ points, (2, 3, n): rows first, each entry contiguous.
+    """Pixels and ∂ pixels / ∂ points, (2, 3, n), each entry contiguous in memory.
 
-    NaN, or anything, behind the camera.
+    Undefined behind the camera: NaN pixels, any derivative.
     """
     depth = np.where(points[:, 2] > 0, points[:, 2], np.nan)
     u, v = points[:, 0] / depth, points[:, 1] / depth
@@ -153,28 +153,28 @@ def look(camera: Camera, points: Points3) -> tuple[Points, Jacobian]:
 
 
 def unproject(camera: Camera, pixels: Points) -> Points:
-    """The points (n, 2) at depth 1 whose projection `pixels` are; NaN if none is near.
+    """The points (n, 2) at depth 1 that project to `pixels`; NaN where none does.
 
     Newton's method on the distortion, which has no closed inverse.
     """
     fx, fy, cx, cy, *lens = camera.coefficients
-    wanted_u = (pixels[:, 0] + CORNER_TO_CENTRE_PX - cx) / fx
-    wanted_v = (pixels[:, 1] + CORNER_TO_CENTRE_PX - cy) / fy
-    u, v = wanted_u.copy(), wanted_v.copy()
+    image_u = (pixels[:, 0] + CORNER_TO_CENTRE_PX - cx) / fx
+    image_v = (pixels[:, 1] + CORNER_TO_CENTRE_PX - cy) / fy
+    u, v = image_u.copy(), image_v.copy()
     if any(lens):
         with np.errstate(all="ignore"):
             for _ in range(_UNDISTORT_ITERATIONS):
                 du, dv, (uu, uv, vv) = _distorted(u, v, lens)
-                miss_u, miss_v = du - wanted_u, dv - wanted_v
+                miss_u, miss_v = du - image_u, dv - image_v
                 determinant = uu * vv - uv * uv
                 u = u - (vv * miss_u - uv * miss_v) / determinant
                 v = v - (uu * miss_v - uv * miss_u) / determinant
-                missed = np.hypot(miss_u, miss_v)
-                if not (missed > _UNDISTORT_TOLERANCE).any():
+                miss = np.hypot(miss_u, miss_v)
+                if not (miss > _UNDISTORT_TOLERANCE).any():
                     break
-        # Beyond its turning point a polynomial folds back: that is no ray of the lens.
-        folded = ~((determinant > 0) & (u * wanted_u + v * wanted_v >= 0))
-        lost = ~(missed < 1e-9) | folded
+        # Beyond its turning point the polynomial folds back, which no lens does.
+        folded = ~((determinant > 0) & (u * image_u + v * image_v >= 0))
+        lost = ~(miss < 1e-9) | folded
         u[lost] = v[lost] = np.nan
     return np.stack([u, v], axis=1)
 
@@ -182,7 +182,7 @@ def unproject(camera: Camera, pixels: Points) -> Points:
 def _distorted(
     u: PerMatch, v: PerMatch, lens: list[float]
 ) -> tuple[PerMatch, PerMatch, tuple[PerMatch, PerMatch, PerMatch]]:
-    """Where a lens moves (u, v), and ∂u′/∂u, ∂u′/∂v = ∂v′/∂u, ∂v′/∂v."""
+    """(u, v) after distortion, and ∂u′/∂u, ∂u′/∂v = ∂v′/∂u, ∂v′/∂v."""
     k1, k2, p1, p2 = lens
     r2 = u * u + v * v
     radial = 1.0 + r2 * (k1 + k2 * r2)

@@ -31,8 +31,8 @@ from semisure.types import (
 from semisure.types.checks import MAX_PX, as_reals, in_line
 
 MINIMAL_SAMPLE = 5  # matches that determine an essential matrix
-NO_LINE = 1e-100  # of a line's first two entries: shorter is rounding
-LINEAR_SAMPLE = 8  # that determine it linearly
+NO_LINE = 1e-100  # a normal shorter than this is rounding
+LINEAR_SAMPLE = 8  # matches that determine one linearly
 # How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
 # than a plane's (core_plus.MODEL_FLOOR): an epipolar line bends less than a scene does.
 CAMERA_FLOOR = 1e-4
@@ -49,7 +49,7 @@ def fundamental(P_01: Pose, K0: Matrix3, K1: Matrix3) -> Matrix3:
 
 
 def checked_pose(values: ArrayLike, name: str = "initial") -> Pose:
-    """`values` as [R | t] with ‖t‖ = 1, or a sentence that calls them by `name`."""
+    """`values` as [R | t] with ‖t‖ = 1; otherwise an error about `name`."""
     P = checked_motion(values, name)
     length = float(np.linalg.norm(P[:, 3]))
     if not length > 0:
@@ -61,7 +61,7 @@ def checked_pose(values: ArrayLike, name: str = "initial") -> Pose:
 
 
 def checked_intrinsics(values: ArrayLike, name: str) -> Matrix3:
-    """`values` as a pinhole's K, or a sentence that calls them by `name`."""
+    """`values` as a pinhole's K; otherwise an error about `name`."""
     K = as_reals(name, values)
     good = K.shape == (3, 3) and bool((np.abs(K) <= MAX_PX).all())
     if good:
@@ -91,7 +91,7 @@ def depths(P_01: Pose, rays0: Points3, rays1: Points3) -> tuple[PerMatch, PerMat
 
 
 def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) -> Pose:
-    """Of the four [R | t] of E, that with most weight in front of both cameras."""
+    """The one of the four [R | t] of E with most weight in front of both cameras."""
     U, _, Vt = np.linalg.svd(E)
     U, Vt = U * np.linalg.det(U), Vt * np.linalg.det(Vt)
     W = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
@@ -107,7 +107,7 @@ def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """Each match's refined point against its anchor's epipolar line."""
+    """Distances of refined points from the epipolar lines of their anchors."""
 
     distance: PerMatch  # px, signed: point − line along the normal
     normal: PerAxis  # of length 1
@@ -119,7 +119,7 @@ class Lines:
         return self.distance[:, None] * self.normal
 
     def variance(self, C: Matrix) -> PerMatch:
-        """px² of each line next to its match, of parameters with covariance `C`."""
+        """Variance of each line at its match, px²; `C` is that of the parameters."""
         return np.asarray(np.einsum("nk,nk->n", self.jacobian @ C, self.jacobian))
 
 
@@ -137,14 +137,14 @@ def moved(P_01: Pose, step: Vector) -> Pose:
 def lines_of(F: FloatArray, matches: Matches) -> Lines:
     """The lines of a fundamental matrix and its k derivatives, (1 + k, 3, 3).
 
-    Moving the line l moves a point's distance from it as it moves the line at the
-    point's foot: ∂d = footᵀ ∂l / ‖l₁₂‖, with foot = (p − d n, 1).
+    A point's distance changes as its line l does at the point's foot (p − d n, 1):
+    ∂d = footᵀ ∂l / ‖l₁₂‖.
     """
     ahead, ones = (matches.side == 1)[:, None], np.ones((len(matches), 1))
     anchor = np.hstack([np.where(ahead, matches.source, matches.target), ones])
     line = np.where(ahead, anchor @ F.transpose(0, 2, 1), anchor @ F)  # (1 + k, n, 3)
     length = np.hypot(line[0, :, 0], line[0, :, 1])
-    # An anchor on the epipole has no line: any direction will do, at no distance.
+    # An anchor on the epipole has no line: any normal, at distance 0, stands for it.
     on_epipole = ~(length > NO_LINE)
     length[on_epipole] = 1.0
     normal = line[0, :, :2] / length[:, None]
@@ -161,8 +161,8 @@ def weighted_eight_point(
 ) -> Matrix3 | None:
     """The matrix of least Σ ω (x₁ᵀ M x₀)², or None if there are several.
 
-    Essential from rays, fundamental from pixels, but for its singular values. Of points
-    the first two coordinates count. Hartley's normalisation is weighted too.
+    From rays an essential matrix, from pixels a fundamental one, whose singular values
+    are not yet enforced. Only x and y count. Hartley's normalisation is weighted too.
     """
     used = weight > 0
     if used.sum() < LINEAR_SAMPLE:
@@ -191,7 +191,7 @@ class CalibratedViews:
         return self.P_01
 
     def lines(self, matches: Matches) -> Lines:
-        """Each refined point against its anchor's line."""
+        """Distances of refined points from the lines of their anchors."""
         R, t = self.P_01[:, :3], self.P_01[:, 3]
         turns = [skew(t) @ skew(axis) @ R for axis in np.eye(3)]
         shifts = [skew(b) @ R for b in tangents(t).T]

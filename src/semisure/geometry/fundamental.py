@@ -9,8 +9,8 @@ scale F does not have:
     diag(cos φ, sin φ) ← diag(cos φ, sin φ) + c₁ diag(−sin φ, cos φ) + [0 c₂; c₃ 0]
 
 so a step never leaves the matrices of rank 2. Bartoli and Sturm (2004) turn U and V
-about their third axes in place of c₂ and c₃. Where φ = 45° both turns are the same, and
-a direction is lost: that is every rectified stereo pair.
+about their third axes in place of c₂ and c₃. At φ = 45°, so for every rectified stereo
+pair, both turns are the same and a direction is lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ASIDE[0, 0, 1] = _ASIDE[1, 1, 0] = 1.0
 
 
 def checked(values: ArrayLike, name: str = "initial") -> Matrix3:
-    """`values` as a fundamental matrix of norm 1, or a sentence that calls it `name`.
+    """`values` as a fundamental matrix of norm 1; otherwise an error about `name`.
 
     Its smallest singular value is set to 0, where libraries leave a rounding error.
     """
@@ -80,7 +80,7 @@ class Seven:
 
     @classmethod
     def between(cls, T0: Matrix3, F: Matrix3, T1: Matrix3) -> Seven:
-        """The same with the frames given."""
+        """The same between any two frames."""
         U, values, Vt = np.linalg.svd(np.linalg.inv(T1).T @ F @ np.linalg.inv(T0))
         # Null vectors, of either sign, are chosen such that U and V are rotations.
         U, V = (np.column_stack([a, b, np.cross(a, b)]) for a, b, _ in (U.T, Vt))
@@ -100,7 +100,7 @@ class Seven:
         return self.T1.T @ (self.U @ np.stack(inner) @ self.V.T) @ self.T0
 
     def lines(self, matches: Matches) -> Lines:
-        """Each refined point against its anchor's line."""
+        """Distances of refined points from the lines of their anchors."""
         return lines_of(self.with_derivatives(), matches)
 
     def moved(self, step: Vector) -> Seven:

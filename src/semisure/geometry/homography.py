@@ -32,7 +32,7 @@ def project(H: Matrix3, points: Points) -> Points:
 
 
 def depth(H: Matrix3, points: Points) -> PerMatch:
-    """Third homogeneous coordinate of the mapped points, (n,); its sign is a side."""
+    """Third homogeneous coordinate of the mapped points, (n,), 0 on the horizon."""
     return H[2, 0] * points[:, 0] + H[2, 1] * points[:, 1] + H[2, 2]
 
 
@@ -48,7 +48,7 @@ def inverse(H: Matrix3) -> Matrix3 | None:
 
 
 def checked(values: ArrayLike, name: str) -> Matrix3:
-    """`values` as a homography, or a sentence that calls them by `name`."""
+    """`values` as a homography; otherwise an error about `name`."""
     H = checked_matrix(values, name)
     largest, _, smallest = np.linalg.svd(H, compute_uv=False)
     if not smallest > 3 * np.finfo(float).eps * largest:  # as matrix_rank has it
@@ -57,7 +57,7 @@ def checked(values: ArrayLike, name: str) -> Matrix3:
 
 
 def checked_matrix(values: ArrayLike, name: str) -> Matrix3:
-    """The same for what an estimator found, which may be singular."""
+    """The same for the model of an estimator, which may be singular."""
     H = as_reals(name, values)
     if H.shape != (3, 3) or not np.isfinite(H).all() or not np.any(H):
         raise _no_homography(H, name)
@@ -114,9 +114,9 @@ def residual(H: Matrix3, matches: Matches) -> PerAxis:
 
 
 def far_not_undefined(residual: FloatArray) -> FloatArray:
-    """The residuals with undefined ones (horizon, behind the camera) very far off."""
+    """The residuals with undefined ones (horizon, behind the camera) very large."""
     with np.errstate(invalid="ignore"):  # +∞ and −∞
-        if np.isfinite(residual.sum()):  # a cheap look: then every term is finite
+        if np.isfinite(residual.sum()):  # a cheap test: then every term is finite
             return residual
     return np.nan_to_num(residual, nan=FAR_PX, posinf=FAR_PX, neginf=-FAR_PX)
 
@@ -124,9 +124,9 @@ def far_not_undefined(residual: FloatArray) -> FloatArray:
 def true_residual(H_01: Matrix3, matches: Matches) -> PerAxis:
     """Residuals under a homography that is the truth, for laws to be fitted to.
 
-    A match whose true point lies outside the other image, or beyond the horizon, has
-    failed, and counts as such. But how far off that point would be says nothing of the
-    matcher: near the horizon it is thousands of pixels. See :func:`capped`.
+    A match whose true point lies outside the other image, or beyond the horizon, is a
+    failure. The size of its residual, thousands of pixels near the horizon, tells
+    nothing about the matcher: :func:`capped` limits it.
 
     >>> from semisure.synthetic import SyntheticMatcher
     >>> matches, truth = SyntheticMatcher().match(np.eye(3), count=5)
@@ -197,7 +197,7 @@ def framed(points: Points, weight: PerMatch) -> tuple[Matrix3, Points] | None:
     """Hartley's frame, weighted, as a 3 × 3 map, and the points in it.
 
     Their weighted centroid becomes the origin and their rms distance √2; None if
-    no weight is left or all points coincide.
+    all weights are 0 or all points coincide.
     """
     total = float(weight.sum())
     if not (total > 0.0 and np.isfinite(total)):

@@ -1,8 +1,8 @@
 """From 2D–2D to 2D–3D: a match to a mapped image takes its triangulated point.
 
 As hloc does for dense matches: the point of the match in the map's image is assigned to
-the nearest triangulated keypoint within a radius; of several matches that claim the
-same one, the most confident stays. hloc leaves the query's point where it was, though
+the nearest triangulated keypoint within a radius; of several matches near the
+same one, the most confident counts. hloc leaves the query's point where it was, though
 the keypoint is up to a radius away; here it is moved too, by the local affine map
 that the neighbouring matches imply.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RADIUS_PX = 2.0  # hloc's max_error for dense matches
 NEIGHBOURS = 16  # matches behind a local affine map
 MAX_STRETCH = 4.0  # an affine map that stretches more is rejected
-PER_AXIS = 2.0 / np.pi  # E|r_x| of a mean distance of 1, whatever its direction
+PER_AXIS = 2.0 / np.pi  # E|r_x| of errors of mean length 1 in random directions
 _MIN_SPREAD_PX = 1.0  # of the neighbours, about their mean
 
 
@@ -47,21 +47,21 @@ def lift(
 
     `observed` (m, 2) px are the triangulated keypoints of image 1, `world` (m, 3)
     their points and `error_px` (m,) the points' mean reprojection errors. With
-    `compensate` the query's point moves as far as the keypoint is from the match.
+    `compensate` the query's point is moved by the keypoint's offset from the match.
     """
     matches, shift_map = towards_source(matches)
-    chosen, taken = _claims(matches, observed, radius_px)
+    chosen, keypoint = _claims(matches, observed, radius_px)
     maps = local_maps(matches, chosen)
     points = matches.source[chosen]
     if compensate:
-        away = observed[taken] - matches.target[chosen]
-        points = points + np.einsum("nij,nj->ni", maps, away)
+        offset = observed[keypoint] - matches.target[chosen]
+        points = points + np.einsum("nij,nj->ni", maps, offset)
     if error_px is None:
         error_px = np.zeros(len(observed))
     return WorldMatches(
         points=points,
-        world=world[taken],
-        map_error=PER_AXIS * error_px[taken],
+        world=world[keypoint],
+        map_error=PER_AXIS * error_px[keypoint],
         confidence=matches.confidence[chosen],
         fine_std=matches.fine_std[chosen],
         coarse_std=matches.coarse_std[chosen],
@@ -113,9 +113,9 @@ def local_maps(matches: Matches, chosen: Labels) -> FloatArray:
     near = near.reshape(len(chosen), count)
     a, b = matches.target[near], matches.source[near]
     shift = b - a
-    off = np.linalg.norm(shift - np.median(shift, axis=1, keepdims=True), axis=2)
-    spread = np.median(off, axis=1, keepdims=True) + 1.0
-    w = 1.0 / (1.0 + (off / spread) ** 2) ** 2
+    distance = np.linalg.norm(shift - np.median(shift, axis=1, keepdims=True), axis=2)
+    spread = np.median(distance, axis=1, keepdims=True) + 1.0
+    w = 1.0 / (1.0 + (distance / spread) ** 2) ** 2
     w = (w / w.sum(axis=1, keepdims=True))[..., None]
     a, b = (
         a - (w * a).sum(axis=1, keepdims=True),
@@ -146,7 +146,7 @@ def towards_source(matches: Matches) -> tuple[Matches, FloatArray]:
     maps = local_maps(matches, other)
     zoom = np.ones(len(matches))
     zoom[other] = np.sqrt(np.abs(np.linalg.det(maps)))
-    # A point shifted in image 1 is lifted as if image 0's were shifted the other way.
+    # A shift of the point in image 1 acts like the opposite one in image 0.
     shift_map[other] = -maps / zoom[other, None, None]
     transported = replace(
         matches,

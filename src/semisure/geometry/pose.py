@@ -81,7 +81,7 @@ def errors(pose: Pose, truth: Pose) -> tuple[float, float]:
 
 
 def to_camera(pose: Pose, world: Points3) -> Points3:
-    """World points (n, 3) in the camera's frame, one coordinate after the other."""
+    """World points (n, 3) in the camera's frame."""
     return (pose[:, :3] @ world.T + pose[:, 3:]).T
 
 
@@ -119,13 +119,13 @@ def reprojection(
 ) -> tuple[PerAxis, FloatArray]:
     """Residuals (n, 2) px and their derivatives (n, 2, 5), given the anchors' depths.
 
-    `baseline` is ‖t‖ in the unit of `depth`. Very far off behind the camera.
+    `baseline` is ‖t‖ in the unit of `depth`. Very large behind the camera.
     """
     R, t = views.P_01[:, :3], baseline * views.P_01[:, 3]
     across = baseline * tangents(views.P_01[:, 3])
     nothing = np.zeros((3, 2))
-    # Steps of the five, in the tangent of the pose of the camera that they move: that
-    # of camera 0 in the frame of camera 1, and the other way round.
+    # The five parameters' steps in the tangent of a pose: backward that of camera 0 in
+    # the frame of camera 1, forward that of camera 1 in the frame of camera 0.
     backward = -np.block([[R.T, nothing], [np.zeros((3, 3)), R.T @ across]])
     forward = np.block([[np.eye(3), nothing], [skew(t), across]])
     residual, J = np.empty((len(matches), 2)), np.empty((len(matches), 2, 5))

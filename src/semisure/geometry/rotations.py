@@ -11,13 +11,13 @@ from semisure.types.checks import MAX_WORLD, as_reals, in_line
 
 
 def checked_motion(values: ArrayLike, name: str) -> Pose:
-    """`values` as [R | t], or a sentence that calls them by `name`."""
+    """`values` as [R | t]; otherwise an error about `name`."""
     P = as_reals(name, values)
     P = P[:3] if P.shape == (4, 4) else P
     good = P.shape == (3, 4) and bool((np.abs(P) <= MAX_WORLD).all())
     if good:
-        off = np.abs(P[:, :3] @ P[:, :3].T - np.eye(3)).max()
-        good = off < 1e-6 and np.linalg.det(P[:, :3]) > 0
+        deviation = np.abs(P[:, :3] @ P[:, :3].T - np.eye(3)).max()
+        good = deviation < 1e-6 and np.linalg.det(P[:, :3]) > 0
     if not good:
         raise InputError(
             f"{name} must be [R | t], 3 × 4, with a rotation R, but is {in_line(P)}."
@@ -69,7 +69,7 @@ def rotation_vector(R: Matrix3) -> Vector3:
 
 
 def quaternion(R: Matrix3) -> Vector:
-    """(w, x, y, z), w ≥ 0, of a rotation: the eigenvector that keeps every digit."""
+    """(w, x, y, z), w ≥ 0, of a rotation, by an eigenvector: exact to rounding."""
     (a, b, c), (d, e, f), (g, h, i) = R
     K = np.array(
         [

@@ -1,16 +1,16 @@
-"""Could this model be chance? An a-contrario test (Moisan and Stival, 2004).
+"""Is this model an accident? An a-contrario test (Moisan and Stival, 2004).
 
-If the images had nothing to do with each other, a match would land within τ px of where
+If the images were unrelated, a match would land within τ px of where
 a homography sends it with probability π τ² / area, and within τ px of an epipolar line
 with probability at most 2 τ · diagonal / area. The expected number of models at least
 this well supported, over all that minimal samples can propose, is the number of false
-alarms. Far below one, the model is no accident. Neighbouring matches err together, so
-only one per block counts: for a homography any that agrees, since hardly one does by
-chance; for lines, which many meet by chance, the one of highest confidence.
+alarms. Far below one, the model is no accident. Neighbouring matches have correlated
+errors, so one per block counts: for a homography any that agrees, since hardly one does
+by chance; for lines, which many meet by chance, the one of highest confidence.
 
-Some thresholds τ are tried, and for lines also the surer half of the matches alone. The
-best counts, and its number is multiplied by how many there are: matches of one pair are
-good to a pixel, those of another only to five.
+Several thresholds τ are tried, since matches of one pair are good to a pixel and those
+of another to five; for lines also the more confident half of the matches alone. The
+lowest number of false alarms counts, multiplied by the number of tries.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from semisure.geometry import fundamental as fm
 from semisure.geometry.homography import residual
 from semisure.types import Index, Labels, Matches, Matrix3, Points
 
-BLOCK_PX = 32.0  # neighbours err together within so much
-WIDEST = 2**30  # squares along an axis; what is beyond is in the last
+BLOCK_PX = 32.0  # within it, errors of neighbours are correlated
+WIDEST = 2**30  # squares along an axis; points beyond count to the last one
 THRESHOLDS_PX = (5.0, 3.0)
 LINE_THRESHOLDS_PX = (1.0, 2.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """What a minimal sample proposes: its size, and how many models it has at most."""
+    """The size of a minimal sample, and the largest number of models from one."""
 
     sample: int
     models: int
@@ -60,21 +60,21 @@ def log_false_alarms_of_lines(
     F_01: Matrix3, matches: Matches, proposals: Proposals = SEVEN_POINTS
 ) -> float:
     """The same for epipolar lines; `proposals` are those of E or F."""
-    surest = _surest(matches)
-    distance = np.abs(epipolar.lines_of(F_01[None], matches).distance[surest])
+    rows = _most_confident(matches)
+    distance = np.abs(epipolar.lines_of(F_01[None], matches).distance[rows])
     diagonal = float(np.max(np.linalg.norm(matches.refined_size, axis=1)))
     alarms = []
-    # The surer half may hold most of those that are right.
-    for some in (distance, distance[: (len(distance) + 1) // 2]):
+    # The more confident half may hold most of the inliers.
+    for distances in (distance, distance[: (len(distance) + 1) // 2]):
         for limit in LINE_THRESHOLDS_PX:
-            hits = int(np.count_nonzero(some <= limit))
+            hits = int(np.count_nonzero(distances <= limit))
             chance = 2.0 * limit * diagonal / _area(matches)
-            alarms.append(_log_expected(len(some), hits, chance, proposals))
+            alarms.append(_log_expected(len(distances), hits, chance, proposals))
     return min(alarms) + log(len(alarms))
 
 
 def chance_of_alarms(log_alarms: float) -> float:
-    """Chance, as far as the test can tell, that a model is an accident."""
+    """The chance that a model is an accident, by this test."""
     return 1.0 / (1.0 + exp(min(-log_alarms, 700.0)))
 
 
@@ -101,23 +101,23 @@ def _log_expected(blocks: int, hits: int, chance: float, proposals: Proposals) -
     return float(tries + choices + (hits - least) * np.log(min(1.0, chance)))
 
 
-def _blocks(matches: Matches, some: Index) -> int:
-    """Blocks that hold some of the matches, in whichever image has fewer.
+def _blocks(matches: Matches, rows: Index) -> int:
+    """The number of blocks that hold these matches, in the image with fewer.
 
-    Matches that crowd into a corner of one image are few, however widely they came
-    from the other.
+    Matches that crowd into a corner of one image are weak evidence, however wide they
+    are spread over the other.
     """
-    sides = (matches.source[some], matches.target[some])
+    sides = (matches.source[rows], matches.target[rows])
     return min(len(np.unique(squares(points, BLOCK_PX))) for points in sides)
 
 
-def _surest(matches: Matches) -> Labels:
-    """The surest match of each block, at most one in either image, by confidence."""
-    kept = np.argsort(-matches.confidence, kind="stable")
+def _most_confident(matches: Matches) -> Labels:
+    """The most confident match of each block, at most one in either image."""
+    rows = np.argsort(-matches.confidence, kind="stable")
     for points in (matches.source, matches.target):
-        _, first = np.unique(squares(points[kept], BLOCK_PX), return_index=True)
-        kept = kept[np.sort(first)]
-    return kept
+        _, first = np.unique(squares(points[rows], BLOCK_PX), return_index=True)
+        rows = rows[np.sort(first)]
+    return rows
 
 
 def squares(points: Points, side_px: float, shift: float = 0.0) -> Labels:

@@ -1,8 +1,8 @@
-"""Signs of a model that agrees with many matches and is wrong all the same.
+"""Signs of a wrong model that agrees with many matches.
 
 Chance does not produce it, but images that look alike do: rows of windows, tiles, text.
-These numbers, and the test for chance, are what the probability that a model is right
-(:mod:`semisure.pairs.verdict`) is made of.
+The probability that a model is right (:mod:`semisure.pairs.verdict`) is a function of
+these numbers and of the test for chance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from semisure.types import (
 # In diagonals of the image: 0.01 are 8 px of 640 × 480.
 SHIFT = 0.02  # a match this close to the model is no evidence of another shift
 HEAP = 0.015  # side of the cells in which matches of one other shift meet
-BLOCK = 0.04  # neighbours are in one block
+BLOCK = 0.04  # side of the blocks that hold neighbours
 TOGETHER = 0.01  # neighbours move together within this and their own distance
 
 
@@ -60,7 +60,7 @@ def support_of_homography(H_01: Matrix3, matches: Matches, weight: PerMatch) -> 
 
 
 def support_of_lines(matches: Matches, weight: PerMatch, sure: PerMatch) -> Support:
-    """The same of an epipolar geometry, which knows no other shift.
+    """The same for an epipolar geometry, which has no other shifts.
 
     `sure` is the chance of each match, before any model, that its cells were right.
     """
@@ -112,7 +112,7 @@ def _together(matches: Matches, rows: Labels) -> float:
     """The share of neighbours, among some matches, that move together.
 
     A wrong cell that is on its line agrees with the lines all the same. But surfaces
-    are continuous nearly everywhere, and like tiles are taken for each other at random.
+    are continuous nearly everywhere, and similar tiles are confused at random.
     """
     if len(rows) < 2:
         return 0.5

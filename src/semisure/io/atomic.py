@@ -72,15 +72,15 @@ def check_new(path: Path) -> None:
 
 def check_not_inputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """Raise if an output is also an input, or another output."""
-    taken = {os.path.realpath(path): "read, too" for path in inputs}
+    uses = {os.path.realpath(path): "read, too" for path in inputs}
     for path in outputs:
         place = os.path.realpath(path)
-        if place in taken:
+        if place in uses:
             raise FileError(
-                f"{path} would be overwritten: it is {taken[place]}. Choose another "
+                f"{path} would be overwritten: it is {uses[place]}. Choose another "
                 "name for the output."
             )
-        taken[place] = "written twice"
+        uses[place] = "written twice"
 
 
 def _check_parent(path: Path, folder: Path) -> None:
@@ -102,12 +102,12 @@ def _check_parent(path: Path, folder: Path) -> None:
 
 
 def _token() -> str:
-    # As the module secrets has it, which loads OpenSSL.
+    # As in the module secrets, which would load OpenSSL.
     return os.urandom(6).hex()
 
 
 def _followed(path: Path) -> Path:
-    """Where a link leads to; folders, devices and pipes are refused."""
+    """The target of a link; raises for folders, devices and pipes."""
     target = Path(os.path.realpath(path))
     try:
         mode = target.lstat().st_mode
@@ -127,11 +127,11 @@ def _unwritable(path: Path, reason: str) -> FileError:
 
 
 def write_json(path: str | Path, document: Any) -> None:
-    """`document` as indented JSON; NaN and infinity are refused."""
+    """Write `document` as indented JSON; raises for NaN and infinity."""
     write_atomically(Path(path), as_json(document))
 
 
 def as_json(document: Any) -> bytes:
-    """The bytes of such a file."""
+    """The bytes of a JSON file."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()

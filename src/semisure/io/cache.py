@@ -1,8 +1,8 @@
 """Results kept on disk, each named by a digest of all that it depends on.
 
 A changed image, setting, weight or line of code has another digest, so that a stale
-file is never found. Code that only shows answers does not count, or a changed colour in
-a report would discard a night's matches. Files appear whole; a damaged one is made
+file is never found. Code that only shows results does not count: a new colour in
+a report must not discard a night's matches. Files appear whole; a damaged one is made
 again.
 """
 
@@ -31,7 +31,7 @@ CACHE_VARIABLE = "SEMISURE_CACHE"
 PACKAGE = Path(__file__).parents[1]
 Row = dict[str, Any]  # what JSON can hold
 Installed = Mapping[str, str]
-_SHOW_ONLY = ("cli", "demo.py", "report", "web")  # rooms that change no answer
+_SHOW_ONLY = ("cli", "demo.py", "report", "web")  # rooms that change no result
 _LIBRARIES = (
     *("numpy", "scipy", "opencv-python-headless", "pyarrow"),
     *("torch", "kornia", "transformers"),
@@ -57,7 +57,7 @@ def kept_row(file: Path, make: Callable[[], Row]) -> Row:
             return row
     text = json.dumps(make(), default=np.generic.item)
     write_atomically(file, text.encode())
-    return dict(json.loads(text))  # as it will come back from the file the next time
+    return dict(json.loads(text))  # as the next call will read it from the file
 
 
 def kept_arrays(file: Path, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
@@ -105,7 +105,7 @@ def described(value: Any) -> Any:
 
 
 def sha256_of(text: str) -> str:
-    """Of a text."""
+    """SHA-256 of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -113,14 +113,14 @@ def sha256_of(text: str) -> str:
 
 
 def sha256(file: Path) -> str:
-    """Of a file's content."""
+    """SHA-256 of a file's content."""
     status = file.stat()
     return _sha256(file, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=4096)
 def _sha256(file: Path, size: int, modified_ns: int) -> str:
-    """Made once a process for a file that has not changed: it has many pairs."""
+    """Computed once per process for an unchanged file, which many pairs share."""
     whole = hashlib.sha256()
     with file.open("rb") as stream:
         while block := stream.read(1 << 20):
@@ -141,15 +141,15 @@ def room(name: str) -> tuple[Path, ...]:
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """Of all code of semisure that computes answers."""
+    """SHA-256 of all code of semisure that computes results."""
     files = sorted(PACKAGE.rglob("*.py"))
     rooms = [file.relative_to(PACKAGE).parts[0] for file in files]
-    kept = zip(files, rooms, strict=True)
-    return digest(file for file, room in kept if room not in _SHOW_ONLY)
+    located = zip(files, rooms, strict=True)
+    return digest(file for file, room in located if room not in _SHOW_ONLY)
 
 
 def libraries() -> Installed:
-    """The versions of installed libraries that decide the bits of an answer."""
+    """The versions of installed libraries that can change the bits of a result."""
     versions = {}
     for name in _LIBRARIES:
         try:

@@ -3,7 +3,7 @@
 Points of images are moved to our pixels (centres at integers) as they are read;
 cameras keep COLMAP's parameters, as :mod:`semisure.geometry.camera` takes them.
 
-pycolmap knows the camera models and reads text. Binary files are walked here: pycolmap
+pycolmap knows the camera models and reads text. Binary files are parsed here: pycolmap
 4.2 takes a file that was cut short for a whole one, or fills the memory with it, and
 has keypoints one Python object at a time only.
 """
@@ -32,7 +32,7 @@ _KEYPOINT = np.dtype([("xy", "<f8", 2), ("point", "<i8")])
 
 @dataclass(frozen=True, slots=True)
 class RawCamera:
-    """A camera as the file has it, of any model."""
+    """A camera of any model, as in the file."""
 
     model: str
     width: int
@@ -40,7 +40,7 @@ class RawCamera:
     params: tuple[float, ...]
 
     def camera(self) -> Camera:
-        """A camera to compute with; raises for other models than ours."""
+        """The camera to compute with; raises for models that semisure does not have."""
         return Camera(self.model, self.width, self.height, self.params)
 
 
@@ -87,7 +87,7 @@ class MapModel:
 
 
 def pycolmap(purpose: str) -> Any:
-    """The library, or one sentence about how to get it."""
+    """The library; if it is missing, an error that says how to get it."""
     try:
         import pycolmap as library
     except ImportError:
@@ -97,7 +97,7 @@ def pycolmap(purpose: str) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without COLMAP's log, but for its errors."""
+    """Silence COLMAP's log, except for errors."""
     log = pycolmap("COLMAP's mapper").logging
     before, log.minloglevel = log.minloglevel, int(log.ERROR)
     try:
@@ -134,7 +134,7 @@ def _convert(folder: Path, converted: Path) -> None:
 
 
 def _read_binary(folder: Path, called: Path) -> MapModel:
-    """The model in `folder`; errors speak of `called`."""
+    """The model in `folder`; error messages name `called`."""
 
     def read(name: str, entries: Callable[[bytes], T]) -> T:
         try:

@@ -1,4 +1,4 @@
-"""Calibrations as JSON, matches as NPZ or CSV; files may be by strangers."""
+"""Calibrations as JSON, matches as NPZ or CSV; no file is trusted."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _PARAMETERS = (
 
 
 def _without_nan(value: Any) -> Any:
-    """With null for NaN, which JSON does not have."""
+    """The value with null in place of NaN, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _without_nan(entry) for key, entry in value.items()}
     if isinstance(value, float) and not np.isfinite(value):
@@ -149,7 +149,7 @@ def _no_calibration(path: Path) -> str:
 
 
 def calibration_from(document: Mapping[str, Any], path: Path) -> Calibration:
-    """The calibration in the content of such a file."""
+    """The calibration of a file with this content."""
     try:
         parameters = document["parameters"]
         resolution, pairs = document.get("resolution"), document.get("pairs")
@@ -239,17 +239,17 @@ def read_npz(
 ) -> dict[str, Any]:
     """The arrays of an NPZ file, or those of the given `names` that it has.
 
-    Pickled ones are refused unless `unpickle` reads them. A damaged file may raise
-    anything.
+    Pickled arrays raise, unless `unpickle` is given to read them. A damaged file may
+    raise any exception.
     """
-    arrays, left = {}, MAX_BYTES
+    arrays, budget = {}, MAX_BYTES
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name == member.filename or (names is not None and name not in names):
                 continue
-            left -= member.file_size
-            if left < 0:
+            budget -= member.file_size
+            if budget < 0:
                 raise ValueError(
                     f"its arrays take more than {MAX_BYTES >> 20} MB once unpacked"
                 )
@@ -310,7 +310,7 @@ def load_matches(path: str | Path, *, size: tuple[int, int] | None = None) -> Ma
 def matches_from(
     arrays: dict[str, Array], path: str | Path, size: tuple[int, int] | None = None
 ) -> Matches:
-    """Matches from a file's arrays; raises one sentence naming what is missing."""
+    """Matches from a file's arrays; an error names those that are missing."""
     missing = [name for name in _REQUIRED if name not in arrays]
     if missing:
         columns = [", ".join(COLUMN_NAMES[name]) for name in missing]

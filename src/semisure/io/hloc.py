@@ -1,4 +1,4 @@
-"""hloc's lists: queries with their cameras, and what retrieval proposes for each."""
+"""hloc's lists: queries with their cameras, and the retrieved images of each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The one image reader: JPEG, PNG, TIFF and others, as upright 8-bit RGB.
 
 OpenCV decodes. Before that, Pillow reads the header, since an image of a few bytes may
-ask for gigabytes.
+need gigabytes.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _unknown(name: str) -> FileError:
 
 
 def _header(data: bytes, name: str) -> ImageFile:
-    """An image of which nothing but the header is read."""
-    # Pillow takes seconds for a MB of padding, which nobody needs.
+    """The header of an image, without decoding its pixels."""
+    # Pillow takes seconds for each MB of padding.
     head = data[:_JPEG_HEADER] if data.startswith(_JPEG) else data
     try:
         with warnings.catch_warnings():
@@ -173,9 +173,9 @@ def upright_size(data: bytes, name: str = "the image") -> Size:
 def focal_px(path: str | Path, size: Size) -> float:
     """Focal length in px of an image of `size`, as its EXIF states it.
 
-    A focal length as of 35 mm film is one whose diagonal field of view is that of a
-    frame of 36 × 24 mm (CIPA DCG-001). Without it, the focal length in mm and the
-    resolution of the focal plane tell the same, scaled to an image that may be reduced.
+    A 35 mm equivalent focal length has the diagonal field of view of a frame of
+    36 × 24 mm (CIPA DCG-001). Without it, the focal length in mm and the
+    resolution of the focal plane give the same, scaled if the image was reduced.
     """
     exif = _exif(_header(image_bytes(Path(path)), str(path)))
     diagonal = float(size[0] ** 2 + size[1] ** 2) ** 0.5
@@ -186,8 +186,8 @@ def focal_px(path: str | Path, size: Size) -> float:
             code, 25.4
         )
         sides = Base.ExifImageWidth, Base.ExifImageHeight
-        taken = max(_number(exif, side) for side in sides) or max(size)
-        focal = _number(exif, Base.FocalLength) * per_mm * max(size) / taken
+        longest = max(_number(exif, side) for side in sides) or max(size)
+        focal = _number(exif, Base.FocalLength) * per_mm * max(size) / longest
     if not focal:
         raise FileError(
             f"{path} states no focal length in its EXIF; give --intrinsics fx,fy,cx,cy "
@@ -210,7 +210,7 @@ def _exif(image: ImageFile) -> dict[int, Any]:
 
 
 def _number(tags: Mapping[int, Any], tag: int) -> float:
-    """A tag's number; 0 where it is missing, or none."""
+    """A tag's positive number; 0 where it has none."""
     try:
         number = float(tags.get(tag, 0.0))
     except (TypeError, ValueError, ZeroDivisionError):
@@ -219,7 +219,7 @@ def _number(tags: Mapping[int, Any], tag: int) -> float:
 
 
 def to_8_bits(image: NDArray[Any]) -> Image:
-    """8 bits as they are; more of them stretched to the range that is used."""
+    """8-bit images as they are, others stretched from the range they use."""
     if image.dtype == np.uint8:
         return image
     values = image.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Images as people hold them, as the arrays that matchers take."""
+"""Images in any common form, as the arrays that matchers take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from semisure.io.images import Image, read_image, to_8_bits
 
 ImageLike: TypeAlias = str | PathLike[str] | ArrayLike
 
-_OVERSHOOT = 1e-3  # of floats that were resized
+_OVERSHOOT = 1e-3  # beyond 0 and 1, of resized floats
 _EXAMPLE = "an array (h, w) or (h, w, 3) of uint8 in RGB order, or a path"
 
 
@@ -53,7 +53,7 @@ def _array(image: Any, name: str) -> NDArray[Any]:
             f"{name} must be {_EXAMPLE}, but is a {type(image).__name__}. Pass one "
             "image at a time; np.array(...) makes an array of numbers."
         )
-    if hasattr(image, "convert") and hasattr(image, "mode"):  # PIL's, by its manners
+    if hasattr(image, "convert") and hasattr(image, "mode"):  # a PIL image
         image = image.convert("L" if image.mode in ("1", "L") else "RGB")
     if hasattr(image, "detach"):  # a tensor of torch, on whatever device
         image = image.detach().cpu()

@@ -1,7 +1,7 @@
 """Pairs as rows of a Parquet file, matches as lists of float32: the one pyarrow user.
 
-A column is named as in a CSV file of matches. A coordinate keeps 24 bits, so that it
-errs by less than 0.0003 px in an image of 8,192 px. Models and probabilities stay
+A column is named as in a CSV file of matches. A coordinate keeps 24 bits, so that its
+error is below 0.0003 px in an image of 8,192 px. Models and probabilities stay
 float64. The same pairs give the same bytes, with one version of pyarrow. Files are
 written whole, and their pages carry checksums.
 """
@@ -90,7 +90,7 @@ def as_stored(matches: Matches) -> Matches:
 
 def write_pairs(path: Path, records: Sequence[PairRecord]) -> None:
     """Write pairs in their order."""
-    # By significance: hardly a number comes twice, but their first bytes do.
+    # Byte by byte: numbers seldom repeat, but their first bytes do.
     split = [f"{column}.list.element" for column in _NUMBERS]
     _write(path, [_row(record) for record in records], _PAIRS, split)
 
@@ -175,11 +175,11 @@ def _split(name: str, array: Array | None) -> dict[str, Array]:
 def _read(
     path: Path,
     schema: Any,
-    made: Callable[[Row], T],
+    build: Callable[[Row], T],
     columns: list[str] | None = None,
     group: int | None = None,
 ) -> Iterator[T]:
-    """Each row turned into an object by `made`; lists of numbers come as arrays."""
+    """The objects that `build` makes of the rows; lists of numbers come as arrays."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
             if not parquet.schema_arrow.equals(schema):
@@ -189,7 +189,7 @@ def _read(
                 table = parquet.read_row_group(k, columns)
                 entries = {c: _entries(table[c]) for c in table.column_names}
                 for row in range(table.num_rows):
-                    yield made({c: values[row] for c, values in entries.items()})
+                    yield build({c: values[row] for c, values in entries.items()})
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
         raise FileError(
             f"{path} is not a readable part of a store: {in_short(error)}. Delete it "

@@ -6,11 +6,11 @@
     STORE/images/*.parquet  the images by name, with sizes and digests
     STORE/shards/*.parquet  some dozens of pairs each, a pair a row
 
-A shard is named by the digest of all that it rests on: the manifest's recipe, and names
+A shard is named by the digest of all that decides it: the manifest's recipe, and names
 and contents of its images. So a task that runs twice writes the same bytes under the
-same name, and a run that was interrupted goes on by a listing of names. Nothing is
-changed in place: an image that changed gets another row, and older pairs of it are
-passed over. All of it is plain JSON and Parquet that other programs read.
+same name, and an interrupted run goes on from the list of names. Nothing is
+changed in place: an image that changed gets another row, and its older pairs are
+ignored. All of it is plain JSON and Parquet that other programs read.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ MANIFEST, IMAGES, SHARDS = "manifest.json", "images", "shards"
 class Manifest:
     """What all pairs of a store have in common.
 
-    `recipe` decides the answers and is plain JSON: pairs made by another one go into
-    another store. `images` is the folder of images at the time, for those who need
-    more than their names.
+    `recipe` decides the answers and is plain JSON: pairs of another recipe go into
+    another store. `images` was the folder of images, for callers who need more than
+    their names.
 
     >>> one, other = (Manifest(recipe={"threshold_px": px}) for px in (3.0, 1.0))
     >>> one.key == other.key
@@ -59,7 +59,7 @@ class Manifest:
     images: str = ""
 
     def __post_init__(self) -> None:
-        # As it comes back from the file: a tuple is a list there.
+        # As read back from the file, where a tuple is a list.
         object.__setattr__(self, "recipe", json.loads(json.dumps(self.recipe)))
 
     @cached_property
@@ -76,8 +76,8 @@ class Manifest:
         return calibration_from(document, Path(MANIFEST))
 
 
-class _Entry(NamedTuple):
-    """Where a pair is, and the pair."""
+class _StoredPair(NamedTuple):
+    """A pair, and its place in the shards."""
 
     shard: Path
     row: int
@@ -102,7 +102,7 @@ class Store:
     def made(cls, folder: str | Path, manifest: Manifest) -> Store:
         """The store in a folder, made if the folder has none.
 
-        One that was made by another recipe is refused.
+        Raises if another recipe made it.
         """
         path = Path(folder) / MANIFEST
         if "://" in str(folder):
@@ -121,7 +121,7 @@ class Store:
         store = cls.at(folder)
         if store.manifest.key != manifest.key:
             raise InputError(
-                f"{folder} holds pairs that were made otherwise: "
+                f"{folder} holds pairs of other settings: "
                 f"{_difference(store.manifest.recipe, manifest.recipe)}. Choose "
                 "another store."
             )
@@ -129,7 +129,7 @@ class Store:
 
     @classmethod
     def at(cls, folder: str | Path) -> Store:
-        """The store that a folder has."""
+        """The store in a folder, which must have one."""
         path = Path(folder) / MANIFEST
         if not path.exists():
             raise FileError(
@@ -159,7 +159,7 @@ class Store:
     # ---- pairs -----------------------------------------------------------------------
 
     def write(self, records: Sequence[PairRecord]) -> None:
-        """Put a shard of these pairs in place, whole."""
+        """Write these pairs as one shard, whole."""
         rests_on = [
             [name, digest]
             for r in records
@@ -173,7 +173,7 @@ class Store:
         return self._tables(SHARDS)
 
     def total_bytes(self) -> int:
-        """Of all shards."""
+        """The size of all shards."""
         return sum(shard.stat().st_size for shard in self.shards())
 
     def summaries(self) -> list[PairSummary]:
@@ -198,23 +198,23 @@ class Store:
         return None if entry is None else shards.record_in(entry.shard, entry.row)
 
     @cached_property
-    def _entries(self) -> dict[Names, _Entry]:
+    def _entries(self) -> dict[Names, _StoredPair]:
         return self._latest()
 
-    def _latest(self) -> dict[Names, _Entry]:
-        """Each pair of the images as they are now, not as they once were.
+    def _latest(self) -> dict[Names, _StoredPair]:
+        """Each pair whose images have not changed since.
 
         Where one shard has its matches and another one its failure, the matches count.
         """
         now = {name: image.digest for name, image in self.images().items()}
-        matched: dict[Names, _Entry] = {}
-        failed: dict[Names, _Entry] = {}
+        matched: dict[Names, _StoredPair] = {}
+        failed: dict[Names, _StoredPair] = {}
         for shard in self.shards():
             for row, pair in enumerate(shards.summaries_in(shard)):
                 ends = (pair.image0, pair.digest0), (pair.image1, pair.digest1)
                 if all(digest in ("", now.get(name, digest)) for name, digest in ends):
                     entries = failed if pair.state == "failed" else matched
-                    entries.setdefault(pair.names, _Entry(shard, row, pair))
+                    entries.setdefault(pair.names, _StoredPair(shard, row, pair))
         return {**matched, **{k: v for k, v in failed.items() if k not in matched}}
 
     def _tables(self, folder: str) -> list[Path]:

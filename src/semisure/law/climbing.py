@@ -17,7 +17,7 @@ M = TypeVar("M")
 
 
 class Ascent(NamedTuple):
-    """How good a model is, and the equations of its next step, N step = pull."""
+    """The score of a model, and the equations of its next step, N step = pull."""
 
     score: float  # the larger, the better; NaN where the model is impossible
     normal: Matrix
@@ -31,29 +31,29 @@ def climb(
     settled: Callable[[Vector, float], bool],
     max_iterations: int = MAX_ITERATIONS,
 ) -> tuple[M, int]:
-    """The best model reached, never worse than the first, and the number of steps.
+    """Climb: maximise a score from `model`. The best model, and the number of steps.
 
-    `moved` is a model after a step; `settled` is true of a step and its gain of score
-    where further steps do not matter.
+    `ascent` gives the score and the next step's equations, `moved` applies a step, and
+    `settled` is true of a step and its gain of score after which none matters.
     """
-    here, damping, count = ascent(model), FIRST_DAMPING, 0
+    current, damping, count = ascent(model), FIRST_DAMPING, 0
     for count in range(1, max_iterations + 1):
-        # A direction without any weight is left where it is.
-        ridge = np.diag(here.normal) + 1e-12 * np.trace(here.normal)
-        if not (np.isfinite(here.normal).all() and ridge.min() > 0):
+        # A parameter that no match determines stays as it is.
+        ridge = np.diag(current.normal) + 1e-12 * np.trace(current.normal)
+        if not (np.isfinite(current.normal).all() and ridge.min() > 0):
             return model, count
         while damping < MAX_DAMPING:
-            step = _solved(here.normal + damping * np.diag(ridge), here.pull)
+            step = _solved(current.normal + damping * np.diag(ridge), current.pull)
             if step is not None:
                 trial = moved(model, step)
-                there = ascent(trial)
-                if there.score >= here.score:
+                ahead = ascent(trial)
+                if ahead.score >= current.score:
                     break
             damping *= 10.0
         else:
             return model, count
-        gain = there.score - here.score
-        model, here, damping = trial, there, max(damping / 10.0, LEAST_DAMPING)
+        gain = ahead.score - current.score
+        model, current, damping = trial, ahead, max(damping / 10.0, LEAST_DAMPING)
         if settled(step, gain):
             break
     return model, count

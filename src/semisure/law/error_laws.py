@@ -2,8 +2,8 @@
 
 ===================  =============================================================
 ``mixture``          the paper's law
-``fine_only``        no tail: Laplace of the calibrated fine scale, what local
-                     confidence can say
+``fine_only``        no tail: Laplace of the calibrated fine scale, what a
+                     local confidence can express
 ``gaussian``         the same mixture of Gaussians instead of Laplace
 ``uncalibrated``     raw standard deviations as scales, 1 − m as tail mass
 ``no_confidence_gate``  the mixture with k_m = 0
@@ -36,7 +36,7 @@ def error_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
     (4, 2)
     """
     require_calibration(calibration)
-    if not hasattr(cues, "fine_std"):  # whoever has them: matches, observations
+    if not hasattr(cues, "fine_std"):  # which matches and observations have
         require_matches(cues)
     law = mixture_law(cues, calibration)
     if calibration.law == "fine_only":

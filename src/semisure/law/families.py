@@ -41,7 +41,7 @@ LAPLACE = Family(
 
 
 def _gaussian_cdf(x: FloatArray, scale: FloatArray) -> FloatArray:
-    from scipy.special import ndtr  # a fifth of a second that few need
+    from scipy.special import ndtr  # takes 0.2 s, and few need it
 
     return ndtr(x / scale)
 

@@ -19,7 +19,7 @@ from semisure.law import mixture
 from semisure.law.error_laws import error_law
 from semisure.law.hard_gate import fit_fine_only, fit_hard_gate
 from semisure.law.likelihood import SIZE, unpack
-from semisure.law.newton import Outcome, fit_newton
+from semisure.law.newton import LawFit, fit_newton
 from semisure.law.observations import Observations, observe
 from semisure.law.powell import fit_powell
 from semisure.types import (
@@ -124,7 +124,7 @@ def fit(
     observations = pairs if isinstance(pairs, Observations) else observe(pairs)
     _check(observations, law, optimiser, location)
     if law == "uncalibrated":
-        outcome = Outcome(calibration=unpack(np.zeros(SIZE)), message="nothing to fit")
+        outcome = LawFit(calibration=unpack(np.zeros(SIZE)), message="nothing to fit")
     elif law == "fine_only":
         outcome = fit_fine_only(observations)
     elif law == "hard_gate":
@@ -154,7 +154,7 @@ def _check(obs: Observations, law: str, optimiser: str, location: bool) -> None:
     if location and (optimiser, law) != ("newton", "mixture"):
         raise InputError(
             "location is fitted with optimiser='newton' and law='mixture' only; "
-            f"it was asked for with optimiser={optimiser!r} and law={law!r}."
+            f"this call has optimiser={optimiser!r} and law={law!r}."
         )
     if len(obs) < 16:
         raise FitError(
@@ -173,7 +173,7 @@ def nll_per_match(obs: Observations, calibration: Calibration) -> PerMatch:
 
 
 def _report(
-    obs: Observations, calibration: Calibration, optimiser: str, outcome: Outcome
+    obs: Observations, calibration: Calibration, optimiser: str, outcome: LawFit
 ) -> FitReport:
     nll = nll_per_match(obs, calibration)
     error = 0.5 * np.abs(obs.residual).sum(axis=1)
@@ -188,10 +188,10 @@ def _report(
         pairs=len(np.unique(obs.pair)),
         nll=float(nll.mean()),
         nll_by_stratum={
-            name: float(some.mean()) if len(some) else float("nan")
-            for name, some in strata.items()
+            name: float(values.mean()) if len(values) else float("nan")
+            for name, values in strata.items()
         },
-        matches_by_stratum={name: len(some) for name, some in strata.items()},
+        matches_by_stratum={name: len(values) for name, values in strata.items()},
         iterations=outcome.iterations,
         converged=outcome.converged,
         message=outcome.message,

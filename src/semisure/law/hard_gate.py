@@ -13,23 +13,23 @@ import numpy as np
 
 from semisure.law.likelihood import AXES, FINE, SIZE, unpack
 from semisure.law.mixture import STD_FLOOR_PX
-from semisure.law.newton import Outcome, fit_newton
+from semisure.law.newton import LawFit, fit_newton
 from semisure.law.observations import Observations
 from semisure.types import PerAxis, PerMatch, Vector
 
 ANGLES = 16
 
 
-def fit_fine_only(obs: Observations) -> Outcome:
+def fit_fine_only(obs: Observations) -> LawFit:
     """√b = mean |r| / s̃ᶠ: the maximum-likelihood scale of a Laplace law."""
     x = np.abs(obs.residual)
     gain = (x / np.maximum(obs.fine_std, STD_FLOOR_PX)).mean(axis=0)
     parameters = np.zeros(SIZE)
     parameters[FINE] = 2.0 * np.log(np.maximum(gain, 1e-3))
-    return Outcome(calibration=unpack(parameters))
+    return LawFit(calibration=unpack(parameters))
 
 
-def fit_hard_gate(obs: Observations) -> Outcome:
+def fit_hard_gate(obs: Observations) -> LawFit:
     """The best cut along the soft fit's direction or one of a fan of others."""
     soft = fit_newton(obs, "mixture")
     x = np.abs(obs.residual)
@@ -38,7 +38,7 @@ def fit_hard_gate(obs: Observations) -> Outcome:
     for angle in np.linspace(0.0, np.pi / 2, ANGLES):
         directions.append((np.cos(angle) / unit[0], np.sin(angle) / unit[1]))
     fits = [_best_cuts(obs, x, slopes) for slopes in directions]
-    return Outcome(
+    return LawFit(
         calibration=unpack(min(fits, key=lambda fit: fit[0])[1]),
         iterations=soft.iterations,
         message="soft fit, then the exact best cut",

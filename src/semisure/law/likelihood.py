@@ -114,7 +114,7 @@ class _Terms:
         return cls(log_density, z, g, fine, coarse, family.power)
 
     def derivatives(self, axis: int, block: Observations) -> tuple[Vector, Matrix]:
-        """Of Σ log p by log b, log a, k_s, k_m, β: first (5,) and second (5, 5)."""
+        """First (5,) and second (5, 5), of Σ log p by log b, log a, k_s, k_m, β."""
         fine, coarse = self.fine_energy[:, axis], self.coarse_energy[:, axis]
         # Chance that the coarse cell was wrong, given the residual and before it.
         failed = expit(self.posterior_logit[:, axis])

@@ -112,8 +112,8 @@ def mixture_law(cues: Cues, calibration: Calibration) -> ErrorLaw:
 def ordered(law: ErrorLaw) -> ErrorLaw:
     """The law with no coarse scale below the fine one of the same match and axis.
 
-    Where a sharp softmax makes it so, the posterior of coarse success would grow with
-    the residual. Held at the fine scale, it is 1 − α there, whatever the residual.
+    A sharp softmax can make the coarse scale the smaller one. The posterior of coarse
+    success would then grow with the residual; with equal scales it is always 1 − α.
     """
     return replace(law, coarse_scale=np.maximum(law.coarse_scale, law.fine_scale))
 
@@ -213,9 +213,8 @@ def prob_beyond(law: ErrorLaw, threshold_px: float) -> PerAxis:
 def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
     """The size of the residual per axis that is exceeded by 1 − probability, px.
 
-    The mean of a heavy-tailed law is ruled by its tail; quantiles are not. As a
-    function of x, P(|r| ≤ x) bends only at |μ|: Newton's steps from there do not pass
-    the root.
+    The tail of a heavy-tailed law dominates its mean, but not its quantiles. P(|r| ≤ x)
+    is concave in x beyond |μ|, so that Newton's steps from there do not pass the root.
 
     >>> half = abs_quantile(_example_law(), 0.5)  # 0.8 e^{−x} + 0.2 e^{−x/4} = ½
     >>> bool(np.allclose(0.8 * np.exp(-half) + 0.2 * np.exp(-half / 4), 0.5))
@@ -226,7 +225,7 @@ def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
             f"probability must lie strictly between 0 and 1, but is {probability}."
         )
     x = np.abs(law.location)
-    for _ in range(60):  # far more than are taken
+    for _ in range(60):  # far more than it takes
         within = cdf(law, x) - cdf(law, -x)
         density = np.exp(log_density(law, x)) + np.exp(log_density(law, -x))
         step = (probability - within) / density
@@ -237,7 +236,7 @@ def abs_quantile(law: ErrorLaw, probability: float) -> PerAxis:
 
 
 def pooled_abs_quantile(law: ErrorLaw, probability: float) -> float:
-    """The same of all matches and axes together, px: "90 % within x px"."""
+    """The same for all matches and axes together, px: "90 % within x px"."""
     edges = abs_quantile(law, probability)
 
     def excess(x: float) -> float:

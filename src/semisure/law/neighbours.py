@@ -28,9 +28,9 @@ def departure(matches: Matches, along: PerMatch, weight: PerMatch) -> PerMatch:
     slanted surfaces, is fitted by `weight` to the matches of 3 × 3 cells around each
     match, without the match itself; a cell is so large that it holds one on average.
     The match's distance from this map and the mean distance of the others are added as
-    squares, since neighbours that disagree predict badly. Matches far from their lines,
-    unlikely or imprecise ones should have small weights; then one fit is robust. Where
-    there are too few neighbours the departure is the median of all.
+    squares, since neighbours that disagree predict badly. Outliers and
+    imprecise matches should have small weights; then one fit is robust. Where there are
+    too few neighbours the departure is the median of all.
     """
     distance = np.full(len(matches), np.nan)
     along = np.where(np.isfinite(along), along, _FAR)
@@ -44,7 +44,7 @@ def departure(matches: Matches, along: PerMatch, weight: PerMatch) -> PerMatch:
 
 
 def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
-    """Departures from affine maps through those around, but not at, each."""
+    """Departure of each from the affine map of its neighbours, without itself."""
     cell, shape, x, y = _cells(points)
     weight = weight / (weight.mean() + _TINY) + _TINY
     design = np.stack([np.ones_like(x), x, y], axis=1)
@@ -59,21 +59,21 @@ def _left_out(points: PerAxis, value: PerMatch, weight: PerMatch) -> PerMatch:
     sums[:, [1, 2], [1, 2]] += ridge[:, None]
     inverse = np.linalg.inv(sums[:, :3, :3])
     maps = (inverse @ sums[:, :3, 3:])[:, :, 0]
-    left = sums[:, 3, 3] - (sums[:, 3, :3] * maps).sum(axis=1)
-    left -= ridge * (maps[:, 1:] ** 2).sum(axis=1)
-    off = value - (design * maps[cell]).sum(axis=1)
+    squares = sums[:, 3, 3] - (sums[:, 3, :3] * maps).sum(axis=1)
+    squares -= ridge * (maps[:, 1:] ** 2).sum(axis=1)
+    residual = value - (design * maps[cell]).sum(axis=1)
     # The match's own part in the fit (its leverage) is removed.
     leverage = weight * np.einsum("ni,nij,nj->n", design, inverse[cell], design)
     others = np.where(1.0 - leverage > _LEAST_OTHERS, 1.0 - leverage, np.nan)
-    rough2 = np.maximum(left[cell] - weight * off * off / others, 0.0)
+    rough2 = np.maximum(squares[cell] - weight * residual * residual / others, 0.0)
     rough2 /= np.maximum(total[cell] - weight, _TINY * total[cell])
-    return np.sqrt((off / others) ** 2 + rough2)
+    return np.sqrt((residual / others) ** 2 + rough2)
 
 
 def _cells(points: PerAxis) -> tuple[Labels, tuple[int, int], PerMatch, PerMatch]:
-    """Each point's cell, how many rows and columns there are, and points in cells.
+    """Each point's cell, the numbers of rows and columns, and points in cell units.
 
-    A cell is so large that there is one for each point; empty ones are around them all.
+    There are about as many cells as points, and a border of empty ones around them.
     """
     x, y = (points - points.min(axis=0)).T
     size = max(_spacing(float(x.max()), float(y.max()), len(points)), 1e-3)
@@ -119,9 +119,9 @@ def affine_parallax(matches: Matches, weight: PerMatch) -> PerAxis:
 
 
 def _sides(matches: Matches) -> Iterator[tuple[Labels, PerAxis, PerAxis]]:
-    """Matches refined in the same image: rows, points that were not and that were."""
+    """For each image: the rows refined in it, their anchors and refined points."""
     both = ((matches.target, matches.source), (matches.source, matches.target))
-    for side, (still, refined) in enumerate(both):
+    for side, (anchors, refined) in enumerate(both):
         rows = np.flatnonzero(matches.side == side)
         if len(rows):
-            yield rows, still[rows], refined[rows]
+            yield rows, anchors[rows], refined[rows]

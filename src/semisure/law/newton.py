@@ -37,7 +37,7 @@ from semisure.types import (
     Vector,
 )
 
-WORTH = 1e-7  # a promised decrease below which a step is the last; its square is left
+WORTH = 1e-7  # nats: the decrease below which a Newton step is the last
 LOCATION_TOLERANCE = 1e-6  # fine windows
 
 
@@ -61,8 +61,8 @@ def minimise(
 ) -> Minimum:
     """The minimum of `objective` (value, gradient, Hessian) in [lower, upper].
 
-    Converged when half the squared Newton decrement, the decrease that the quadratic
-    model still promises, is not worth another look at the objective.
+    Converged when the decrease that the quadratic model still promises, half the
+    squared Newton decrement, is below `WORTH`.
     """
     x = np.clip(start, lower, upper)
     value, gradient, hessian = objective(x)
@@ -97,15 +97,15 @@ def _saddle_free_step(gradient: Vector, hessian: Matrix, free: BoolArray) -> Vec
     H = hessian[np.ix_(free, free)]
     unit = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-24))
     values, vectors = np.linalg.eigh(H * unit[:, None] * unit)
-    sizes = np.abs(values)  # below a share of the largest, curvatures count as flat
+    sizes = np.abs(values)  # curvatures below a share of the largest count as flat
     sizes = np.maximum(sizes, 1e-10 * sizes.max() + 1e-300)
     step[free] = -unit * (vectors @ (vectors.T @ (gradient[free] * unit) / sizes))
     return step
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Outcome:
-    """What each fitting routine hands to the report."""
+class LawFit:
+    """A fitted law, and how the fit went, for the report."""
 
     calibration: Calibration
     location: tuple[float, float] = (0.0, 0.0)
@@ -120,7 +120,7 @@ class OrderedBox:
     """Newton's variables: log a is replaced by ρ = log a − log b − c ≥ 0.
 
     At ρ = 0 the median coarse scale equals the median fine scale; below it the
-    components would have swapped their names.
+    components would swap their names.
     """
 
     equal: FloatArray  # c, (2,)
@@ -162,7 +162,7 @@ class OrderedBox:
         return tuple(np.array(names)[touching].tolist())
 
 
-def fit_newton(obs: Observations, law: LawName, *, location: bool = False) -> Outcome:
+def fit_newton(obs: Observations, law: LawName, *, location: bool = False) -> LawFit:
     """The law of greatest likelihood, centred on zero unless with a `location`.
 
     Newton's steps for the eight numbers then alternate with exact ones for it.
@@ -182,7 +182,7 @@ def fit_newton(obs: Observations, law: LawName, *, location: bool = False) -> Ou
             break
     if not np.isfinite(best.value):
         raise FitError("The likelihood is not finite anywhere near the start.")
-    return Outcome(
+    return LawFit(
         calibration=unpack(box.outer(best.x)),
         location=shift,
         iterations=iterations,

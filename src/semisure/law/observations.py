@@ -46,9 +46,9 @@ class Observations:
 
 
 def observe(pairs: Iterable[tuple[Matches, PerAxis]]) -> Observations:
-    """Stack (matches, residual) of each pair; rows of infinite residual are refused.
+    """Stack (matches, residual) of each pair; an infinite residual raises.
 
-    No residual counts as longer than its image's diagonal.
+    Residuals longer than the image's diagonal are cut to it.
     """
     parts = [_observe_one(i, *_parted(pair)) for i, pair in enumerate(pairs)]
     if not parts:
@@ -60,13 +60,13 @@ def observe(pairs: Iterable[tuple[Matches, PerAxis]]) -> Observations:
 
 
 def _parted(pair: tuple[Matches, PerAxis]) -> tuple[Matches, PerAxis]:
-    """Matches and residual of a pair; people pass one pair, or matches alone."""
+    """Matches and residual of a pair; raises for matches alone, which people pass."""
     if isinstance(pair, tuple | list) and len(pair) == 2:
         require_matches(pair[0])
         return pair[0], pair[1]
     raise InputError(
         "pairs must be a list of (matches, residual), one for each image pair, but "
-        f"holds a {type(pair).__name__}. Of a single pair: fit([(matches, residual)])."
+        f"holds a {type(pair).__name__}. For one pair: fit([(matches, residual)])."
     )
 
 

@@ -32,10 +32,10 @@ from semisure.types import (
     Vector,
 )
 
-# Matches of one pair err together: no more than these count as independent, and no
-# more are used, taken evenly.
+# Errors of one pair's matches are correlated: at most this many matches count as
+# independent, and at most this many are used, evenly spaced.
 EFFECTIVE_MATCHES = 500
-_TOLERANCE = 3e-2  # nats: no gain matters below it
+_TOLERANCE = 3e-2  # nats: a smaller gain ends the search
 _LEAST_DENSITY = 1e-12  # per px: a match that nothing explains
 _LEAST_CHANCE = 1e-12
 
@@ -120,8 +120,8 @@ class _Components:
     @classmethod
     def of(cls, law: ErrorLaw, effects: Vector) -> _Components:
         fine_effect, gate, coarse_effect, background = effects.tolist()
-        foreseen, base = expit(law.tail_logit.T + gate), expit(np.array(background))
-        failing = foreseen + base * (1.0 - foreseen)
+        by_cues, base = expit(law.tail_logit.T + gate), expit(np.array(background))
+        failing = by_cues + base * (1.0 - by_cues)
         failing = np.minimum(failing, 1.0 - _LEAST_CHANCE)
         right = 1.0 - failing
         fine = law.fine_scale.T * np.exp(fine_effect)
@@ -130,20 +130,20 @@ class _Components:
             np.stack([right, failing]),
             np.stack([fine, np.maximum(fine, coarse)]),
             np.stack([-failing, right]),
-            foreseen / failing,
+            by_cues / failing,
             base / failing,
             coarse > fine,
         )
 
-    def slopes(self, taken: FloatArray, stretched: FloatArray) -> FloatArray:
+    def slopes(self, posterior: FloatArray, by_scale: FloatArray) -> FloatArray:
         """Slopes of log densities by the effects, (4, n).
 
-        `taken` is the posterior of each component and `stretched` the slope by the
+        `posterior` is that of each component and `by_scale` the slope by the
         logarithm of its scale, both (2, 2, n).
         """
-        by_coarse = stretched[1] * self.own
-        by_fine = stretched[0] + stretched[1] - by_coarse
-        by_logit = np.einsum("kan,kan->an", taken, self.by_logit)
+        by_coarse = by_scale[1] * self.own
+        by_fine = by_scale[0] + by_scale[1] - by_coarse
+        by_logit = np.einsum("kan,kan->an", posterior, self.by_logit)
         gate, background = by_logit * self.by_gate, by_logit * self.by_background
         return np.array([a[0] + a[1] for a in (by_fine, gate, by_coarse, background)])
 
@@ -155,10 +155,10 @@ def axes_log_density(
     parts = _Components.of(law, effects)
     size = residual / parts.scale
     density = parts.chance / parts.scale * np.exp(-size)
-    whole = density.sum(axis=0) + 2.0 * _LEAST_DENSITY
-    taken = density / whole
-    slopes = parts.slopes(taken, taken * (size - 1.0))
-    return np.log(0.25 * whole[0] * whole[1]), slopes
+    total = density.sum(axis=0) + 2.0 * _LEAST_DENSITY
+    posterior = density / total
+    slopes = parts.slopes(posterior, posterior * (size - 1.0))
+    return np.log(0.25 * total[0] * total[1]), slopes
 
 
 def across_log_density(
@@ -173,15 +173,15 @@ def across_log_density(
     size = distance / scale
     chance = parts.chance[:, None, 0] * parts.chance[None, :, 1]
     density = np.exp(-size) * chance / scale
-    whole = density.sum(axis=(0, 1)) + 2.0 * _LEAST_DENSITY
-    taken = density / whole
-    pull = (size - 1.0) * taken / scale
+    total = density.sum(axis=(0, 1)) + 2.0 * _LEAST_DENSITY
+    posterior = density / total
+    pull = (size - 1.0) * posterior / scale
     # d scale / dx = 1 − (y / (x + y))², and likewise by y.
     by_x = (pull * (1.0 - share_y**2)).sum(axis=1)
     by_y = (pull * (1.0 - share_x**2)).sum(axis=0)
-    stretched = np.stack([by_x, by_y], axis=1) * projected
-    by_axis = np.stack([taken.sum(axis=1), taken.sum(axis=0)], axis=1)
-    return np.log(0.5 * whole), parts.slopes(by_axis, stretched)
+    by_scale = np.stack([by_x, by_y], axis=1) * projected
+    by_axis = np.stack([posterior.sum(axis=1), posterior.sum(axis=0)], axis=1)
+    return np.log(0.5 * total), parts.slopes(by_axis, by_scale)
 
 
 def _most_likely(log_density: LogDensity, count: int, spread: PairSpread) -> Vector:
@@ -189,18 +189,18 @@ def _most_likely(log_density: LogDensity, count: int, spread: PairSpread) -> Vec
     means, deviations = np.array(spread.means), np.array(spread.deviations)
     independent = float(min(count, EFFECTIVE_MATCHES))
 
-    def posterior(effects: Vector) -> Ascent:
+    def log_posterior(effects: Vector) -> Ascent:
         """Its curvature is the second moment of the slopes (BHHH)."""
         density, slopes = log_density(effects)
-        off = (effects - means) / deviations
-        score = independent * float(density.mean()) - 0.5 * float(off @ off)
+        z = (effects - means) / deviations
+        score = independent * float(density.mean()) - 0.5 * float(z @ z)
         curvature = independent / slopes.shape[1] * (slopes @ slopes.T)
-        pull = independent * slopes.mean(axis=1) - off / deviations
+        pull = independent * slopes.mean(axis=1) - z / deviations
         return Ascent(score, curvature + np.diag(deviations**-2.0), pull)
 
     def moved(effects: Vector, step: Vector) -> Vector:
-        # Nothing beyond is a pair of this matcher.
+        # No pair lies further from the mean.
         limits = 6.0 * deviations
         return np.clip(effects + step, means - limits, means + limits)
 
-    return climb(means, posterior, moved, lambda _, gain: gain < _TOLERANCE, 20)[0]
+    return climb(means, log_posterior, moved, lambda _, gain: gain < _TOLERANCE, 20)[0]

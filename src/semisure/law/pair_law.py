@@ -92,21 +92,21 @@ def pair_law_by_lines(
     variance = _floor2(matches)
     if covariance is not None:
         variance = np.maximum(variance, lines.variance(covariance))
-    away = departure_by_lines(matches, law, lines)
+    gap = departure_by_lines(matches, law, lines)
     blind = with_effects(law, effects)
-    adapted = law_on_lines(blind, lines, variance, away, spread.along)
+    adapted = law_on_lines(blind, lines, variance, gap, spread.along)
     return PairLaw(adapted, blind, effects)
 
 
 def law_on_lines(
-    law: ErrorLaw, lines: Lines, variance: PerMatch, away: PerMatch, along: AlongLines
+    law: ErrorLaw, lines: Lines, variance: PerMatch, gap: PerMatch, along: AlongLines
 ) -> ErrorLaw:
     """`law` after each match's distance from its line, and that from its neighbours.
 
-    `variance` is that of the lines, px², and `away` the departure from neighbours, px.
+    `variance` is that of the lines, px², and `gap` the departure from neighbours, px.
     """
     logit, fine, coarse = on_lines(
-        law, lines.distance, lines.normal, variance, away, along
+        law, lines.distance, lines.normal, variance, gap, along
     )
     normal2 = lines.normal**2
     across2, along2 = 0.5 * variance[:, None] * normal2, normal2[:, ::-1]
@@ -120,14 +120,14 @@ def on_lines(
     distance: PerMatch,
     normal: PerAxis,
     variance: PerMatch,
-    away: PerMatch,
+    gap: PerMatch,
     along: AlongLines,
 ) -> tuple[PerMatch, PerMatch, PerMatch]:
     """Logit of failing, and fine and coarse scales along the lines, px."""
     normal, scales = np.abs(normal), (law.fine_scale, law.coarse_scale)
     across = [np.sqrt(_size(s, normal) ** 2 + 0.5 * variance) for s in scales]
     fine, coarse = (_size(s, normal[:, ::-1]) for s in scales)
-    reach = np.hypot(fine, away)
+    reach = np.hypot(fine, gap)
     logit = either_logit(*law.tail_logit.T) + _evidence(distance, *across) + along.gate
     logit += 2.0 * along.departure * np.log(reach / fine)
     fine = np.exp(along.fine) * np.sqrt(fine * reach)
@@ -163,7 +163,7 @@ def pair_law_by_residuals(
 def departure_by_lines(matches: Matches, law: ErrorLaw, lines: Lines) -> PerMatch:
     """How far matches depart from their neighbours along their lines, px.
 
-    Neighbours weigh more that lie near their lines, are likely right and precise.
+    A neighbour weighs more the nearer its line, the likelier and more precise it is.
     """
     fine, logit, normal = law.fine_scale, law.tail_logit, lines.normal
     size = fine[:, 0] + fine[:, 1]
@@ -185,7 +185,7 @@ def _evidence(x: FloatArray, fine: FloatArray, coarse: FloatArray) -> FloatArray
 
 
 def _floor2(matches: Matches) -> PerMatch:
-    """px²: no camera is exactly a pinhole, so no model is known better."""
+    """px²: no camera is exactly a pinhole, so no model is more exact."""
     return np.asarray(CAMERA_FLOOR**2 * (matches.refined_size**2).sum(axis=1))
 
 

@@ -11,7 +11,7 @@ from semisure.law.likelihood import (
     Likelihood,
     unpack,
 )
-from semisure.law.newton import Outcome
+from semisure.law.newton import LawFit
 from semisure.law.observations import Observations
 from semisure.types import LawName, Vector
 
@@ -23,13 +23,13 @@ NINE = (*NAMES[:6], "t_x", "t_y", "t_m")
 START = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 5.0, 5.0, 2.0)
 
 
-def fit_powell(obs: Observations, law: LawName) -> Outcome:
+def fit_powell(obs: Observations, law: LawName) -> LawFit:
     """The law where Powell stops."""
     from scipy.optimize import Bounds, minimize
 
     likelihood = Likelihood(obs, family=GAUSSIAN if law == "gaussian" else LAPLACE)
     # The paper says "bounded" without its bounds. SciPy's Powell searches each line
-    # from bound to bound, so that its box is kept as small as sense allows.
+    # from bound to bound, so the box must be small.
     gain, slope, knee = np.log([1e-4, 1e4]), (0.0, 10.0), (0.0, 30.0)
     doubt = (0.0, 0.0) if law == "no_confidence_gate" else slope
     lower, upper = np.array([*4 * [gain], slope, doubt, *3 * [knee]]).T
@@ -51,7 +51,7 @@ def fit_powell(obs: Observations, law: LawName) -> Outcome:
         raise FitError("Powell ended at a likelihood that is not finite.")
     nine[free] = minimum.x
     touching = (nine == lower) | (nine == upper)
-    return Outcome(
+    return LawFit(
         calibration=unpack(_eight_of(nine)),
         iterations=int(minimum.nit),
         converged=bool(minimum.success),

@@ -1,6 +1,6 @@
 """COLMAP's database: cameras, images, keypoints, matches, two-view geometries.
 
-COLMAP uses matches only where a two-view geometry vouches for them, so that each pair
+COLMAP uses matches only where a two-view geometry supports them, so that each pair
 gets one: our model and the matches that it explains. Keypoints move by half a pixel to
 COLMAP's origin, and so do the models. Images are matched upright, while COLMAP takes
 the pixels as they are stored.
@@ -24,7 +24,7 @@ from semisure.mapping.keypoints import KeypointMatches, KeypointPair
 from semisure.pairs.models import lines_matrix
 from semisure.types.pair_records import Size
 
-GUESSED_FOCAL = 1.2  # of the longer side, as COLMAP does
+GUESSED_FOCAL = 1.2  # of the longer side, as in COLMAP
 # p ↦ p + ½, for models of pixels
 _TO_COLMAP = np.array(
     [[1, 0, CORNER_TO_CENTRE_PX], [0, 1, CORNER_TO_CENTRE_PX], [0, 0, 1]]
@@ -72,10 +72,10 @@ def write_database(
 def camera_of(
     name: str, size: Size, images: Path, cameras: Mapping[str, Camera]
 ) -> tuple[Camera, bool]:
-    """The camera of an image, and whether its focal length is more than a guess.
+    """The camera of an image, and whether its focal length is measured, not guessed.
 
-    >>> camera, known = camera_of("a.jpg", (640, 480), Path("nowhere"), {})
-    >>> camera.params, known  # f, cx, cy, k
+    >>> camera, is_measured = camera_of("a.jpg", (640, 480), Path("nowhere"), {})
+    >>> camera.params, is_measured  # f, cx, cy, k
     ((768.0, 320.0, 240.0, 0.0), False)
     """
     width, height = size
@@ -88,18 +88,18 @@ def camera_of(
             )
         return camera, True
     try:
-        focal, known = focal_px(images / name, size), True
+        focal, is_measured = focal_px(images / name, size), True
     except FileError:
-        focal, known = GUESSED_FOCAL * max(size), False
-    params = focal, width / 2, height / 2, 0.0  # one radial term, to be found
-    return Camera("SIMPLE_RADIAL", width, height, params), known
+        focal, is_measured = GUESSED_FOCAL * max(size), False
+    params = focal, width / 2, height / 2, 0.0  # one radial term, to be refined
+    return Camera("SIMPLE_RADIAL", width, height, params), is_measured
 
 
 def _write_camera(
-    library: Any, database: Any, camera: Camera, known: bool
+    library: Any, database: Any, camera: Camera, is_measured: bool
 ) -> tuple[int, int]:
     """A camera and a rig of it alone: their identities."""
-    written = library.Camera(**asdict(camera), has_prior_focal_length=known)
+    written = library.Camera(**asdict(camera), has_prior_focal_length=is_measured)
     written.camera_id = database.write_camera(written)
     rig = library.Rig()
     rig.add_ref_sensor(written.sensor_id)

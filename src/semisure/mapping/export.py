@@ -1,4 +1,4 @@
-"""A store in the files of others: hloc's HDF5, COLMAP's database, CSV tables.
+"""A store in the formats of other tools: hloc's HDF5, COLMAP's database, CSV tables.
 
 hloc's ``features.h5`` has a group for each image: ``keypoints`` (k, 2), pixel centres
 at integers, with their ``score``. Their attribute ``uncertainty``, which scales the
@@ -50,8 +50,8 @@ MATCH_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
-    """What was written."""
+class ExportedFiles:
+    """The files of an export, and what they hold."""
 
     files: tuple[Path, ...]
     images: int
@@ -74,7 +74,7 @@ class Exported:
 class ExportSettings:
     """How a store is turned into keypoints and cameras."""
 
-    reference: Path | None = None  # whose keypoints stay: hloc's features, or a model
+    reference: Path | None = None  # hloc's features or a model, whose keypoints stay
     cameras: Mapping[str, Camera] | None = None
     images: Path | None = None  # folder, for EXIF; by default the store's
     shared_camera: bool = False
@@ -94,7 +94,7 @@ def export(
     output: str | Path,
     settings: ExportSettings | None = None,
     tick: Tick = silent,
-) -> Exported:
+) -> ExportedFiles:
     """Write the store at `address` into the folder `output`; no file is replaced.
 
     ========  ==================================================================
@@ -113,8 +113,8 @@ def export(
     >>> matches, _ = SyntheticMatcher().match(np.eye(3), count=200)
     >>> pair = PairRecord(image0="a", image1="b", state="matched", matches=matches)
     >>> store.write([pair])
-    >>> made = export(store.folder, "hloc", folder)
-    >>> [file.name for file in made.files], made.images, made.pairs
+    >>> result = export(store.folder, "hloc", folder)
+    >>> [file.name for file in result.files], result.images, result.pairs
     (['features.h5', 'matches.h5', 'pairs.txt'], 2, 1)
     """
     settings, store = settings or ExportSettings(), Store.at(address)
@@ -128,7 +128,7 @@ def export(
         unrelated = _write_hloc(store, files, matches)
     else:
         to_colmap(store, files[0], matches, settings)
-    return Exported(
+    return ExportedFiles(
         files=files,
         images=len(matches.sizes),
         pairs=len(matches.pairs),
@@ -179,8 +179,8 @@ def to_colmap(
 
 
 def _write_hloc(store: Store, files: tuple[Path, ...], matches: KeypointMatches) -> int:
-    """The files, and how many pairs are in them without a match."""
-    features, matched, listed = files
+    """Write hloc's files; the number of pairs without a match in them."""
+    feature_file, match_file, list_file = files
     pairs = {p.pair.names: (p.matches, p.score) for p in matches.pairs}
     none = np.zeros((0, 2), np.int64), np.zeros(0)
     summaries = [pair for pair in store.summaries() if pair.state != "failed"]
@@ -190,24 +190,24 @@ def _write_hloc(store: Store, files: tuple[Path, ...], matches: KeypointMatches)
     for name in names:
         if name.split() != [name]:
             raise InputError(
-                f"hloc's lists part names at blanks, but an image is called {name!r}. "
+                f"hloc's lists split names at blanks, but an image is called {name!r}. "
                 "Rename it and match again, or export to colmap or csv."
             )
-    with _new_hdf5(matched) as new_group:
-        for (name0, name1), matched_pair in written.items():
+    with _new_hdf5(match_file) as new_group:
+        for (name0, name1), pair in written.items():
             key = "/".join(name.replace("/", "-") for name in (name0, name1))
             group = new_group(key, f"{name0} with {name1}")
-            matches0, scores0 = by_first(*matched_pair)
-            # An entry for each keypoint, most of them −1: a tenth of it, compressed.
+            matches0, scores0 = by_first(*pair)
+            # An entry for each keypoint, most of them −1: compression leaves a tenth.
             packed = (
                 {"compression": "gzip", "compression_opts": 1} if len(matches0) else {}
             )
             group.create_dataset("matches0", data=matches0, **packed)
             group.create_dataset("matching_scores0", data=scores0, **packed)
     empty = Keypoints(np.zeros((0, 2)), np.zeros(0))
-    write_features(features, {n: matches.keypoints.get(n, empty) for n in names})
+    write_features(feature_file, {n: matches.keypoints.get(n, empty) for n in names})
     lines = [f"{name0} {name1}\n" for name0, name1 in written]
-    write_atomically(listed, "".join(lines).encode())
+    write_atomically(list_file, "".join(lines).encode())
     return len(written) - len(pairs)
 
 
@@ -256,7 +256,7 @@ def read_features(path: Path) -> dict[str, Points]:
 
 @contextmanager
 def _new_hdf5(path: Path) -> Iterator[Callable[[str, str], Any]]:
-    """A function that makes a group in a new file, by its key and what it is of."""
+    """A function that makes a group in a new file, by its key and its content."""
     import h5py
 
     with appearing_whole(path) as part, h5py.File(part, "w") as file:
@@ -264,7 +264,7 @@ def _new_hdf5(path: Path) -> Iterator[Callable[[str, str], Any]]:
         def new_group(key: str, what: str) -> Any:
             try:
                 return file.create_group(key)
-            except ValueError as error:  # of a/b and a-b, say, which hloc calls alike
+            except ValueError as error:  # a/b and a-b, say, have one name in hloc
                 raise InputError(
                     f"hloc's files cannot hold {what}: {in_short(error)}. Rename the "
                     "images and match again, or export to colmap or csv."
@@ -291,7 +291,7 @@ def by_first(matches: Labels, score: PerMatch) -> tuple[Array, Array]:
 # ---- tables --------------------------------------------------------------------------
 
 
-def _write_csv(store: Store, files: tuple[Path, ...], tick: Tick) -> Exported:
+def _write_csv(store: Store, files: tuple[Path, ...], tick: Tick) -> ExportedFiles:
     summaries = list(store.summaries())
 
     def match_rows() -> Iterator[list[Any]]:
@@ -301,7 +301,7 @@ def _write_csv(store: Store, files: tuple[Path, ...], tick: Tick) -> Exported:
 
     _write_table(files[0], PAIR_COLUMNS, (_pair_row(pair) for pair in summaries))
     _write_table(files[1], MATCH_COLUMNS, match_rows())
-    return Exported(
+    return ExportedFiles(
         files=files,
         images=len({name for pair in summaries for name in pair.names}),
         pairs=len(summaries),

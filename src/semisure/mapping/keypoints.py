@@ -1,6 +1,6 @@
 """Keypoints of all images of a store, and the matches between them.
 
-Semi-dense matches have no keypoints: in every pair an image is matched at other places.
+Semi-dense matches have no keypoints: each pair of an image has matches at other points.
 Structure from motion needs keypoints that several pairs share. As hloc does for dense
 matches, the image is cut into cells, a match takes the keypoint next to its point if it
 is near enough, and matches are made one to one. Two things are ours: a keypoint is the
@@ -8,11 +8,11 @@ mean of the points in its cell, weighted by their precision, where hloc takes th
 of the most voted bin; and the keypoints are then moved so that all matches agree
 (:mod:`semisure.mapping.placement`).
 
-A match is used if the model of its pair explains it. Its points are taken less the
-matcher's systematic shift. Its error lives in the image whose point was refined: there
-the variance is that of the fine stage, since the model has shown that the coarse cell
-was right. The other point is where the matcher was asked to look, without an error of
-its own. The error that the matches of a pair share is added to both.
+A match is used if the model of its pair explains it, less the matcher's systematic
+shift. Its error lives in the image whose point was refined: there the variance is that
+of the fine stage, since the model has shown that the coarse cell was right. The other
+point, for which the matcher searched a partner, has no error of its own. The error that
+the matches of a pair share is added to both.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PIXELS_A_WINDOW = 8.0  # of the image as it was matched
 FEWEST = 15  # matches of a pair that is used, as in COLMAP
 DISAGREES = 0.2  # weight of a match that the others contradict: 2 px, where 1 is usual
 CELLS_A_MOVE = 2.0  # how far keypoints may move, one standard deviation
-FIXED_PX = 1e-6  # how far those of a reference may
+FIXED_PX = 1e-6  # the same for those of a reference
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,8 +116,8 @@ def keypoint_matches(
     """Keypoints of the images of pairs, and the matches between them.
 
     Each square of half the fine stage's window has one; the `max_keypoints` most voted
-    ones of an image are kept. `reference` has the keypoints of images that have some,
-    such as those of a map: they stay, and only other images get new ones. `total` is
+    ones of an image are kept. `reference` has the keypoints of some images, such as
+    those of a map: these stay, and only other images get new ones. `total` is
     the number of records, for the ticks.
     """
     pairs, window = _explained_pairs(records, calibration, tick, total)
@@ -130,10 +130,10 @@ def keypoint_matches(
     for name, size in sorted(sizes.items()):
         width = window * max(size)
         pixel, cell = width / PIXELS_A_WINDOW, WINDOWS_A_CELL * width
-        given = (reference or {}).get(name)
-        if given is not None:
-            once = np.ones(len(given))
-            keypoints[name] = Keypoints(given, once, pixel, cell, fixed=True)
+        base = (reference or {}).get(name)
+        if base is not None:
+            once = np.ones(len(base))
+            keypoints[name] = Keypoints(base, once, pixel, cell, fixed=True)
             continue
         points, votes = cell_means(
             np.concatenate([side.points for side, _ in parts[name]]),
@@ -180,11 +180,11 @@ def _explained(
         fine = np.maximum(matches.fine_std, STD_FLOOR_PX) ** 2
     else:
         fine = 2.0 * record.fine_scale**2  # Laplace's variance
-    kept = weight >= LEAST_WEIGHT
-    matches, fine = matches.take(kept), fine[kept]
+    mask = weight >= LEAST_WEIGHT
+    matches, fine = matches.take(mask), fine[mask]
     if calibration is not None:
         matches, _ = without_bias(matches, calibration)
-    score, refined = matches.confidence * weight[kept], matches.side[:, None]
+    score, refined = matches.confidence * weight[mask], matches.side[:, None]
     own0, own1 = (
         SHARED_PX**2 + np.where(refined == image, fine, 0.0) for image in (0, 1)
     )
@@ -250,13 +250,11 @@ def _agreed(
         own = move[ends[name] - len(image) : ends[name]]
         moved[name] = replace(image, points=image.points + own)
     agreeing = []
-    for made in matched:
-        own_weight, weight = np.split(weight, [len(made.matches)])
-        kept = own_weight >= DISAGREES
-        if kept.sum() >= FEWEST:
-            agreeing.append(
-                KeypointPair(made.pair, made.matches[kept], made.score[kept])
-            )
+    for one in matched:
+        own_weight, weight = np.split(weight, [len(one.matches)])
+        mask = own_weight >= DISAGREES
+        if mask.sum() >= FEWEST:
+            agreeing.append(KeypointPair(one.pair, one.matches[mask], one.score[mask]))
     return KeypointMatches(sizes, moved, agreeing)
 
 
@@ -298,8 +296,8 @@ def one_to_one(first: Labels, second: Labels, score: PerMatch) -> Labels:
     >>> one_to_one(first, second, np.array([0.9, 0.5, 0.6, 1.0])).tolist()
     [[0, 0, 5], [2, 1, 6]]
     """
-    here = np.flatnonzero((first >= 0) & (second >= 0))
-    order = here[np.argsort(-score[here], kind="stable")]
+    rows = np.flatnonzero((first >= 0) & (second >= 0))
+    order = rows[np.argsort(-score[rows], kind="stable")]
     best = np.intersect1d(_first_of(first, order), _first_of(second, order))
     best = best[np.argsort(first[best])]
     return np.stack([best, first[best], second[best]], axis=1).astype(np.int64)

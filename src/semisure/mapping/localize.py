@@ -82,7 +82,7 @@ class Localized:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Localized:
-        """What :meth:`row` was made of."""
+        """The inverse of :meth:`row`."""
         details = dict(row)
         query, reason = details.pop("query"), details.pop("reason")
         return cls(query=query, reason=reason, details=details)
@@ -144,11 +144,11 @@ def localize_files(
     engine: EngineSettings | None = None,
     begin: Begin = quietly,
 ) -> list[Localized]:
-    """The same of files: a COLMAP model, lists of queries, and hloc's list of pairs.
+    """The same from files: a COLMAP model, lists of queries, and hloc's list of pairs.
 
     Matches are made by `matcher` of the `images` (those of the queries may lie in
-    another folder) or read from the store `matches`. With both, the store keeps what is
-    made.
+    another folder) or read from the store `matches`. With both, new matches go into the
+    store.
     """
     source: Source
     if matcher is not None and images is not None:
@@ -190,7 +190,7 @@ def _kept(
     calibration: Calibration,
     settings: LocalizeSettings,
 ) -> Localized:
-    """Localise a query and keep its result, unless that is there."""
+    """The stored result of a query, or a new one, which is then stored."""
     file, name, camera, mapped = task
 
     def made() -> dict[str, Any]:
@@ -269,8 +269,8 @@ def localize_query(
         details["position_std"] = float(np.sqrt(np.trace(C[3:, 3:])))
         details["rotation_std_deg"] = float(np.degrees(np.sqrt(np.trace(C[:3, :3]))))
     details["covariance"] = None if C is None else C.tolist()
-    lost = refit.reason if refit.model is None else None
-    return Localized(query=name, reason=lost, details=details)
+    failure = refit.reason if refit.model is None else None
+    return Localized(query=name, reason=failure, details=details)
 
 
 def _check_size(matches: Matches, name: str, camera: Camera) -> None:

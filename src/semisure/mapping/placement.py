@@ -1,15 +1,15 @@
 """Keypoints moved so that the matches between them agree.
 
-A match of the points p and q, taken by the keypoints k and l next to them, is off by
-how far k is from p and l from q: hloc leaves it so. But around a match one image is an
+A match of the points p and q, taken by the keypoints k and l next to them, has
+the errors k − p and l − q, which hloc leaves. But around a match one image is an
 affine map A of the other, which the neighbouring matches give, so that
 
     k − p = A (l − q)        up to the match's own error.
 
 All matches together are a sparse linear least-squares problem for the keypoints, each
 weighted by its precision. A track as a whole may slide over the scene; a weak pull
-towards where the keypoint was found keeps it there. Conjugate gradients solve it; a
-match that disagrees with the others loses its weight.
+towards where its keypoints began prevents that. Conjugate gradients solve it; a match
+that disagrees with the others loses its weight.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Links:
 
 
 def place(links: Links, expected_move: PerMatch) -> tuple[Points, PerMatch]:
-    """How the keypoints must move for the matches to agree, and who does, 0 to 1.
+    """Moves of keypoints that make the matches agree; weights of matches, 0 to 1.
 
     `expected_move` (k,) px is the standard deviation of each keypoint's move.
 
@@ -81,7 +81,7 @@ def place(links: Links, expected_move: PerMatch) -> tuple[Points, PerMatch]:
             maxiter=MAX_ITERATIONS,
             M=bsr_array((own, np.arange(k), np.arange(k + 1))),
         )
-        left = ((gap - J @ move) ** 2).reshape(-1, 2).sum(axis=1)
+        squares = ((gap - J @ move) ** 2).reshape(-1, 2).sum(axis=1)
         # Cauchy's weight, at the match's own error or a pixel, whichever is more.
-        agreement = 1.0 / (1.0 + left / (1.0 / links.precision + links.pixel**2))
+        agreement = 1.0 / (1.0 + squares / (1.0 / links.precision + links.pixel**2))
     return move.reshape(-1, 2), agreement

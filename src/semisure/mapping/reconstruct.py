@@ -37,7 +37,7 @@ class ReconstructionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconstructed:
-    """A model in figures; `folder` holds its files."""
+    """The size and accuracy of a model; `folder` holds its files."""
 
     folder: Path
     images: int  # of the store
@@ -90,7 +90,7 @@ def reconstruct(
         for name in (DATABASE, MODELS, MODEL):
             (part / name).rename(output / name)
     registered = sorted(model.images[key].name for key in model.reg_image_ids())
-    made = Reconstructed(
+    result = Reconstructed(
         folder=output / MODEL,
         images=len(matches.sizes),
         registered=tuple(registered),
@@ -99,8 +99,8 @@ def reconstruct(
         track_length=model.compute_mean_track_length(),
         reprojection_px=model.compute_mean_reprojection_error(),
     )
-    write_json(output / REPORT, {**asdict(made), "folder": str(made.folder)})
-    return made
+    write_json(output / REPORT, {**asdict(result), "folder": str(result.folder)})
+    return result
 
 
 def map_database(
@@ -155,7 +155,7 @@ def map_database(
 def adjust_robustly(model: Any, settings: ReconstructionSettings) -> None:
     """One more bundle adjustment, with Cauchy's loss.
 
-    Errors of semi-dense keypoints have heavier tails than the mapper's squares expect.
+    Errors of semi-dense keypoints have heavier tails than least squares assumes.
     """
     library = pycolmap("COLMAP's bundle adjustment")
     options = library.BundleAdjustmentOptions()

@@ -24,7 +24,7 @@ class QueryFirst:
     """A matcher called so that the query, its first image, is the refined side.
 
     Matchers differ in which image they refine; the first matches show which one it is.
-    One that refines both is not turned: lifting converts the other matches.
+    If it refines both, images are not exchanged: lifting converts the other matches.
     """
 
     def __init__(self, matcher: Matcher) -> None:
@@ -114,18 +114,18 @@ class FromStore:
 def stored(source: Source, path: str | Path, matcher: Any = None) -> FromStore:
     """The same matches, each pair kept in the store at `path`, and read there.
 
-    A store is made if there is none; one of another `matcher` is refused.
+    A store is made if there is none; one of another `matcher` raises.
     """
     from semisure.io.store import MANIFEST, Manifest, Store
 
-    wanted = None if matcher is None else identity(matcher)
-    recipe: dict[str, Any] = {"matcher": wanted, "geometry": None}
+    stamp = None if matcher is None else identity(matcher)
+    recipe: dict[str, Any] = {"matcher": stamp, "geometry": None}
     if not Path(path, MANIFEST).exists():
         Store.made(path, Manifest(recipe=recipe))
         return FromStore(path, source)
     stated = Store.at(path).manifest.recipe.get("matcher") or {}
     for name in ("weights", "code", "fingerprint"):
-        if wanted is not None and stated.get(name) != wanted.get(name):
+        if stamp is not None and stated.get(name) != stamp.get(name):
             raise InputError(
                 f"{path} holds matches by other {name} of the matcher. Give another "
                 "--matches, or leave out --images to use these matches as they are."

@@ -1,4 +1,4 @@
-"""What a worker does: matches some pairs, and puts their shard in place."""
+"""The task of a worker: match a batch of pairs and write their shard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from semisure.pairs.settings import PairSettings
 from semisure.types import Calibration, Matcher, Matches
 from semisure.types.pair_records import Names, PairRecord, PairSummary, Size
 
-IMAGES_KEPT = 4  # decoded, at least: pairs that follow each other share images
+IMAGES_KEPT = 4  # decoded images in memory: consecutive pairs share them
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ ImageReader: TypeAlias = Callable[[str], Image]  # by the name in the folder
 
 @dataclass(frozen=True, slots=True)
 class MatchBatch:
-    """A batch of pairs in, a shard in the store, small answers out."""
+    """Matches a batch of pairs, writes their shard, returns their summaries."""
 
     folder: str  # of the images
     store: Store
@@ -51,21 +51,21 @@ class MatchBatch:
 
     def __call__(self, items: Sequence[PairItem]) -> list[PairSummary]:
         matcher = self._matcher()
-        # Pairs that follow each other get the same arrays.
+        # Consecutive pairs get the same arrays.
         read = lru_cache(maxsize=IMAGES_KEPT)(self._image)
         records = [self._record(item, matcher, read) for item in items]
         self.store.write(records)
         return [record.summary() for record in records]
 
     def _matcher(self) -> Matcher:
-        """The matcher, whose weights and code must be the driver's."""
+        """The matcher; raises if its weights or code differ from the driver's."""
         settings = self.settings
         recipe = self.store.manifest.recipe["matcher"]
         for name, value in _fingerprint(settings.matcher, settings.weights).items():
             if recipe[name] != value:
                 raise InputError(
-                    f"The {name} of {settings.matcher} in a worker are others than "
-                    "the driver's. Put the same files on all machines."
+                    f"A worker has another {name} of {settings.matcher} than the "
+                    "driver. Put the same files on all machines."
                 )
         return NamedMatcher(
             settings.matcher, settings.max_side, settings.device, settings.weights
@@ -109,11 +109,11 @@ class MatchBatch:
         )
         if K0 is None or K1 is None:
             K0 = K1 = None
-        without = settings.model == "essential" and K0 is None
+        uncalibrated = settings.model == "essential" and K0 is None
         result = refit_matches(
             as_stored(matches),  # so that a refit of the store's gives this model
             self.calibration,
-            model="fundamental" if without else settings.model,
+            model="fundamental" if uncalibrated else settings.model,
             estimator=settings.estimator,
             method=settings.method,
             settings=settings.ransac(),

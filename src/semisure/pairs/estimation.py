@@ -65,7 +65,7 @@ def match_pair(
     K0: ArrayLike | None = None,
     K1: ArrayLike | None = None,
 ) -> PairResult:
-    """Match two images, find out what model they obey, estimate and refit it.
+    """Match two images, choose their model, estimate it and refit it.
 
     :func:`semisure.match` takes paths and names too, and calls this.
 
@@ -108,7 +108,7 @@ def match_pair(
 
 
 def _matched(matcher: Matcher, image0: Image, image1: Image) -> Matches:
-    """The matches; a sentence for a name, a path or an answer of another kind."""
+    """The matches; an error for a matcher's name or an image's path."""
     if not callable(matcher):
         raise InputError(
             f"matcher must be callable, but is {matcher!r}: load it with "
@@ -189,18 +189,18 @@ def _chosen(flat: PairResult, deep: PairResult) -> PairResult:
 def _evidence(flat: PairResult, deep: PairResult) -> Evidence | None:
     """The evidence for depth, against the better of two homographies.
 
-    One is the estimator's, the other fitted to the matches that lie on their lines.
+    One is the estimator's; the other is fitted to the matches on their lines.
     """
     view = deep.lines_view()
     if view is None:
         return None
     source, target = view.matches.source, view.matches.target
-    through = plane.weighted_dlt(source, target, view.weight())
-    if through is not None:
-        through = refit_homography(deep.matches, deep.calibration, through).model
-    planes = [H for H in (flat.H_01, through) if H is not None]
-    weighed = [weigh_depth(view, H) for H in planes]
-    return min(weighed, key=lambda e: e.depth_share, default=None)
+    H = plane.weighted_dlt(source, target, view.weight())
+    if H is not None:
+        H = refit_homography(deep.matches, deep.calibration, H).model
+    models = [model for model in (flat.H_01, H) if model is not None]
+    evidence = [weigh_depth(view, model) for model in models]
+    return min(evidence, key=lambda e: e.depth_share, default=None)
 
 
 def _fitted(
@@ -215,7 +215,7 @@ def _fitted(
     initial: ArrayLike | None = None,
 ) -> PairResult:
     """One model estimated, or taken as `initial`, and refitted."""
-    # Estimators know no location: it is subtracted from their input, and only there.
+    # Estimators ignore the location: it is subtracted from their input, and only there.
     unbiased, _ = without_bias(matches, calibration)
     if kind != "homography":
         threshold_px = LINE_THRESHOLD * settings.threshold_px
@@ -275,7 +275,7 @@ def _given(
     threshold_px: float,
     cameras: Cameras | None,
 ) -> Estimate:
-    """A model from elsewhere as an estimate, with the inliers it has here."""
+    """The caller's model as an estimate, with its inliers among the matches."""
     if kind == "homography":
         model = plane.checked(initial, name="initial")
         distance = np.linalg.norm(plane.residual(model, matches), axis=1)

@@ -1,4 +1,4 @@
-"""Which pairs: those of a file, all, neighbours in order, or images that look alike."""
+"""Lists of pairs: of a file, all, neighbours in order, or images that look alike."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
     >>> unique_pairs([("a", "b"), ("b", "a"), ("a", "c"), ("a", "b")])
     [('a', 'b'), ('a', 'c')]
     """
-    kept: dict[Names, Names] = {}
+    unique: dict[Names, Names] = {}
     for first, second in pairs:
         check_name(first)
         check_name(second)
@@ -120,5 +120,5 @@ def unique_pairs(pairs: Iterable[Names]) -> list[Names]:
             raise InputError(
                 f"A pair must be of two images, but one is {first} with itself."
             )
-        kept.setdefault((min(first, second), max(first, second)), (first, second))
-    return list(kept.values())
+        unique.setdefault((min(first, second), max(first, second)), (first, second))
+    return list(unique.values())

@@ -59,7 +59,7 @@ def checked_choice(
     K0: ArrayLike | None,
     K1: ArrayLike | None,
 ) -> Cameras | None:
-    """Intrinsics of both cameras; without `K1` they are the same."""
+    """Intrinsics of both cameras, those of the first where `K1` is None."""
     as_choice("model", model, MODELS)
     if model == "auto" and not isinstance(estimator, str):
         raise InputError(
@@ -123,8 +123,8 @@ def chance_of(
 class Motion:
     """How camera 1 is turned and moved against camera 0: x₁ ∝ R x₀ + t, ‖t‖ = 1.
 
-    The rotation is by `rotation_deg` about `axis`. `direction` is t: where camera 0
-    stands, seen from camera 1; how far away is not known from two images. Standard
+    The rotation is by `rotation_deg` about `axis`. `direction` is t: towards
+    camera 0, seen from camera 1; two images do not determine the distance. Standard
     errors are in degrees, None where the matches do not determine them.
 
     >>> turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])

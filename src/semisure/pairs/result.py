@@ -66,8 +66,8 @@ class PairResult:
     """The matches of two images with their errors, and the model that they obey.
 
     `matches` are as the matcher gave them, and the errors are those of these points.
-    Their location
-    ``semisure.without_bias(result.matches, result.calibration)`` takes off.
+    To subtract their
+    location, call ``semisure.without_bias(result.matches, result.calibration)``.
 
     >>> from semisure.pairs.estimation import refit_matches
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
@@ -97,7 +97,7 @@ class PairResult:
 
     @property
     def blind_law(self) -> ErrorLaw:
-        """The same by cues and pair alone, without each match's own residual."""
+        """The same from cues and pair alone, without each match's own residual."""
         return self.law if self.pair_law is None else self.pair_law.blind
 
     @cached_property
@@ -129,17 +129,17 @@ class PairResult:
 
     @cached_property
     def median_px(self) -> PerMatch:
-        """The error of each match that is as likely exceeded as not."""
+        """The median error of each match, mean of x and y."""
         return abs_quantile(self.law, 0.5).mean(axis=1)
 
     @cached_property
     def within_90_px(self) -> PerMatch:
-        """The error of each match that is exceeded with a chance of 10 %."""
+        """The 90 % quantile of the error of each match, mean of x and y."""
         return abs_quantile(self.law, 0.9).mean(axis=1)
 
     @cached_property
     def pooled_px(self) -> tuple[float, float]:
-        """What half, and 90 %, of all errors in x and y should stay within."""
+        """The limits of half, and of 90 %, of all errors in x and y together."""
         pooled = pooled_abs_quantile
         return pooled(self.law, 0.5), pooled(self.law, 0.9)
 
@@ -152,7 +152,7 @@ class PairResult:
 
     @property
     def related(self) -> bool:
-        """False where nothing shows that the two images have a scene in common."""
+        """True if a model shows that the two images have a scene in common."""
         return self.refit.model is not None and self.model_failure < UNRELATED
 
     @cached_property
@@ -289,17 +289,17 @@ class PairResult:
         return sentence
 
     def _certainty(self) -> str:
-        """How far off the model is expected to be, as part of a sentence."""
+        """The uncertainty of the model, as part of a sentence."""
         C = self.refit.covariance
         if C is None:
             return ""
         if self.pose_std_deg is not None:
             turn, move = self.pose_std_deg
-            off = f"standard errors {turn:.2g}° (rotation) and {move:.2g}° (direction)"
+            text = f"standard errors {turn:.2g}° (rotation) and {move:.2g}° (direction)"
         elif self.line_std_px is not None:
-            off = f"standard error of its lines {np.median(self.line_std_px):.2g} px"
+            text = f"standard error of its lines {np.median(self.line_std_px):.2g} px"
         else:
-            off = f"expected corner error {expected_corner_error(C):.2f} px"
-        if self.verdict.name == "weak":  # a wrong model is off by any amount
-            off += f" if it is right (probability {self.verdict.probability:.2f})"
-        return f", {off}"
+            text = f"expected corner error {expected_corner_error(C):.2f} px"
+        if self.verdict.name == "weak":  # the error of a wrong model has no bound
+            text += f" if it is right (probability {self.verdict.probability:.2f})"
+        return f", {text}"

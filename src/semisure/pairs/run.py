@@ -33,10 +33,10 @@ PAIRS_A_SHARD = 64
 
 @dataclass(slots=True, kw_only=True)
 class PairsOutcome:
-    """What became of the pairs that were asked for."""
+    """The outcome of a run over a list of pairs."""
 
     store: Store
-    asked: int  # pairs, in this part of the list
+    total: int  # pairs in this part of the list
     earlier: int = 0  # of them were in the store already
     states: Counter[PairState] = field(default_factory=Counter)
     failed: dict[str, list[Names]] = field(default_factory=dict)  # by reason
@@ -52,7 +52,7 @@ class PairsOutcome:
         """The same for JSON."""
         return {
             "store": str(self.store.folder),
-            "pairs": self.asked,
+            "pairs": self.total,
             "already_there": self.earlier,
             **{state: self.states[state] for state in sorted(self.states)},
             "failures": [
@@ -80,7 +80,7 @@ def match_pairs(
 ) -> PairsOutcome:
     """Match the pairs that the store `output` lacks, names of images in `folder`.
 
-    A pair that cannot be matched is kept with the reason, and tried again only if
+    A pair that cannot be matched is stored with the reason, and tried again only if
     `retry_failed`. With `shard` "K/N", this is the K-th of N jobs of an array.
 
     >>> import tempfile
@@ -91,10 +91,10 @@ def match_pairs(
     >>> photo = np.uint8(128 + 40 * np.clip(blobs, -3, 3)).repeat(6, 0).repeat(6, 1)
     >>> write_png(photos / "a.png", photo)
     >>> write_png(photos / "b.png", np.roll(photo, 12, axis=1))
-    >>> here = EngineSettings(workers=0)
+    >>> local = EngineSettings(workers=0)
     >>> outcome = match_pairs(
     ...     photos, [("a.png", "b.png"), ("a.png", "c.png")], photos / "store",
-    ...     engine=here)
+    ...     engine=local)
     >>> outcome.states["sound"], outcome.failed
     (1, {'There is no image c.png.': [('a.png', 'c.png')]})
     """
@@ -110,7 +110,7 @@ def match_pairs(
         images_folder = os.path.abspath(folder)  # noqa: PTH100, links stay links
         manifest = Manifest(recipe=settings.recipe(law), images=images_folder)
         store = Store.made(output, manifest)
-        outcome = PairsOutcome(store=store, asked=sum(map(len, shards)))
+        outcome = PairsOutcome(store=store, total=sum(map(len, shards)))
         digests = _digests(store, folder, shards, begin)
         done = {
             pair.names: pair
@@ -125,17 +125,17 @@ def match_pairs(
             [_item(names, digests) for names in part if names not in done]
             for part in shards
         ]
-        left = list(chain.from_iterable(todo))
+        items = list(chain.from_iterable(todo))
         work = MatchBatch(images_folder, store, settings, law)
-        answers = workers.map(work, (items for items in todo if items))
-        tick = begin(f"Matching {len(left)} pairs")
+        answers = workers.map(work, (batch for batch in todo if batch))
+        tick = begin(f"Matching {len(items)} pairs")
         for count, (index, answer) in enumerate(answers, start=1):
             if isinstance(answer, Lost):
                 reason = f"It ended every process that had it: {answer.reason}."
-                answer = failed_record(left[index], reason)
+                answer = failed_record(items[index], reason)
                 store.write([answer])
             outcome.count(answer)
-            tick(count, len(left))
+            tick(count, len(items))
     by_count = sorted(outcome.failed.items(), key=lambda entry: -len(entry[1]))
     outcome.failed, outcome.seconds = dict(by_count), time.monotonic() - started
     return outcome
@@ -183,7 +183,7 @@ def _image_record(
 ) -> ImageRecord | None:
     """The record of a file; `stored` if size and time of the file are still the same.
 
-    None for a file that cannot be read: its pairs will say what is wrong.
+    None for a file that cannot be read: its pairs fail and say why.
     """
     try:
         stat = path.stat()

@@ -54,7 +54,7 @@ class PairSettings:
             four = float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])
             object.__setattr__(self, "intrinsics", four)
         if K is not None and self.focal_from_exif:
-            raise InputError("Intrinsics are given, or by EXIF: one, not both.")
+            raise InputError("Give intrinsics or the focal length of EXIF, not both.")
         if self.model == "essential" and K is None and not self.focal_from_exif:
             raise InputError(
                 "A relative pose needs intrinsics: give them, a field of view, or "
@@ -66,16 +66,16 @@ class PairSettings:
         exif_of = file if self.focal_from_exif else None
         try:
             return intrinsics_of(size, self.intrinsics, fov=self.fov, exif_of=exif_of)
-        except FileError:  # no focal length: lines without intrinsics then
+        except FileError:  # no focal length: lines do without intrinsics
             return None
 
     def ransac(self) -> RansacSettings:
         return RansacSettings(threshold_px=self.threshold_px, seed=self.seed)
 
     def recipe(self, calibration: Calibration) -> dict[str, Any]:
-        """All that decides a pair's answers besides its images."""
+        """All that decides a pair's result besides its images."""
         law = calibration_document(calibration)
-        del law["semisure_version"]  # the code says more
+        del law["semisure_version"]  # the digest of the code is more exact
         geometry = {name: getattr(self, name) for name in _GEOMETRY}
         return {
             "matcher": {

@@ -1,4 +1,4 @@
-"""One verdict on a pair: is the model right, and if nobody can be sure, why not.
+"""The verdict on a pair: whether its model is right, and the reasons for doubt.
 
 The a-contrario test (:mod:`semisure.geometry.significance`) asks if chance explains
 a model. Images that look alike agree with each other beyond chance and still show
@@ -32,7 +32,7 @@ LEAST_EXCESS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What to think of a pair's model."""
+    """Whether to trust a pair's model."""
 
     name: Name
     probability: float  # that the model is right
@@ -46,7 +46,7 @@ class Verdict:
 
 
 def features(log_alarms: float, support: Support) -> tuple[float, ...]:
-    """What the probability is made of."""
+    """The features of the logistic function."""
     together = (support.together + LEAST_APART) / (1 - support.together + LEAST_APART)
     return (
         1.0,

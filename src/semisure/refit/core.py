@@ -39,8 +39,8 @@ def without_bias(
     """The matches less their location, and the calibration without it.
 
     The location is a systematic shift of refined points. Every refit subtracts it
-    where it begins, from the raw matches that it is given; whoever runs an estimator
-    on raw matches calls this function first.
+    from the raw matches that it gets; call this function before an estimator runs on
+    raw matches.
 
     >>> from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
     >>> located = replace(EXAMPLE_CALIBRATION, location=(0.125, 0.0))
@@ -66,10 +66,10 @@ def start_of(
     checked: Callable[..., FloatArray],
     estimated: Callable[..., FloatArray] | None = None,
 ) -> tuple[FloatArray | None, Mask | None]:
-    """The initial model and its inliers where the estimator gave them.
+    """The initial model, and its inliers if an estimator gave them.
 
-    `count` matches must have made it; `checked` raises unless it is a model, and
-    `estimated`, if given, unless what an estimator found is one.
+    An `Estimate` must come from `count` matches. `checked` raises unless it gets a
+    model; for the model of an `Estimate`, `estimated` does so, if given.
     """
     if not isinstance(initial, Estimate):
         if initial is None:
@@ -96,7 +96,7 @@ def start_of(
 
 
 def no_start(initial: Estimate | ArrayLike, count: int, method: str) -> Refit:
-    """The refit of `count` matches that had nothing to begin with."""
+    """The refit of `count` matches without an initial model."""
     reason = initial.reason if isinstance(initial, Estimate) else None
     reason = reason or "there is no initial model"
     return outcome(method, None, None, np.zeros(count), reason=reason)
@@ -113,7 +113,7 @@ def outcome(
     log_likelihood: tuple[float, float] | None = None,
     uncertainty: Uncertainty | None = None,
 ) -> Refit:
-    """The refit that returns `model`, or its start where there is a `reason` to."""
+    """The refit that returns `model`, or `start` if there is a `reason` for that."""
     return Refit(
         model=model if reason is None else start,
         weight=weight,
@@ -138,7 +138,7 @@ def refit_once(
     inliers: Mask | None = None,
     covariance: Callable[..., Matrix | None] | None = None,
 ) -> Refit:
-    """Algorithm 2: weights by the residuals that the start leaves, then one `fit`.
+    """Algorithm 2: weights by the residuals of the start, then one `fit`.
 
     `fit` returns a model, or None where the weighted matches do not determine one, and
     how many iterations it took.

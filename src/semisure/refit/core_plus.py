@@ -1,4 +1,4 @@
-"""Our refit, for homographies and camera poses alike: weights, steps, judgement.
+"""Our refit, for homographies and camera poses alike: weights, steps, acceptance.
 
 Each axis of a match has the weight ω / (sᶠ √(r² + sᶠ²)), where
 
@@ -43,15 +43,15 @@ from semisure.types import (
 )
 
 MAX_ITERATIONS = 50
-TOLERANCE_PX = 1e-4  # that all further steps together would move a corner or point by
-# A step covers some three quarters of the way that is left: weights fall as residuals
-# grow, which makes the true curvature smaller than that of the weighted squares.
+TOLERANCE_PX = 1e-4  # all further steps together move corners and points by less
+# A step of least squares covers about three quarters of the remaining way: weights fall
+# as residuals grow, so the true curvature is below that of the weighted squares.
 STRIDE = 4 / 3
 # Arrays of this many matches stay in the processor's cache.
 BLOCK_ROWS = 5000
 # No scene is exactly a plane, no lens exactly a pinhole: below this share of the
-# image's diagonal a match can be surer of itself than the model can follow. Chosen on
-# real pairs; where the homography is exact it costs a little.
+# image's diagonal a match can be more precise than the model. Chosen on real pairs;
+# where the homography is exact it costs a little.
 MODEL_FLOOR = 4e-4
 _ONE = np.ones(())
 
@@ -70,11 +70,11 @@ def floored(law: ErrorLaw, matches: Matches | WorldMatches) -> ErrorLaw:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weights:
+class Weighting:
     """The weights of some matches as a function of their residuals, both (2, n).
 
-    What no residual changes is computed once. In either family the energy is that of
-    the scale 1 times a rate.
+    What does not depend on residuals is computed once. In both families the energy is
+    a rate, which depends on the scale only, times the energy at the scale 1.
     """
 
     family: Family
@@ -83,7 +83,7 @@ class Weights:
     fine2: Columns  # (sᶠ)²
 
     @classmethod
-    def of(cls, law: ErrorLaw, unit_px: float = 1.0) -> Weights:
+    def of(cls, law: ErrorLaw, unit_px: float = 1.0) -> Weighting:
         """For residuals in units of `unit_px`; the law must have no location."""
         fine, coarse = law.fine_scale.T / unit_px, law.coarse_scale.T / unit_px
         energy = law.family.energy
@@ -95,7 +95,7 @@ class Weights:
         )
 
     def at(self, residual: Columns) -> Columns:
-        """The weights; overflow is to the right limit, 0."""
+        """The weights; where the odds overflow, 0, which is their limit."""
         energy = self.family.energy(residual, _ONE)
         odds = 1.0 + np.exp(energy * self.steepness + self.log_odds)
         softened = (residual * residual + self.fine2) * self.fine2
@@ -107,7 +107,7 @@ def converged(
     stepped: Callable[[FloatArray], FloatArray | None],
     moved_px: Callable[[FloatArray, FloatArray], float],
 ) -> tuple[FloatArray | None, int]:
-    """The model that further steps would not move, and how many steps it took.
+    """The model where `stepped` converges, and the number of steps.
 
     None where a step is not determined.
     """
@@ -120,8 +120,8 @@ def converged(
                 return None, count
             moved = moved_px(model, following)
             model = following
-            # Steps shrink by the same share each time: q = moved / last. What is left
-            # is moved (q + q² + …) = moved² / (last − moved).
+            # Steps shrink by the same share each time: q = moved / last. All further
+            # ones are moved (q + q² + …) = moved² / (last − moved).
             if moved * moved <= TOLERANCE_PX * (last - moved):
                 break
             last = moved
@@ -171,9 +171,9 @@ def more_likely(
 
 
 def scores(law: ErrorLaw, residual: PerAxis) -> Scores:
-    """What ``core+`` solves for, r times its weight, for a covariance.
+    """The scores that ``core+`` sets to zero, r times its weight, for a covariance.
 
-    Slopes are those by the axis itself: with l = log odds, d log ω_d / d log |r| =
+    Slopes are by the same axis: with l = log odds, d log ω_d / d log |r| =
     −(1 − ω_d) dl / d log |r|.
     """
     r, fine = residual.T, law.fine_scale.T

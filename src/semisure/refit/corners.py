@@ -1,4 +1,4 @@
-"""How far the corners of an image may be off under a refitted homography."""
+"""The covariance of an image's corners under a refitted homography."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def corner_jacobian(H_01: Matrix3, matches: Matches) -> Jacobian | None:
     G = H_01 @ np.linalg.inv(unit)
     G = G / np.linalg.norm(G)
     on_source = matches.side == 0
-    at = matches.source
+    x = matches.source
     if on_source.any():
         back = plane.inverse(H_01)
         if back is None:
             return None
-        at = np.where(on_source[:, None], plane.project(back, matches.target), at)
+        x = np.where(on_source[:, None], plane.project(back, matches.target), x)
     with np.errstate(all="ignore"):
         corners = _by_entry(G, frame @ unit[:2, :2]).transpose(2, 0, 1).reshape(8, 9)
         if not np.isfinite(corners).all():  # a corner lies on the horizon
             return None
         # The null direction of nine entries is their scale, which pinv leaves alone.
-        J = np.linalg.pinv(corners).T @ _by_entry(G, at @ unit[:2, :2])
+        J = np.linalg.pinv(corners).T @ _by_entry(G, x @ unit[:2, :2])
         return on_refined_side(H_01, matches, J)
 
 
@@ -61,8 +61,8 @@ def on_refined_side(H_01: Matrix3, matches: Matches, moves: Jacobian) -> Jacobia
     if back is None:
         return moves
     local = plane.jacobian(back, matches.target)
-    behind = -np.einsum("nab,bkn->akn", local, moves)
-    return np.where(matches.side == 0, behind, moves)
+    backward = -np.einsum("nab,bkn->akn", local, moves)
+    return np.where(matches.side == 0, backward, moves)
 
 
 def _by_entry(G: Matrix3, points: Points) -> Jacobian:
@@ -88,11 +88,11 @@ def corner_covariance(
     Of ``core+``, or of least squares with a `weight`. Without `field` neighbours share
     no errors, and there is no lens or relief.
     """
-    # What moves a point of image 1 one way moves its match in image 0 the other way:
-    # turned round, errors that neighbours share add up on whichever side they are.
+    # One error of the model moves predictions in image 0 and in image 1 opposite ways.
+    # With this sign, errors that neighbours share add up on either side.
     sign = np.where(matches.side == 0, -1.0, 1.0)
     places = np.clip(matches.target, 0.0, matches.target_size)
-    with np.errstate(all="ignore"):  # what is undefined is not counted
+    with np.errstate(all="ignore"):  # undefined residuals do not count
         residual = plane.residual(H_01, matches)
         if weight is None:
             law = floored(error_law(matches, calibration), matches)
@@ -114,7 +114,7 @@ def corner_covariance(
             own_scores,
             J,
             lens=sign * on_refined_side(H_01, matches, lens),
-            lens_there=at_corners.transpose(2, 0, 1).reshape(8, -1),
+            lens_at_places=at_corners.transpose(2, 0, 1).reshape(8, -1),
         )
     least = LEAST_ERROR if calibration.model_error is None else calibration.model_error
     floor = least * float(np.hypot(*matches.target_size))
@@ -129,9 +129,9 @@ def _bent(H_01: Matrix3, matches: Matches, first: Points, second: Points) -> Flo
 
 
 def corner_variance(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
-    """px² of where `H_01` puts each match, of corners with covariance `C`.
+    """Variance of each match's prediction, px², if the corners have covariance `C`.
 
-    0 where it puts a match nowhere.
+    0 where the prediction is undefined.
     """
     J = corner_jacobian(H_01, matches)
     if J is None:
@@ -144,7 +144,7 @@ def corner_variance(C: Matrix, H_01: Matrix3, matches: Matches) -> PerAxis:
 def expected_corner_error(C: Matrix) -> float:
     """Mean over corners of the distance expected under `C` (8 × 8), px.
 
-    A normal variable has a length of √(π/2) √(uᵀΣu), meaned over directions u.
+    A normal variable has a length of √(π/2) √(uᵀΣu), averaged over directions u.
 
     >>> round(expected_corner_error(np.eye(8)), 12)  # √(π/2)
     1.253314137316

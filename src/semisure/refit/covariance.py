@@ -1,14 +1,14 @@
-"""How far a refitted model may be off: one covariance for every model.
+"""The covariance of a refitted model: one estimator for every model.
 
 A refit solves Σ Jᵀs = 0, with s the score of each match and s′ its slope. Were matches
 independent, C = A⁻¹ (Σ size² JᵀJ) A⁻¹ with A = Σ s′ JᵀJ. But neighbours share a part of
-their errors, so scores are taken for
+their errors, so scores are modelled as
 
     s = size · √scale · (√(1 − f) own + √f shared),    corr(shared) = kernel(distance).
 
 The share f, the kernel and the scale are estimated from the pair's own scores, summed
-over a hundred cells of the image, by restricted likelihood: what moving the model
-explains is projected out, since the fit has moved it. One pair does not determine them,
+over a hundred cells of the image, by restricted likelihood, which projects out what
+the model can explain by moving. One pair does not determine them,
 so C is the mean over them, weighted by that likelihood. A lens is one more smooth error
 in it, of unknown size. Errors of known size, such as those of intrinsics, are added.
 Where parameters are places in the image, as corners are, a lens moves them too.
@@ -56,13 +56,13 @@ class Scores(NamedTuple):
 
     @classmethod
     def of_weight(cls, weight: PerMatch, residual: PerAxis) -> Scores:
-        """Of weighted least squares, s = ω r, where 1 / √ω is what r may be."""
+        """Of weighted least squares, s = ω r, where 1 / √ω is the deviation of r."""
         both = np.repeat(weight[None], residual.shape[1], axis=0)
         return cls(both * residual.T, both, np.sqrt(both))
 
 
 def mean_slope(weight: FloatArray, slope: FloatArray) -> FloatArray:
-    """The weight (axes, n) times the share of it that slopes have in the mean.
+    """The weight (axes, n) times the mean ratio of slopes to weights.
 
     Slopes of single matches are noisy, and negative where a posterior falls fast.
     """
@@ -77,8 +77,8 @@ def covariance(
     J: FloatArray,
     *,
     lens: FloatArray | None = None,
-    lens_there: FloatArray | None = None,
-    known: FloatArray | None = None,
+    lens_at_places: FloatArray | None = None,
+    errors: FloatArray | None = None,
 ) -> Matrix | None:
     """Covariance (p, p) of the parameters, or None where they are not determined.
 
@@ -91,27 +91,27 @@ def covariance(
         ∂ prediction / ∂ parameters, (axes, p, n).
     lens
         How lenses of 1 px at half a diagonal move predictions, (axes, l, n).
-    lens_there
+    lens_at_places
         How they move the places in the image that parameters stand for, (p, l).
-    known
+    errors
         How errors of known size move predictions, (axes, k, n).
     """
     none = np.zeros((len(J), 0, len(points)))
     lens = none if lens is None else lens
     p, q = J.shape[1], J.shape[1] + lens.shape[1]
-    fields = np.concatenate([J, lens, none if known is None else known], axis=1)
-    good = np.isfinite(fields.sum(axis=(0, 1)) + scores.score.sum(axis=0))
-    good &= (scores.slope.sum(axis=0) > 0) & ((scores.size**2).sum(axis=0) > 0)
-    fields, points = fields[:, :, good], points[good]
-    score, slope, size = (part[:, good] for part in scores)
-    J, turned = fields[:, :p], fields * slope[:, None]
-    moved = (turned @ J.transpose(0, 2, 1)).sum(axis=0)
-    if not _positive(moved[:p]):
+    fields = np.concatenate([J, lens, none if errors is None else errors], axis=1)
+    usable = np.isfinite(fields.sum(axis=(0, 1)) + scores.score.sum(axis=0))
+    usable &= (scores.slope.sum(axis=0) > 0) & ((scores.size**2).sum(axis=0) > 0)
+    fields, points = fields[:, :, usable], points[usable]
+    score, slope, size = (part[:, usable] for part in scores)
+    J, weighted = fields[:, :p], fields * slope[:, None]
+    normal = (weighted @ J.transpose(0, 2, 1)).sum(axis=0)
+    if not _positive(normal[:p]):
         return None
-    cells = Cells.of(points)
+    cells = Grid.of(points)
     own = np.sqrt((size**2).mean(axis=0))  # of both axes: one decomposition serves both
     root = np.sqrt(cells.summed(own**2))
-    both = np.concatenate([turned[:, :q], score[:, None]], axis=1)
+    both = np.concatenate([weighted[:, :q], score[:, None]], axis=1)
     summed = cells.summed(both) / root
     by_cells = (summed[:, :p] @ summed[:, :p].transpose(0, 2, 1)).sum(axis=0)
     if summed.shape[0] * summed.shape[2] <= p or not _positive(by_cells):
@@ -120,27 +120,27 @@ def covariance(
     alone = ((J * own**2) @ J.transpose(0, 2, 1)).sum(axis=0)
     shared, fits = [], []
     for reach, smooth in KERNELS:
-        alike, within = cells.correlation(reach, smooth=smooth)
-        whole = (by_cell @ alike @ by_cell.transpose(0, 2, 1)).sum(axis=0)
+        correlation, within = cells.correlation(reach, smooth=smooth)
+        whole = (by_cell @ correlation @ by_cell.transpose(0, 2, 1)).sum(axis=0)
         shared.append(whole + (1.0 - within) * alone)
-        alike *= np.outer(relative, relative)
-        alike[np.diag_indices_from(alike)] += 1.0 - within
-        fits.append(_fitted(summed, alike, p))
+        correlation *= np.outer(relative, relative)
+        correlation[np.diag_indices_from(correlation)] += 1.0 - within
+        fits.append(_fitted(summed, correlation, p))
     likelihood, scale, lens2 = map(np.array, zip(*fits, strict=True))
     chance = PRIOR * np.exp(likelihood - likelihood.max())
     chance /= chance.sum()
     scale *= chance
     meat = (scale @ (1.0 - SHARES)).sum() * alone
     meat += np.tensordot(scale @ SHARES, shared, 1)
-    out = np.linalg.inv(moved[:p])
-    C, response = out @ meat @ out, out @ moved[p:].T
-    off, by_known = response[:, : q - p], response[:, q - p :]
-    if lens_there is not None:  # there is relief where there is a smooth error
-        off = off - lens_there
+    inverse = np.linalg.inv(normal[:p])
+    C, response = inverse @ meat @ inverse, inverse @ normal[p:].T
+    by_lens, by_known = response[:, : q - p], response[:, q - p :]
+    if lens_at_places is not None:  # there is relief where there is a smooth error
+        by_lens = by_lens - lens_at_places
         smooth_scale = (scale @ SHARES)[[smooth for _, smooth in KERNELS]].sum()
         px2 = (own**2).sum() / (slope.mean(axis=0) ** 2).sum()  # that size² stands for
         C += smooth_scale * px2 * np.eye(p)
-    C += off @ np.tensordot(chance, lens2, 2) @ off.T + by_known @ by_known.T
+    C += by_lens @ np.tensordot(chance, lens2, 2) @ by_lens.T + by_known @ by_known.T
     return C if np.isfinite(C).all() else None
 
 
@@ -159,18 +159,18 @@ def _fitted(
     of_model, across = gram[:, :p, :p], gram[:, :p, p:]
     rest = gram[:, p:, p:]  # less what moving the model explains
     rest = rest - across.transpose(0, 2, 1) @ np.linalg.solve(of_model, across)
-    freedom, left = axes * cells - p, np.maximum(rest[:, -1:, -1], EXACT)
+    freedom, squares = axes * cells - p, np.maximum(rest[:, -1:, -1], EXACT)
     of_lens, basis = np.linalg.eigh(rest[:, :-1, :-1])
     by_lens = (rest[:, -1:, :-1] @ basis)[:, 0]
-    # A lens that the model all but follows leaves nothing but rounding.
-    felt = of_lens > ROUNDING * np.trace(gram[:, p:-1, p:-1], axis1=1, axis2=2)[:, None]
-    of_lens, by_lens = of_lens * felt, by_lens * felt
-    # Of each size that lenses may have: their likeliest strengths, and what is left.
-    ratio = (LENS_PX2 * freedom / left)[:, :, None]
+    # If the model can follow a lens almost exactly, only rounding remains of it.
+    mask = of_lens > ROUNDING * np.trace(gram[:, p:-1, p:-1], axis1=1, axis2=2)[:, None]
+    of_lens, by_lens = of_lens * mask, by_lens * mask
+    # For each lens size: the likeliest strengths, and the remaining sum of squares.
+    ratio = (LENS_PX2 * freedom / squares)[:, :, None]
     Q = 1.0 + ratio * of_lens[:, None]
     strength = ratio * by_lens[:, None] / Q
-    left = np.maximum(left - (by_lens[:, None] * strength).sum(axis=2), EXACT)
-    by_size = -0.5 * (freedom * np.log(left) + np.log(Q).sum(axis=2))
+    squares = np.maximum(squares - (by_lens[:, None] * strength).sum(axis=2), EXACT)
+    by_size = -0.5 * (freedom * np.log(squares) + np.log(Q).sum(axis=2))
     most = by_size.max(axis=1, keepdims=True)
     chance = np.exp(by_size - most)
     likelihood = most[:, 0] + np.log(chance.sum(axis=1))
@@ -181,7 +181,7 @@ def _fitted(
     square += (LENS_PX2[:, None] / Q)[..., None] * np.eye(Q.shape[2])
     lens2 = basis @ (chance[:, :, None, None] * square).sum(axis=1)
     lens2 = lens2 @ basis.transpose(0, 2, 1)
-    return likelihood, (chance * left).sum(axis=1) / freedom, lens2
+    return likelihood, (chance * squares).sum(axis=1) / freedom, lens2
 
 
 def _positive(matrix: Matrix) -> bool:
@@ -194,7 +194,7 @@ def _positive(matrix: Matrix) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class Grid:
     """The squares of a grid that hold matches."""
 
     label: Labels  # of each match
@@ -202,7 +202,7 @@ class Cells:
     side_px: float
 
     @classmethod
-    def of(cls, points: Points) -> Cells:
+    def of(cls, points: Points) -> Grid:
         first, extent = points.min(axis=0), np.ptp(points, axis=0) + 1.0
         side = max(float(np.sqrt(extent.prod() / CELLS)), LEAST_CELL_PX)
         column, row = ((points - first) / side).astype(np.int64).T
@@ -223,17 +223,17 @@ class Cells:
 
         Two points of a square are half its side apart, in the mean.
         """
-        apart = np.linalg.norm(self.centre[:, None] - self.centre, axis=2) / reach
+        distance = np.linalg.norm(self.centre[:, None] - self.centre, axis=2) / reach
         inside = self.side_px / reach
         if smooth:
             within = float(np.exp(-0.5 * (0.55 * inside) ** 2))
-            return within * np.exp(-0.5 * apart**2), within
+            return within * np.exp(-0.5 * distance**2), within
         within = float(np.exp(-0.52 * inside))
-        return within * np.exp(-apart), within
+        return within * np.exp(-distance), within
 
 
 def radial(points: Points, size: FloatArray | tuple[int, int]) -> Columns:
     """How a lens of 1 px at half a diagonal moves points of an image, (2, n)."""
-    off = (2.0 * points - np.array(size) + 1.0).T
-    off /= np.linalg.norm(np.atleast_2d(size), axis=1)
-    return off * (off**2).sum(axis=0)
+    offset = (2.0 * points - np.array(size) + 1.0).T
+    offset /= np.linalg.norm(np.atleast_2d(size), axis=1)
+    return offset * (offset**2).sum(axis=0)

@@ -1,12 +1,12 @@
 """The fundamental matrix after any RANSAC: two views, no intrinsics, no depth.
 
 ``core+`` is ours: the likelihood of all matches by the law of their error across the
-epipolar lines (:mod:`semisure.refit.lines`), climbed on the seven degrees of freedom
-of a matrix of rank 2. ``core`` is the paper's epipolar CoRe without intrinsics: ω from
-each point's foot on its line, then one weighted eight-point fit.
+epipolar lines (:mod:`semisure.refit.lines`), maximised over the seven degrees of
+freedom of a matrix of rank 2. ``core`` is the paper's epipolar CoRe without intrinsics:
+ω from each point's foot on its line, then one weighted eight-point fit.
 
 Where the matches lie on a plane, or the camera only turned, many fundamental matrices
-fit equally well. The start is then kept, and `reason` says so.
+fit equally well. The refit then returns the start, and `reason` says so.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _objection(view: AcrossLines[fm.Seven], calibration: Calibration) -> str | N
 
 
 def _shows_depth(view: AcrossLines[fm.Seven], calibration: Calibration) -> bool:
-    """True unless one plane explains nearly all that the epipolar lines explain."""
+    """True unless one plane explains nearly all matches that the lines explain."""
     matches = view.matches
     H = plane.weighted_dlt(matches.source, matches.target, view.weight())
     if H is None:

@@ -13,8 +13,8 @@ variables with scales a ≥ b, the larger and the smaller of |n_x| sᶠ_x and |n
 
 which is (a e^{−|d|/a} − b e^{−|d|/b}) / (2 (a² − b²)) without its 0/0 at a = b.
 Where a coarse cell was wrong, d is anything up to the image's diagonal. The mixture's
-own coarse scales would say more, but failures of one pair err together and along its
-structure: on real pairs their pull, small for each, led the pose astray.
+own coarse scales hold more information, but the failures of one pair are correlated and
+follow its structure: on real pairs their small pulls added up and biased the pose.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from semisure.types import (
     Vector,
 )
 
-BACKGROUND = 0.02  # least chance that a match says nothing at all
+BACKGROUND = 0.02  # least prior chance of an outlier
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
 
 # Standard deviations of intrinsics: of the principal point in diagonals, of the focal
@@ -56,7 +56,7 @@ STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
 # Strecha sets) have it about 1 % of the diagonal from the middle; that a calibration is
 # good to a tenth of that is a guess.
 MEASURED, ASSUMED = 1e-3, 1e-2
-MIDDLE_PX = 0.51  # so near to the middle, by either convention of pixels, is no chance
+MIDDLE_PX = 0.51  # nearer to the middle, by either convention of pixels, is no chance
 ONE_CAMERA = 0.01  # focal lengths that differ by less are of one, which errs once
 
 
@@ -73,8 +73,8 @@ class LineLaw:
     def across(cls, law: ErrorLaw, normal: PerAxis, diagonal: PerMatch) -> LineLaw:
         """The law across lines of unit `normal` (n, 2), of matches less their location.
 
-        A failure may lie anywhere within the `diagonal` of its image, px. What cameras
-        deviate from their model by, a share of it, is added to both scales as squares.
+        A failure may lie anywhere within the `diagonal` of its image, px. A share of
+        the diagonal, for lenses and intrinsics, is added to both scales in quadrature.
         """
         if law.family is not LAPLACE:
             raise InputError(
@@ -102,7 +102,7 @@ class LineLaw:
         return np.log(self._peak(distance)[0] + self.background)
 
     def coarse_success(self, distance: PerMatch) -> PerMatch:
-        """Posterior that both cells were right: all that d says of it."""
+        """Posterior that both cells were right, given d."""
         density, _ = self._peak(distance)
         return density / (density + self.background)
 
@@ -140,7 +140,7 @@ G = TypeVar("G", CalibratedViews, Seven)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AcrossLines(Generic[G]):
-    """A geometry, its lines, and the likelihood of the matches by them."""
+    """A geometry, its epipolar lines, and the likelihood of the matches under it."""
 
     geometry: G
     matches: Matches
@@ -151,7 +151,7 @@ class AcrossLines(Generic[G]):
 
     @classmethod
     def at(cls, geometry: G, matches: Matches, law: ErrorLaw) -> AcrossLines[G]:
-        """The view of `matches`, whose errors follow `law`, from a geometry."""
+        """The lines of `geometry` for `matches` whose errors follow `law`."""
         lines = geometry.lines(matches)
         diagonal = np.linalg.norm(matches.refined_size, axis=1)
         diagonal = np.broadcast_to(diagonal, (len(matches),))
@@ -160,7 +160,7 @@ class AcrossLines(Generic[G]):
         return cls(geometry, matches, law, lines, across, score)
 
     def climbed(self) -> tuple[AcrossLines[G], int]:
-        """The peak of the likelihood above this geometry, and the number of steps."""
+        """The maximum of the likelihood near this geometry, and the number of steps."""
 
         def ascent(view: AcrossLines[G]) -> Ascent:
             d, J = view.lines.distance, view.lines.jacobian
@@ -184,31 +184,31 @@ class AcrossLines(Generic[G]):
         self, calibration: Calibration, *, field: bool = True
     ) -> Matrix | None:
         """k × k of the geometry's parameters; None if they are not determined."""
-        lens = known = None
+        lens = errors = None
         if field:
             moves = radial(self.matches.refined, self.matches.refined_size)
             lens = (self.lines.normal.T * moves).sum(axis=0)[None, None]
             if isinstance(self.geometry, CalibratedViews):
                 share = calibration.model_error
-                known = intrinsics_errors(self.geometry, self.matches, share)[None]
+                errors = intrinsics_errors(self.geometry, self.matches, share)[None]
         with np.errstate(all="ignore"):
             return covariance(
                 np.clip(self.matches.target, 0.0, self.matches.target_size),
                 self.law.scores(self.lines.distance),
-                # ∂ prediction: the distance falls as the line follows its point.
+                # ∂ prediction: the distance falls as the line nears its point.
                 -self.lines.jacobian.T[None],
                 lens=lens,
-                known=known,
+                errors=errors,
             )
 
 
 def intrinsics_errors(
     views: CalibratedViews, matches: Matches, share: float | None
 ) -> FloatArray:
-    """px by which usual errors of the intrinsics move distances from lines, (k, n).
+    """Moves of the distances from lines by errors of the intrinsics, px, (k, n).
 
-    Of principal point and focal length, of either camera or of one that took both
-    images. `share` in place of the usual deviations says how good they are.
+    Errors of one standard deviation, of principal point and focal length of each
+    camera, or of one that took both images. `share` replaces the usual deviations.
     """
     first = _misstated(views.K0, matches.source_size, share)
     second = _misstated(views.K1, matches.target_size, share)
@@ -224,10 +224,10 @@ def intrinsics_errors(
 
 
 def _misstated(K: Matrix3, size: tuple[int, int], share: float | None) -> list[Matrix3]:
-    """The intrinsics with one error each, of a standard deviation."""
+    """Copies of the intrinsics, each with one error of a standard deviation."""
     if share is None:
-        off = np.abs(K[:2, 2] - 0.5 * (np.array(size) - 1.0))
-        share = ASSUMED if bool((off < MIDDLE_PX).all()) else MEASURED
+        offset = np.abs(K[:2, 2] - 0.5 * (np.array(size) - 1.0))
+        share = ASSUMED if bool((offset < MIDDLE_PX).all()) else MEASURED
     errors = np.zeros((3, 3, 3))
     errors[[0, 1], [0, 1], 2] = share * np.hypot(*size)
     errors[2, [0, 1], [0, 1]] = share * K[[0, 1], [0, 1]]
@@ -241,7 +241,7 @@ def refit_lines(
     calibration: Calibration,
     objection: Callable[[AcrossLines[G]], str | None],
 ) -> Refit:
-    """``core+``: the peak above the start, unless there is an `objection` to it."""
+    """``core+``: the maximum near the start, unless there is an `objection` to it."""
     law = error_law(matches, calibration)
     first = AcrossLines.at(geometry_of(start), matches, law)
     peak, iterations = first.climbed()

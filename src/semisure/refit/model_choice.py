@@ -8,12 +8,12 @@ a share δ of the matches is off the plane besides, whatever their cells did:
     P(off) = pᵢ + (1 − pᵢ) δ
     log odds = Σ log P(off or not | δ) − log P(off or not | 0) − ½ · 3 · log(blocks)
 
-with the likeliest δ. The sum is over blocks of the image, since neighbours err
-together. The penalty is for three parameters more than the homography's 8: those of a
-fundamental matrix (7), of a plane in it (3), and δ. Only whether a match is off is
-asked, not how far: laws know better how often cells fail than how far, and repeated
-structure fails far, in one direction. And where δ is below a tenth, the scene counts as
-a plane however large the odds: relief, a passer-by or a lens can cause so little.
+with the likeliest δ. The sum is over blocks of the image, since neighbours have
+correlated errors. The penalty is for three parameters more than the homography's 8:
+those of a fundamental matrix (7), of a plane in it (3), and δ. Only whether a match is
+off counts, not how far: laws predict how often cells fail better than how far, and
+repeated structure fails far, in one direction. Where δ is below a tenth, the scene
+counts as a plane however large the odds: relief, a passer-by or a lens cause as much.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def weigh_depth(view: AcrossLines[G], H_01: Matrix3) -> Evidence:
     True
     False
     """
-    off, expected = _off_plane(view, H_01)
+    is_off, expected = _off_plane(view, H_01)
     weight = _block_weights(view)
     blocks = max(float(weight.sum()), 1.0)
-    share = _likeliest_share(off, expected, weight)
-    gain = weight @ (_log_likelihood(off, expected, share))
-    gain -= weight @ _log_likelihood(off, expected, 0.0)
+    share = _likeliest_share(is_off, expected, weight)
+    gain = weight @ (_log_likelihood(is_off, expected, share))
+    gain -= weight @ _log_likelihood(is_off, expected, 0.0)
     return Evidence(
-        off_plane=float(weight @ off) / blocks,
+        off_plane=float(weight @ is_off) / blocks,
         expected_off=float(weight @ expected) / blocks,
         depth_share=share,
         log_odds=float(gain) - 0.5 * EXTRA_PARAMETERS * float(np.log(blocks)),
@@ -90,7 +90,7 @@ def weigh_depth(view: AcrossLines[G], H_01: Matrix3) -> Evidence:
 
 
 def _off_plane(view: AcrossLines[G], H_01: Matrix3) -> tuple[PerMatch, PerMatch]:
-    """1 where a match is off the plane along its line, else 0; and the law's chance."""
+    """1 where a match is off the plane along its line, else 0; the chance of 1."""
     matches, law = view.matches, view.match_law
     normal = view.lines.normal
     along = np.stack([-normal[:, 1], normal[:, 0]], axis=1)
@@ -101,8 +101,8 @@ def _off_plane(view: AcrossLines[G], H_01: Matrix3) -> tuple[PerMatch, PerMatch]
     failed = (along**2 * mixture.tail_prob(law)).sum(axis=1)
     limit = OFF_SCALES * fine
     chance = (1.0 - failed) * np.exp(-OFF_SCALES) + failed * np.exp(-limit / coarse)
-    off = (parallax > limit).astype(np.float64)
-    return off, np.clip(chance, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
+    is_off = (parallax > limit).astype(np.float64)
+    return is_off, np.clip(chance, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
 
 
 def _block_weights(view: AcrossLines[G]) -> PerMatch:
@@ -114,12 +114,12 @@ def _block_weights(view: AcrossLines[G]) -> PerMatch:
     return np.where(total[block] > MIN_BLOCK_WEIGHT, shared, 0.0)
 
 
-def _likeliest_share(off: PerMatch, expected: PerMatch, weight: PerMatch) -> float:
-    """δ: the likelihood is concave in it, so its slope is 0 once, or below at 0."""
+def _likeliest_share(is_off: PerMatch, expected: PerMatch, weight: PerMatch) -> float:
+    """The δ of greatest likelihood, which is concave: where its slope is 0, or 0."""
 
     def fall(share: float) -> float:
         chance = expected + (1.0 - expected) * share
-        pull = np.where(off > 0, (1.0 - expected) / chance, -1.0 / (1.0 - share))
+        pull = np.where(is_off > 0, (1.0 - expected) / chance, -1.0 / (1.0 - share))
         return -float(weight @ pull)
 
     if fall(0.0) >= 0:
@@ -127,6 +127,6 @@ def _likeliest_share(off: PerMatch, expected: PerMatch, weight: PerMatch) -> flo
     return float(rising_root(fall, 0.0, 1.0 - MIN_PROBABILITY, tolerance=1e-9))
 
 
-def _log_likelihood(off: PerMatch, expected: PerMatch, share: float) -> PerMatch:
+def _log_likelihood(is_off: PerMatch, expected: PerMatch, share: float) -> PerMatch:
     chance = expected + (1.0 - expected) * share
-    return np.where(off > 0, np.log(chance), np.log1p(-chance))
+    return np.where(is_off > 0, np.log(chance), np.log1p(-chance))

@@ -5,7 +5,7 @@
 ``core+`` is ours. The same ω, but (1) each axis whitened by its calibrated fine scale,
 (2) errors in pixels, not algebraic, (3) the fine Laplace's own robustness, rounded at
 zero so that it has curvature: weight ω / (sᶠ √(r² + sᶠ²)), (4) repeated until the
-image's corners converge, (5) scales kept above what real planes and lenses deviate by,
+image's corners converge, (5) scales kept above the bend of real planes and lenses,
 and (6) safe: a result less likely than the initial model, or one that is no view of
 the image, is not returned.
 """
@@ -24,7 +24,7 @@ from semisure.law.mixture import ErrorLaw
 from semisure.refit.core import no_start, refit_once, start_of, without_bias
 from semisure.refit.core_plus import (
     STRIDE,
-    Weights,
+    Weighting,
     blocks_of,
     converged,
     floored,
@@ -48,7 +48,7 @@ from semisure.types import (
 from semisure.types.checks import as_reals
 from semisure.types.matches import DEFAULT_FINE_WINDOW_PX
 
-HORIZON = 1e-9  # of the depth 1 in a frame: what is less far from it is on the horizon
+HORIZON = 1e-9  # of the depth 1 in a frame: below it, points are on the horizon
 # Rows and columns of (J | r)ᵀ (J | r) where J of the first and second axis is not 0.
 _ENTRIES = np.ix_(*2 * [[0, 1, 2, 6, 7, 8, 9]]), np.ix_(*2 * [[3, 4, 5, 6, 7, 8, 9]])
 
@@ -185,9 +185,9 @@ def _lifted(T: Matrix3, points: Points) -> FloatArray:
 def _converged(
     start: Matrix3, matches: Matches, law: ErrorLaw
 ) -> tuple[Matrix3 | None, int]:
-    """The homography at which the corners of image 0 stay, and the number of steps.
+    """The homography at which the corners of image 0 converge, and the steps taken.
 
-    It is sought as a matrix G of norm 1 between the two frames.
+    Steps change a matrix G of norm 1 between the two frames.
     """
     T0, T1 = frames = _frame(matches.source), _frame(matches.target)
     corners = _lifted(T0, plane.corners(matches.source_size))
@@ -233,7 +233,7 @@ class _Block:
     """Some matches refined in one image, where points of the other predict them."""
 
     side: int
-    weights: Weights
+    weights: Weighting
     anchors: FloatArray  # (3, n): the points that predict, in their frame
     refined: Columns
 
@@ -247,7 +247,7 @@ class _Block:
         frames: tuple[Matrix3, Matrix3],
     ) -> _Block:
         points = matches.source, matches.target
-        weights = Weights.of(law.take(rows), 1.0 / frames[side][0, 0])
+        weights = Weighting.of(law.take(rows), 1.0 / frames[side][0, 0])
         lifted = [_lifted(T, p[rows]) for T, p in zip(frames, points, strict=True)]
         return cls(side, weights, lifted[1 - side], lifted[side][:2])
 
@@ -263,7 +263,7 @@ class _Block:
     def _sums(self, model: Matrix3) -> FloatArray:
         """Σ w (J | r)ᵀ (J | r) by the entries of the model that predicts, (10, 10)."""
         depth = model[2] @ self.anchors
-        depth[np.abs(depth) < HORIZON] = np.inf  # there a match pulls nowhere
+        depth[np.abs(depth) < HORIZON] = np.inf  # there a match has no pull
         direction = self.anchors / depth
         predicted = model[:2] @ direction
         residual = self.refined - predicted

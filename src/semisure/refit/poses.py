@@ -27,7 +27,7 @@ from semisure.law.mixture import ErrorLaw
 from semisure.refit.core import no_start, outcome, refit_once, start_of, without_bias
 from semisure.refit.core_plus import (
     STRIDE,
-    Weights,
+    Weighting,
     blocks_of,
     converged,
     floored,
@@ -49,8 +49,8 @@ from semisure.types import (
     as_choice,
 )
 
-WATCHED = 200  # about so many world points measure how far a pose moved
-# Three determine a pose and four leave two equations to check six parameters by: the
+WATCHED = 200  # about this many world points measure how far a pose moved
+# Three determine a pose, and four leave only two equations to check it by: the
 # likeliest pose of four was 7° off where its start was 0.3°.
 MIN_MATCHES = 5
 
@@ -202,10 +202,10 @@ def law_with_map(matches: WorldMatches, calibration: Calibration) -> ErrorLaw:
 def _converged(
     start: Pose, camera: Camera, matches: WorldMatches, law: ErrorLaw
 ) -> tuple[Pose | None, int]:
-    """The pose at which no point moves any more, and the number of steps."""
+    """The pose at which projected points converge, and the number of steps."""
     law = floored(law, matches)
     blocks = [
-        (matches.world[rows], matches.points[rows], Weights.of(law.take(rows)))
+        (matches.world[rows], matches.points[rows], Weighting.of(law.take(rows)))
         for rows in blocks_of(np.arange(len(matches)))
     ]
     watched = matches.world[:: 1 + len(matches) // WATCHED]
@@ -222,7 +222,7 @@ def _converged(
         return None if step is None else se3.moved(pose, STRIDE * step)
 
     def moved_px(before: Pose, after: Pose) -> float:
-        """How far the farthest point moved that both poses see."""
+        """The largest move of a watched point that both poses see."""
         first, second = (se3.project(p, camera, watched) for p in (before, after))
         return float(np.nanmax(np.abs(second - first), initial=0.0))
 

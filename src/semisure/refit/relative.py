@@ -51,11 +51,11 @@ RELATIVE_METHODS: tuple[RelativeMethod, ...] = get_args(RelativeMethod)
 # poses is off by 60° and more; of 20, by 5°.
 MIN_AGREEING = 10
 ROTATION_STEPS = 10  # of reweighting
-# Matches depart from a rotation where a tenth of them, by weight, are this many fine
-# scales from where it puts them, beyond those that the law expects to be.
+# There is parallax if a tenth of the matches, by weight, and besides those that the law
+# expects, are this many fine scales from where a rotation puts them.
 MIN_DEPARTURE, DEPARTURE_SHARE = 4.0, 0.1
-# The lines were chosen to pass through as many as they can, coarse failures included:
-# hence more than the usual three.
+# Lines are fitted to all matches, coarse failures included: hence more than the usual
+# three.
 DEPARTURE_SIGMAS = 4.0
 
 
@@ -166,9 +166,9 @@ def _rays(views: epipolar.CalibratedViews, matches: Matches) -> tuple[Points3, P
 def _has_parallax(view: AcrossLines[epipolar.CalibratedViews]) -> bool:
     """True unless the matches are where some pure rotation puts them.
 
-    By weight, those beyond MIN_DEPARTURE fine scales from there are counted, less
-    those that the law expects to be: a coarse cell that is wrong along the line leaves
-    its match on it. Their number varies, so that few matches need a larger excess.
+    Counts, by weight, matches beyond MIN_DEPARTURE fine scales from there, less those
+    that the law expects: a coarse cell that is wrong along the line leaves its match on
+    it. The expected number varies, so that few matches need a larger excess.
     """
     law, weight = view.match_law, view.weight()
     limit = MIN_DEPARTURE * np.linalg.norm(law.fine_scale, axis=1)
@@ -181,9 +181,9 @@ def _has_parallax(view: AcrossLines[epipolar.CalibratedViews]) -> bool:
 
 
 def _residual_of_rotation(view: AcrossLines[epipolar.CalibratedViews]) -> PerAxis:
-    """Residuals under the rotation that suits the matches best, not the pose's own.
+    """Residuals under the rotation that fits the matches best, not the pose's own.
 
-    Beside a translation that is only noise the pose's rotation is off by as much.
+    If the pose's translation is only noise, its rotation is wrong by as much.
     """
     views, matches, scale = view.geometry, view.matches, view.match_law.fine_scale
     R, rays = views.P_01[:, :3], _rays(views, matches)

@@ -50,7 +50,7 @@ def huber(residual: PerAxis, threshold_px: float = HUBER_THRESHOLD_PX) -> PerMat
 
 
 def laplace_laplace(residual: PerAxis, inliers: Mask) -> PerMatch:
-    """Posterior of a mixture known from the residuals alone.
+    """Posterior of a mixture fitted to the residuals alone.
 
     Its scales are the mean |r| of inliers and outliers per axis and its prior the
     inlier ratio, all of the initial model; no matcher cue enters.
@@ -73,8 +73,8 @@ def fine_density(residual: PerAxis, fine_std: PerAxis) -> PerMatch:
     """Π_d Lap(r_d | 0, s̃ᶠ_d): the density of the residual by the raw fine std alone.
 
     The paper does not say how it turns that standard deviation into a weight. Its row
-    is above the base at 30 px, which no weight is that ignores residuals: one wrong
-    match that is sure of itself spoils the fit.
+    is above the base at 30 px, where no weight can be that ignores residuals: then one
+    confident outlier spoils the fit.
 
     >>> fine_density(np.array([[0.0, 2.0]]), np.array([[1.0, 2.0]])).round(4)  # e⁻¹ / 8
     array([0.046])

@@ -1,8 +1,8 @@
-"""Arrays under names that say their shape, to a reader and to an editor.
+"""Array types whose names give the shape.
 
-To a type checker all of them are arrays of numbers; the shape is the annotation's
-second half, which ``tests/test_shapes.py`` holds every call of the numpy rooms to.
-Letters stand for counts: ``n`` matches, ``k`` parameters or anything else.
+To a type checker all of them are arrays of numbers; ``tests/test_shapes.py`` checks the
+shape, the second half of the annotation, at every call of the numpy rooms. Letters
+stand for counts: ``n`` matches, ``k`` parameters or anything else.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ class AlongLines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSpread:
-    """How far the laws of single pairs lie from their matcher's, and in which way.
+    """How the laws of single pairs differ from their matcher's.
 
-    One set of numbers cannot serve every scene. A pair differs from the usual one by
+    One set of numbers does not fit every scene. A pair differs from the usual one by
     four effects, each given by its mean and standard deviation over pairs. Errors along
     an epipolar line, which its distance does not show, are described apart.
 
@@ -60,7 +60,7 @@ class PairSpread:
     gate: tuple[float, float]  # added to the gate's logit
     coarse: tuple[float, float]  # log of a factor of the coarse scales
     background: tuple[float, float]  # logit of failing whatever the cues say
-    # What describes matches best whose pair is unknown: wider than the means.
+    # Effects that describe matches of an unknown pair best: wider than the means.
     usual: tuple[float, float, float, float] | None = None
     along: AlongLines = AlongLines()
 
@@ -96,7 +96,7 @@ class Calibration:
     free. :meth:`paper_symbols` gives the nine with the gauge t_m = 0, and
     :meth:`from_paper` reads any nine. `location` is our addition: the mean
     residual per axis in units of the fine window, or None as in the paper. So is
-    `pairs`: with it the law can adapt to a pair once its geometry is found.
+    `pairs`: with it the law can adapt to a pair of known geometry.
 
     >>> nine = dict(a_x=4, a_y=4, b_x=1, b_y=1, k_s=0.5, k_m=2, t_x=3, t_y=3, t_m=1)
     >>> calibration = Calibration.from_paper(**nine)
@@ -172,7 +172,7 @@ class Calibration:
 
     @property
     def origin(self) -> str | None:
-        """How it was made, in words, where it says so."""
+        """How it was made, in words, if its provenance has that."""
         first = self.provenance.get("first_use")
         if isinstance(first, Mapping) and isinstance(first.get("views"), int):
             return f"calibrated on first use, {counted(first['views'], 'view')}"
@@ -180,13 +180,13 @@ class Calibration:
         return method if isinstance(method, str) else None
 
     def __repr__(self) -> str:
-        made_at = () if self.resolution is None else (size_text(self.resolution),)
-        parts = (self.matcher, f"law {self.law}", *made_at, self.origin)
+        size = () if self.resolution is None else (size_text(self.resolution),)
+        parts = (self.matcher, f"law {self.law}", *size, self.origin)
         return f"Calibration({', '.join(part for part in parts if part)})"
 
     @property
     def caution(self) -> str | None:
-        """Why its errors are not to be trusted, if its own trial says so."""
+        """A warning if its errors were wrong on what was held out of the fit."""
         trial = self.provenance.get("trial")
         if not isinstance(trial, Mapping) or trial.get("trusted", True):
             return None

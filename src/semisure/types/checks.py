@@ -1,4 +1,4 @@
-"""Checks that the types share: one sentence that names the offender."""
+"""Checks that the types share; an error is one sentence that names the offender."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MAX_WORLD = 1e12  # the same for lengths in a map's unit, whatever that is
 
 
 def as_choice(name: str, value: str, choices: Sequence[Choice]) -> Choice:
-    """`value` if it is one of `choices`, or a sentence that lists them.
+    """`value` if it is one of `choices`; otherwise an error that lists them.
 
     >>> as_choice("colour", "red", ("red", "blue"))
     'red'
     """
     if isinstance(value, str) and value in choices:
         return cast("Choice", value)
-    shown = " ".join(repr(value).split())  # on a line: an array has hundreds
+    shown = " ".join(repr(value).split())  # in one line: an array prints many
     shown = shown if len(shown) < 80 else f"{shown[:60]}…"
     raise InputError(
         f"{name} must be one of {', '.join(choices)}, but is {shown}."
@@ -57,7 +57,7 @@ def did_you_mean(value: object, choices: Sequence[str]) -> str:
 
 
 def as_path(path: object, advice: str = "") -> Path:
-    """The path, or a sentence for what is none.
+    """`path` as a Path; an error for other types.
 
     >>> as_path(None)
     Traceback (most recent call last):
@@ -118,7 +118,7 @@ def require_kind(name: str, value: object, kind: type | UnionType, advice: str) 
 
 
 def as_reals(name: str, values: ArrayLike) -> FloatArray:
-    """`values` as float64 of any shape, or a sentence: text and i are no numbers."""
+    """`values` as float64 of any shape; an error for text and complex numbers."""
     try:
         if np.iscomplexobj(values):
             raise InputError(f"{name} must be real numbers, but some are complex.")
@@ -130,9 +130,9 @@ def as_reals(name: str, values: ArrayLike) -> FloatArray:
 
 
 def as_floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """`values` as finite float64 of `shape`, or a sentence naming the offender.
+    """A copy of `values` as finite float64 of `shape`; otherwise an error.
 
-    The array is a copy: what the caller does to theirs later changes nothing.
+    As it is a copy, the caller may change their array later.
     """
     # One axis after the other in memory: arithmetic on (n, 2) arrays then runs
     # along n, which is several times faster than in pairs.
@@ -146,25 +146,25 @@ def as_floats(name: str, values: ArrayLike, shape: tuple[int, ...]) -> FloatArra
     return array
 
 
-def _reshaped(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    """What mends an array whose numbers are right and whose shape is another's."""
-    if len(wanted) == 2 and shape == (wanted[0], 1, wanted[1]):  # OpenCV's points
-        return f" Pass {name}.reshape(-1, {wanted[1]})."
-    if len(wanted) == 1 and shape == (*wanted, 1):
+def _reshaped(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """Advice for an array with the right numbers in another shape; or nothing."""
+    if len(expected) == 2 and shape == (expected[0], 1, expected[1]):  # OpenCV's points
+        return f" Pass {name}.reshape(-1, {expected[1]})."
+    if len(expected) == 1 and shape == (*expected, 1):
         return f" Pass {name}.reshape(-1)."
-    if len(wanted) == 2 and shape == wanted[::-1]:
+    if len(expected) == 2 and shape == expected[::-1]:
         return f" Pass {name}.T."
     return ""
 
 
 def require_px(name: str, array: FloatArray) -> None:
-    """Raise unless lengths in px are such as an image can have."""
+    """Raise unless all lengths in px fit into an image."""
     rule = f"lie within ±{MAX_PX:g} px"
     require(name, array, np.abs(array) <= MAX_PX, rule, "No image is that large.")
 
 
 def within_px(array: FloatArray) -> Mask:
-    """Which rows are lengths in px that an image can have: finite and not absurd.
+    """Which rows hold finite lengths in px that fit into an image.
 
     >>> within_px(np.array([[3.0, -4.0], [np.inf, 0.0], [1e24, 0.0]])).tolist()
     [True, False, False]
@@ -187,7 +187,7 @@ def require(name: str, array: Array, good: BoolArray, rule: str, advice: str) ->
 
 
 def in_line(array: Array) -> str:
-    """An array's numbers for a sentence.
+    """An array's numbers in one line.
 
     >>> in_line(np.eye(2))
     '[[1. 0.] [0. 1.]]'
@@ -203,7 +203,7 @@ def as_size(name: str, size: ArrayLike) -> tuple[int, int]:
 
 
 def as_number(name: str, value: ArrayLike) -> float:
-    """`value` as one finite number, or a sentence."""
+    """`value` as one finite number; otherwise an error."""
     array = as_reals(name, value)
     if array.shape != () or not np.isfinite(array):
         raise InputError(f"{name} must be one finite number, but is {value!r}.")
@@ -211,7 +211,7 @@ def as_number(name: str, value: ArrayLike) -> float:
 
 
 def as_integer(name: str, value: ArrayLike) -> int:
-    """`value` as one whole number, or a sentence."""
+    """`value` as one whole number; otherwise an error."""
     number = as_number(name, value)
     if number != round(number) or abs(number) > 2**53:
         raise InputError(f"{name} must be a whole number, but is {value!r}.")
@@ -219,7 +219,7 @@ def as_integer(name: str, value: ArrayLike) -> int:
 
 
 def put(checked: Any, **values: Any) -> None:
-    """Set fields of a frozen dataclass while it is made."""
+    """Set fields of a frozen dataclass in its ``__post_init__``."""
     for name, value in values.items():
         object.__setattr__(checked, name, value)
 

@@ -52,9 +52,9 @@ def as_dataframe(columns: Mapping[str, Array]) -> DataFrame:
 
 
 def from_report(name: str) -> Any:
-    """A function of the room above that draws, loaded when a picture is asked for.
+    """A function of `report`, the room that draws, loaded at the first picture.
 
-    The one place that reaches upwards: `result.plot()` is where people look for it,
-    and matplotlib must not be loaded, nor needed, before.
+    The only import from a room above: people expect `result.plot()`, and matplotlib
+    must not be needed before.
     """
     return getattr(import_module("semisure.report.pair"), name)

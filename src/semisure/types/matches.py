@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 DEFAULT_FINE_WINDOW_PX = 8.0  # the coarse cell of every matcher of the paper
-CELL_EDGE = 1e-9  # of half a cell: its edge belongs to it, whatever the rounding
+CELL_EDGE = 1e-9  # of half a cell: rounding must not exclude the edge
 
 Rows = TypeVar("Rows", bound="DataclassInstance")  # matches of either kind
 
 
 def _window() -> FloatArray:
-    """The window of a matcher that names none; one number stands for all matches."""
+    """The default window; one number stands for all matches."""
     return np.array(DEFAULT_FINE_WINDOW_PX)
 
 
@@ -175,8 +175,8 @@ class Matches:
         """Which points, one for each match, lie in its cell; None without cells."""
         if self.cell is None:
             return None
-        away = (points - self.cell[:, :, 2])[:, :, None]
-        inside = np.abs(np.linalg.solve(self.cell[:, :, :2], away)[:, :, 0])
+        offset = (points - self.cell[:, :, 2])[:, :, None]
+        inside = np.abs(np.linalg.solve(self.cell[:, :, :2], offset)[:, :, 0])
         return np.asarray((inside <= 1.0 + CELL_EDGE).all(axis=1))
 
     def shift_px(self, location: tuple[float, float]) -> PerAxis:
@@ -240,7 +240,7 @@ class WorldMatches:
     doubt: PerMatch = field(init=False, repr=False)  # −log m, nats
 
     def __post_init__(self) -> None:
-        # The same arrays are the same claims about one image: checked in one place.
+        # `Matches` checks the arrays that both classes have.
         image = Matches(
             source=self.points,
             target=self.points,
@@ -266,8 +266,8 @@ class WorldMatches:
         put(self, size=image.source_size)
 
     def __repr__(self) -> str:
-        many = counted(len(self), "match", "matches")
-        return f"WorldMatches({many}, query of {size_text(self.size)} px)"
+        count = counted(len(self), "match", "matches")
+        return f"WorldMatches({count}, query of {size_text(self.size)} px)"
 
     def __len__(self) -> int:
         return len(self.points)
@@ -297,7 +297,7 @@ class WorldMatches:
 
     @classmethod
     def joined(cls, parts: Sequence[WorldMatches]) -> WorldMatches:
-        """All matches of one query, from however many database images."""
+        """All matches of one query, from several database images."""
         if len({part.size for part in parts}) != 1:
             sizes = sorted({part.size for part in parts})
             raise InputError(f"Matches of one query have one size, but have {sizes}.")
@@ -311,8 +311,8 @@ class WorldMatches:
 def _taken(rows: Rows, index: Index) -> Rows:
     """The rows that `index` (a mask, a slice or positions) picks."""
     arrays = {f.name: getattr(rows, f.name) for f in fields(rows) if f.init}
-    some = {k: a[index] for k, a in arrays.items() if isinstance(a, np.ndarray)}
-    return replace(rows, **some)
+    picked = {k: a[index] for k, a in arrays.items() if isinstance(a, np.ndarray)}
+    return replace(rows, **picked)
 
 
 _ARRAY_SHAPES: dict[str, tuple[int, ...]] = {
@@ -353,7 +353,7 @@ def columns_of(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def require_matches(matches: object) -> None:
-    """Raise unless they are matches: people pass points, or a file's name."""
+    """Raise unless they are matches; people pass points, or a file's name."""
     advice = (
         "Read a file with semisure.load_matches(path)."
         if isinstance(matches, str)
@@ -363,7 +363,7 @@ def require_matches(matches: object) -> None:
 
 
 class Cues(Protocol):
-    """What an error law reads of matches: n rows of raw cues."""
+    """The raw cues of n matches, as error laws read them."""
 
     @property
     def fine_std(self) -> PerAxis: ...

@@ -1,4 +1,4 @@
-"""What a store keeps of two images: matches, a model, or why there is none."""
+"""What a store holds for two images: matches, a model, or why there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from semisure.types.arrays import FloatArray, Matrix3, PerAxis, PerMatch
 from semisure.types.matches import Matches
 
 ModelKind = Literal["homography", "fundamental", "essential"]
-# `matched`: no model was asked for. `failed`: there are no matches either.
+# `matched`: no model was fitted. `failed`: there are no matches either.
 PairState = Literal["sound", "weak", "unrelated", "matched", "failed"]
 MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
 PAIR_STATES: tuple[PairState, ...] = get_args(PairState)
@@ -22,7 +22,7 @@ Size = tuple[int, int]  # width, height
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PairSummary:
-    """What is known of a pair without its matches.
+    """A pair without its matches.
 
     `model` is `H_01`, `F_01` of pixels, or the pose `P_01`, as `kind` says.
 
@@ -39,7 +39,7 @@ class PairSummary:
     digest1: str = ""
     match_count: int = 0
     probability: float = 0.0  # that the model is right
-    model_failure: float = 1.0  # chance that the model means nothing
+    model_failure: float = 1.0  # chance that the model is an accident
     kind: ModelKind | None = None
     model: FloatArray | None = None
     cameras: tuple[Matrix3, Matrix3] | None = None  # intrinsics behind `P_01`
@@ -96,7 +96,7 @@ class ImageRecord:
 
 
 def check_name(name: str) -> None:
-    """Raise unless an image's name is one that tables, lists and databases can hold.
+    """Raise unless tables, lists and databases can hold an image's name.
 
     >>> check_name("query/night 1.jpg")
     """

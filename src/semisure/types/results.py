@@ -1,4 +1,4 @@
-"""What estimators and refits return, and the images they are about."""
+"""Results of estimators and refits, and pairs of images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semisure.types.arrays import FloatArray, Mask, Matrix, Matrix3, PerMatch, P
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Estimate:
-    """What a robust estimator found, or why it found nothing.
+    """The model of a robust estimator, or why it found none.
 
     >>> import numpy as np
     >>> nothing = Estimate(
@@ -31,17 +31,17 @@ class Estimate:
     def __repr__(self) -> str:
         if self.model is None:
             return f"Estimate(no model by {self.estimator}: {self.reason})"
-        kept = f"{int(self.inliers.sum()):,} of {len(self.inliers):,} matches"
-        return f"Estimate(model by {self.estimator}, {kept} are inliers)"
+        share = f"{int(self.inliers.sum()):,} of {len(self.inliers):,} matches"
+        return f"Estimate(model by {self.estimator}, {share} are inliers)"
 
 
-# Makes the covariance of a model; `field` says whether with what it cannot follow.
+# Makes the covariance of a model; `field=True` includes lens and shared errors.
 Uncertainty: TypeAlias = Callable[..., "Matrix | None"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Refit:
-    """A refitted model, its weights, and how it came about.
+    """A refitted model, its weights, and its initial model.
 
     Where the start was kept, `reason` says why, `model` is the start, and weights,
     likelihood and covariance are the start's, for all models alike. Matches that do not
@@ -69,16 +69,16 @@ class Refit:
     def __repr__(self) -> str:
         if self.model is None:
             return f"Refit(no model by {self.method}: {self.reason})"
-        kept = f", initial model kept: {self.reason}" if self.reason else ""
+        fallback = f", initial model kept: {self.reason}" if self.reason else ""
         inliers = f"{self.weight.sum():,.0f} of {len(self.weight):,}"
         return (
             f"Refit(model by {self.method}, effective inliers (sum of weights) "
-            f"{inliers}{kept})"
+            f"{inliers}{fallback})"
         )
 
     @cached_property
     def covariance(self) -> Matrix | None:
-        """Covariance of `model`, made when first asked for; None where there is none.
+        """Covariance of `model`, computed at the first use; None where undetermined.
 
         Homography: 8 × 8 px² of the images of image 0's corners, x and y in turn.
         Pose: 6 × 6 of the tangent (ω, v) of :mod:`semisure.geometry.pose`.
@@ -90,9 +90,9 @@ class Refit:
 
     @cached_property
     def matching_covariance(self) -> Matrix | None:
-        """The same by the matches' errors alone, as if no lens bent the image.
+        """The same from the matches' errors alone, without lens and shared errors.
 
-        It says by how much residuals are smaller than errors.
+        Residuals are smaller than errors by what it describes.
         """
         return None if self.uncertainty is None else self.uncertainty(field=False)
 
