@@ -109,7 +109,7 @@ def moved(points: Points, before: Size, after: Size) -> Points:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Job:
+class MatchJob:
     """A pair to be matched, and where its matches are kept.
 
     For queries the matcher is turned so that it refines image 0, and the size is turned
@@ -134,12 +134,12 @@ def jobs_of(
     pairs: Sequence[tuple[AnyPair, Size | None]],
     *,
     for_queries: bool = False,
-) -> list[Job]:
+) -> list[MatchJob]:
     """A job for each pair at its size; None leaves the images as they are."""
     code = key_of(fingerprint(matcher, options.weights))
     named = NamedMatcher(matcher, device=options.device, weights=options.weights)
     return [
-        Job(
+        MatchJob(
             pair=pair,
             matcher=named,
             size=size,
@@ -151,7 +151,7 @@ def jobs_of(
     ]
 
 
-def export(job: Job) -> Exported | FileError:
+def export(job: MatchJob) -> Exported | FileError:
     """The pair, matched unless its matches are kept.
 
     A file that cannot be read is an answer, no error.
@@ -180,7 +180,7 @@ def export(job: Job) -> Exported | FileError:
     )
 
 
-def _match(job: Job) -> dict[str, Array]:
+def _match(job: MatchJob) -> dict[str, Array]:
     images = [read_image(path) for path in images_of(job.pair)]
     small = [_brought(image, job) for image in images]
     matcher, cues = job.matcher.loaded(), seconds_on_cues()
@@ -197,7 +197,7 @@ def _match(job: Job) -> dict[str, Array]:
     }
 
 
-def _brought(image: Image, job: Job) -> Image:
+def _brought(image: Image, job: MatchJob) -> Image:
     """The image at the size asked for."""
     if job.size is None:
         return image
@@ -205,7 +205,7 @@ def _brought(image: Image, job: Job) -> Image:
     return resized(image, job.size[::-1] if tall else job.size)
 
 
-def _with_homography(job: Job) -> AnyPair:
+def _with_homography(job: MatchJob) -> AnyPair:
     """The pair with the homography that its depth implies, if that is its truth."""
     pair = job.pair
     if isinstance(pair, Pair) or not pair.planar:

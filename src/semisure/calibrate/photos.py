@@ -38,7 +38,7 @@ MIN_SIDE_PX = 64
 Photos: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 Residuals: TypeAlias = tuple[Matches, PerAxis]  # NaN where the truth is unknown
 # A pair to be matched: a dataclass, by whose fields its matches are kept.
-Job: TypeAlias = Callable[[Matcher], Residuals]
+PairJob: TypeAlias = Callable[[Matcher], Residuals]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,26 +239,26 @@ class ViewsOfPhoto:
 
 
 def match_all(
-    jobs: Sequence[Job],
+    jobs: Sequence[PairJob],
     matcher: Matcher,
     cache: Path | None,
     engine: Engine,
     tick: Tick,
 ) -> list[Residuals]:
     """The matches of each job with their residuals; `cache` keeps what is done."""
-    decided_by = None if cache is None else identity(matcher)
-    if cache is not None and decided_by is None:
+    key = None if cache is None else identity(matcher)
+    if cache is not None and key is None:
         raise InputError(
             "A cache must know what decides the matcher's answers, but "
             f"{described(matcher)} does not say: give it an attribute `fingerprint`, "
             "a text that changes with its weights and settings, or leave out the cache."
         )
-    work = partial(_matched, matcher=matcher, cache=cache, decided_by=decided_by)
+    work = partial(_matched, matcher=matcher, cache=cache, key=key)
     return in_order(engine, work, jobs, tick)
 
 
 def _matched(
-    job: Job, matcher: Matcher, cache: Path | None, decided_by: dict[str, str] | None
+    job: PairJob, matcher: Matcher, cache: Path | None, key: dict[str, str] | None
 ) -> Residuals:
     """What a worker does with a job."""
     if cache is None:
@@ -268,7 +268,7 @@ def _matched(
         matches, residual = job(matcher)
         return {**arrays_of(matches), "residual": residual}
 
-    file = cache / f"{key_of(__version__, decided_by, job)}.npz"
+    file = cache / f"{key_of(__version__, key, job)}.npz"
     arrays = kept_arrays(file, made)
     return matches_from(arrays, file), arrays["residual"]
 

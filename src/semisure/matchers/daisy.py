@@ -19,7 +19,7 @@ from semisure.io.images import as_grey
 from semisure.matchers.daisy_cells import (
     CELL,
     Array,
-    Cells,
+    CellSet,
     Projection,
     cell_centres,
     coarse_match,
@@ -68,7 +68,7 @@ def local_planes(
     return (line[..., None, :] @ plane)[..., 0, :], plane[..., 1:, :].swapaxes(2, 3)
 
 
-def local_linear(cells0: Cells, chosen: Array, target: Array) -> Array:
+def local_linear(cells0: CellSet, chosen: Array, target: Array) -> Array:
     """The linear map (n, 2, 2) from frame 0 to 1 around each match.
 
     First only supported matches count, then those that follow their neighbours' plane.
@@ -89,7 +89,7 @@ def local_linear(cells0: Cells, chosen: Array, target: Array) -> Array:
 
 
 def fine_match(
-    frames: Frames, cells0: Cells, chosen: Array, target: Array
+    frames: Frames, cells0: CellSet, chosen: Array, target: Array
 ) -> tuple[Array, Array]:
     """Refined targets and heat covariance in frame 1: at half, then at full size.
 

@@ -132,7 +132,7 @@ def cell_centres(rows: int, cols: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellSet:
     """The cells of one frame that have texture and show the image."""
 
     vectors: Array  # (m, 64)
@@ -148,7 +148,7 @@ class Cells:
 
 
 def coarse_match(
-    cells0: Cells, cells1: Cells, position1: Array, temperature: float
+    cells0: CellSet, cells1: CellSet, position1: Array, temperature: float
 ) -> tuple[Array, Array, Array, Array]:
     """Mutual maxima: indices of both sides, confidence, row-softmax std of positions.
 
@@ -185,7 +185,7 @@ def coarse_match(
     return index0, index1, np.minimum(confidence, 1), std
 
 
-def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
+def mutual_nearest(cells0: CellSet, cells1: CellSet) -> tuple[Array, Array]:
     """Only the indices of the mutual maxima, of few cells: no softmax, no tiles."""
     cosine = cells0.vectors @ cells1.vectors.T
     if not cosine.size:

@@ -99,7 +99,7 @@ def _dense(width: int) -> nn.Sequential:
     return nn.Sequential(OrderedDict(c=c, bn=nn.BatchNorm1d(width), a=nn.GELU()))
 
 
-class Backbone(Stem):
+class EdmBackbone(Stem):
     """Maps at 1/8, 1/16 and 1/32, and one at 1/8 for the fine stage."""
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class Neck(nn.Module):
         return self.dwconv8(self.fc8(f8) * gate + lift)
 
 
-class FineHead(nn.Module):
+class EdmFineHead(nn.Module):
     """Logits over the offsets along x and y, and a scale for each, of every match."""
 
     def __init__(self) -> None:
@@ -209,9 +209,9 @@ class EdmNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = Backbone()
+        self.backbone = EdmBackbone()
         self.neck = Neck()
-        self.fine_matching = FineHead()
+        self.fine_matching = EdmFineHead()
 
     def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
         """Coarse cells, and what the fine stage reads of each, (n, 256)."""

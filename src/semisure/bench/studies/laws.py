@@ -75,7 +75,7 @@ WITH_LOCATION = "mixture + location"  # ours
 _NUMBERS = ("nll", *(f"nll {stratum}" for stratum in STRATA_PX), "ece", "rho")
 _RAW: LawName = "uncalibrated"
 _OWN = "own"  # size of images: what the bench matches them at, the only one
-Judged = Mapping[str, Sequence[Exported]]  # pairs by the size they were matched at
+PairsBySize = Mapping[str, Sequence[Exported]]  # pairs by the size they were matched at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +147,7 @@ class LawTask:
 
     name: str
     calibration: Calibration
-    judged: Judged
+    judged: PairsBySize
 
 
 def evaluate(task: LawTask) -> dict[str, LawScores]:
@@ -161,7 +161,7 @@ def evaluate(task: LawTask) -> dict[str, LawScores]:
 def judged_laws(
     study: Study,
     matcher: str,
-    judged: Judged,
+    judged: PairsBySize,
     names: Sequence[str],
     fitted_at: Size | None = None,
 ) -> tuple[str, str, dict[str, dict[str, LawScores]]]:
@@ -173,7 +173,7 @@ def judged_laws(
     """
     options, unfitted = study.options, unfitted_laws(study.options)
     label = matcher
-    splits: list[tuple[list[Exported], Judged]] = []
+    splits: list[tuple[list[Exported], PairsBySize]] = []
     if options.calibrate_on is not None:
         held_out = study.held_out(matcher, fitted_at)
         remark = study.calibrated_on(held_out)
