@@ -42,7 +42,7 @@ class Exported:
     truth: Matrix3 | PosedPair | None  # between the images as they were matched
     sizes: tuple[Size, Size]  # of the images before
     file: Path
-    seconds: float  # of matching, when it was done
+    seconds: float  # of matching, measured when it ran
     cue_seconds: tuple[float, float]  # of these, on the cues: coarse and fine
     images: tuple[Path, Path]
     size: Size | None  # that they were brought to
@@ -112,8 +112,8 @@ def moved(points: Points, before: Size, after: Size) -> Points:
 class MatchJob:
     """A pair to be matched, and where its matches are kept.
 
-    For queries the matcher is turned so that it refines image 0, and the size is turned
-    for images taller than wide.
+    For queries the images are swapped if the matcher refines image 1, and the size is
+    rotated for images taller than wide.
     """
 
     pair: AnyPair
@@ -154,7 +154,7 @@ def jobs_of(
 def export(job: MatchJob) -> Exported | FileError:
     """The pair, matched unless its matches are kept.
 
-    A file that cannot be read is an answer, no error.
+    An unreadable file is returned as an error, not raised.
     """
     images, name = images_of(job.pair), job.matcher.name
     setup = name, job.matcher.device, job.code
@@ -198,7 +198,7 @@ def _match(job: MatchJob) -> dict[str, Array]:
 
 
 def _brought(image: Image, job: MatchJob) -> Image:
-    """The image at the size asked for."""
+    """The image at the size of the job."""
     if job.size is None:
         return image
     tall = job.for_queries and image.shape[0] > image.shape[1]
