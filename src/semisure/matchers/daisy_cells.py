@@ -80,7 +80,7 @@ def describe(grey: Array) -> tuple[Array, Array]:
     """Descriptors (25, 8, cells) of a grey image, row by row, and their contrast.
 
     Each entry is the mean slope in one direction under a Gaussian at one ring position;
-    the square root tames the few strong edges that would rule the inner product.
+    the square root damps the few strong edges that would dominate inner products.
     """
     shape = grey.shape[0] // CELL, grey.shape[1] // CELL
     maps, pixel, blur = orientation_maps(grey), 2, 1.0
@@ -186,7 +186,7 @@ def coarse_match(
 
 
 def mutual_nearest(cells0: CellSet, cells1: CellSet) -> tuple[Array, Array]:
-    """Only the indices of the mutual maxima, of few cells: no softmax, no tiles."""
+    """The indices of mutual maxima alone, for few cells: no softmax, no tiles."""
     cosine = cells0.vectors @ cells1.vectors.T
     if not cosine.size:
         return np.zeros(0, int), np.zeros(0, int)

@@ -1,8 +1,8 @@
 """Frames, and the search for the rotation, zoom and tilt between two images.
 
-A *frame* is a resampled image that remembers where its pixels came from. `find_linear`
-looks at low resolution for the linear map on which most coarse matches agree;
-`balanced_frames` undoes it, so that the later stages see two upright images.
+A *frame* is a resampled image with the map from its pixels to the original.
+`find_linear` looks at low resolution for the linear map on which most coarse matches
+agree; `balanced_frames` undoes it, so that the later stages see two upright images.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def scaled_frame(grey: Array, scale: float) -> Frame:
 
 
 def shrunk_frame(grey: Array, max_side: int) -> Frame:
-    """The image reduced to at most so many pixels a side."""
+    """The image reduced to at most `max_side` px."""
     return scaled_frame(grey, min(1.0, max_side / max(grey.shape)))
 
 
@@ -145,7 +145,7 @@ def supported(cells0: CellSet, cells1: CellSet, linear: Array) -> tuple[Array, A
 
 
 def weigh(frames: Frames, source: Array, target: Array) -> Consensus:
-    """The affine map that most matches obey, and their share of the cells.
+    """The affine map with most inliers, and their share of the cells.
 
     The geometric mean of both cell counts is the same for every zoom, so shares of
     different zooms compare.
@@ -158,8 +158,8 @@ def weigh(frames: Frames, source: Array, target: Array) -> Consensus:
     if affine is None or agree is None:
         return Consensus(0.0, np.eye(2))
     cells = np.sqrt(float(frames[0].grey.size) * frames[1].grey.size) / CELL**2
-    back, there = (frame.to_image[:2, :2] for frame in frames)
-    linear = there @ affine[:, :2] @ np.linalg.inv(back)
+    to0, to1 = (frame.to_image[:2, :2] for frame in frames)
+    linear = to1 @ affine[:, :2] @ np.linalg.inv(to0)
     return Consensus(float(agree.sum()) / cells, linear)
 
 
@@ -171,8 +171,8 @@ def find_linear(grey0: Array, grey1: Array, projection: Projection) -> Array:
     """
     small0, small1 = (shrunk_frame(grey, 2 * SEARCH_SIDE) for grey in (grey0, grey1))
     best = _search(small0.grey, small1.grey, projection)
-    there, back = (small.to_image[:2, :2] for small in (small1, small0))
-    linear = there @ best.linear @ np.linalg.inv(back)
+    to0, to1 = (small.to_image[:2, :2] for small in (small0, small1))
+    linear = to1 @ best.linear @ np.linalg.inv(to0)
     good = best.share > CHANCE_SHARE and _worthwhile(linear)
     return linear if good else np.eye(2)
 
@@ -218,7 +218,7 @@ def _sharpen(
 ) -> Consensus:
     """Undo the best map, tilt included, for as long as more cells agree.
 
-    True maps gain much by it and chance ones nothing, which tells them apart.
+    True maps gain much by this, chance maps nothing, which distinguishes them.
     """
     for _ in range(3):
         if not _worthwhile(best.linear):

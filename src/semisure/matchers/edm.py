@@ -169,7 +169,7 @@ class Neck(nn.Module):
         x0, x1 = (self.fc32(f).permute(0, 2, 3, 1) for f in (f0, f1))
         for k, layer in enumerate(self.loftr_32["layers"].children()):
             x0 = layer(x0, x1 if k % 2 else x0)
-            x1 = layer(x1, x0 if k % 2 else x1)  # looks at an image 0 already updated
+            x1 = layer(x1, x0 if k % 2 else x1)  # attends to the updated image 0
         return x0.permute(0, 3, 1, 2), x1.permute(0, 3, 1, 2)
 
     def injected(self, f8: Tensor, f16: Tensor, f32: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ class EdmNet(nn.Module):
     def forward(
         self, image0: Tensor, image1: Tensor, threshold: float
     ) -> dict[str, Tensor]:
-        """Points and cues in px, pixel centres at integers; `side` is the one moved."""
+        """Points and cues in px, pixel centres at integers; `side` was refined."""
         cells, fine0, fine1 = self.features(image0, image1)
         best = top_cells(cells, count=int(len(cells.f0) * SHARE))
         sure = best.confidence > threshold
@@ -256,12 +256,12 @@ class EdmNet(nn.Module):
             "side": in1[:, 0],
         }
         # Matches in both images, whose scale is not the largest.
-        kept = wide(1.0 - sigma / CELL) > MIN_SCORE
+        valid = wide(1.0 - sigma / CELL) > MIN_SCORE
         for points, image in ((source, image0), (target, image1)):
             end = points.new_tensor([image.shape[3], image.shape[2]])
-            kept &= ((points >= 0) & (points <= end)).all(dim=1)
+            valid &= ((points >= 0) & (points <= end)).all(dim=1)
         # Those that move in image 1 come first, as in the official order.
         order = torch.cat(
-            [torch.where(kept & which)[0] for which in (in1[:, 0], ~in1[:, 0])]
+            [torch.where(valid & which)[0] for which in (in1[:, 0], ~in1[:, 0])]
         )
         return {name: values[order] for name, values in answer.items()}
