@@ -1,4 +1,4 @@
-"""Calibration of any matcher on anyone's photos: no ground-truth data set.
+"""Calibration of any matcher on any photos, without ground truth.
 
 Random views of each photo are matched with each other. Their homography is known, so
 every match's error is known too. A share of the photos is held out to test the fitted
@@ -81,7 +81,7 @@ def self_calibrate(
 ) -> SelfCalibration:
     """Fit the error law of `matcher` on random views of `photos`.
 
-    The matcher may be a name of ours; the photos are files, or a folder of them.
+    The matcher may be a built-in name; the photos are files, or a folder of them.
     With a `cache` folder, finished pairs are kept there: an interrupted run continues
     where it stopped. A callable of your own must then have an attribute
     ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
@@ -249,8 +249,8 @@ def match_all(
     key = None if cache is None else identity(matcher)
     if cache is not None and key is None:
         raise InputError(
-            "A cache must know what decides the matcher's answers, but "
-            f"{described(matcher)} does not say: give it an attribute `fingerprint`, "
+            "A cache needs a text that identifies the matcher's answers, but "
+            f"{described(matcher)} has none: give it an attribute `fingerprint`, "
             "a text that changes with its weights and settings, or leave out the cache."
         )
     work = partial(_matched, matcher=matcher, cache=cache, key=key)
@@ -264,12 +264,12 @@ def _matched(
     if cache is None:
         return job(matcher)
 
-    def made() -> dict[str, Any]:
+    def answer() -> dict[str, Any]:
         matches, residual = job(matcher)
         return {**arrays_of(matches), "residual": residual}
 
     file = cache / f"{key_of(__version__, key, job)}.npz"
-    arrays = kept_arrays(file, made)
+    arrays = kept_arrays(file, answer)
     return matches_from(arrays, file), arrays["residual"]
 
 
@@ -283,7 +283,7 @@ def described(matcher: Matcher) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of what decides a calibration, for its provenance."""
+    """The versions that a calibration depends on, for its provenance."""
     return {
         "semisure": __version__,
         "numpy": np.__version__,
