@@ -42,7 +42,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A number, and what it means in words that need no paper."""
+    """A number, and its meaning without the paper's terms."""
 
     name: str
     value: str
