@@ -1,7 +1,7 @@
 """Pairs whose matches are kept on disk, each with its truth at the matches' size.
 
 Matches are exported once, into one NPZ file per image pair, whose name is the digest of
-both images, the size they were brought to, the matcher with its settings, weights and
+both images, the size they were resized to, the matcher with its settings, weights and
 code, and the code that reads and resizes images.
 """
 
@@ -40,12 +40,12 @@ class Exported:
     name: str
     group: str  # pairs that share an image: never split by cross-validation
     truth: Matrix3 | PosedPair | None  # between the images as they were matched
-    sizes: tuple[Size, Size]  # of the images before
+    sizes: tuple[Size, Size]  # of the images before resizing
     file: Path
     seconds: float  # of matching, measured when it ran
     cue_seconds: tuple[float, float]  # of these, on the cues: coarse and fine
     images: tuple[Path, Path]
-    size: Size | None  # that they were brought to
+    size: Size | None  # that they were resized to
 
     def matches(self) -> Matches:
         return stored_matches(self.file)
@@ -182,7 +182,7 @@ def export(job: MatchJob) -> Exported | FileError:
 
 def _match(job: MatchJob) -> dict[str, Array]:
     images = [read_image(path) for path in images_of(job.pair)]
-    small = [_brought(image, job) for image in images]
+    small = [_resized(image, job) for image in images]
     matcher, cues = job.matcher.loaded(), seconds_on_cues()
     begin = time.perf_counter()
     matches = matcher(small[1], small[0]).swapped() if job.swapped else matcher(*small)
@@ -197,7 +197,7 @@ def _match(job: MatchJob) -> dict[str, Array]:
     }
 
 
-def _brought(image: Image, job: MatchJob) -> Image:
+def _resized(image: Image, job: MatchJob) -> Image:
     """The image at the size of the job."""
     if job.size is None:
         return image
@@ -219,7 +219,7 @@ def _with_homography(job: MatchJob) -> AnyPair:
 
 
 def _truth(pair: AnyPair, to0: Matrix3, to1: Matrix3) -> Matrix3 | PosedPair | None:
-    """The truth between the images at the size they were brought to."""
+    """The truth between the images at the size they were resized to."""
     if isinstance(pair, Pair):
         return None if pair.H_01 is None else to1 @ pair.H_01 @ np.linalg.inv(to0)
     a, b = pair.camera0, pair.camera1

@@ -136,7 +136,7 @@ def _made_with(options: Options, name: str | None = None) -> str:
 
 
 def _size_of(name: str | None, options: Options, root: Path) -> Size | None:
-    """The size that images are brought to; None where they are taken as they are."""
+    """The size that images are resized to; None if they keep their own."""
     as_they_are = name is not None and BENCHES[name].as_they_are
     return options.size if as_they_are else options.size_of(root)
 

@@ -22,7 +22,7 @@ THRESHOLDS: dict[Protocol, tuple[int, ...]] = {
     "mtv": (10, 30, 50, 100),
 }
 CALIBRATION_PAIRS = 200  # held-out pairs of MegaDepth,
-CALIBRATION_SIZE = (1280, 960)  # at this size, whatever a bench is judged on
+CALIBRATION_SIZE = (1280, 960)  # at this size, for all benches
 _THERMAL = ("mtv", "thermal")  # in the name of a folder
 
 
@@ -68,7 +68,7 @@ class Options:
         return settings if limit is None else replace(settings, threshold_px=limit)
 
     def size_of(self, root: Path) -> tuple[int, int]:
-        """The size that images of the folder are brought to."""
+        """The size that images of the folder are resized to."""
         return self.size or SIZES[protocol_of(root)]
 
 

@@ -87,7 +87,7 @@ def fit_scenes(
 ) -> tuple[Calibration, FitReport]:
     """The law of a matcher from scenes with truth, and how its pairs differ."""
     good = usable(scenes)
-    # Planes have exact truth; where there are none, all pairs must do.
+    # Planes have exact truth; without planes, all pairs are used.
     flat = {
         name: [pair for pair in pairs if pair.F_01 is None]
         for name, pairs in good.items()

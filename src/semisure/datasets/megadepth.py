@@ -48,7 +48,7 @@ def read_index(path: str | Path, needed: Sequence[str] = KEYS) -> dict[str, Any]
             index = read_npz(path, names, unpickle=numpy_pickles.load)
         else:
             index = _bare(path)
-    except Exception as error:  # noqa: BLE001, whatever damage leads to
+    except Exception as error:  # noqa: BLE001, any error of a damaged file
         raise FileError(
             f"{path} is not an index that can be read: {in_short(error)}."
         ) from None

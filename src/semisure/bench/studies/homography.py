@@ -3,7 +3,7 @@
 By matcher and protocol (``homography``), by robust estimator (``estimators``), by the
 weight of the refit (``weights``), and the two former at one threshold as a radar plot.
 All refits of a pair share its matches, its start and its seed. The corner error is
-measured at the size the images were brought to; AUC is that of
+measured at the size the images were resized to; AUC is that of
 :func:`semisure.metrics.auc`. Other benches of homographies use these functions.
 """
 

@@ -89,7 +89,7 @@ class LawScores:
     )
 
     def numbers(self) -> list[float]:
-        """NLL of all and by stratum, ECE, Spearman; NaN where there is nothing."""
+        """NLL of all and by stratum, ECE, Spearman; NaN without matches."""
         by_stratum = [
             _mean(self.nll[(self.observed >= low) & (self.observed < high)])
             for low, high in STRATA_PX.values()
