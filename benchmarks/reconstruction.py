@@ -2,9 +2,9 @@
 
 A store of a scene with known cameras is reconstructed by pycolmap's incremental mapper,
 intrinsics given and kept: with our keypoints, and with pycolmap's SIFT, matched on the
-same pairs of images. Ours ends with a robust bundle adjustment. Errors are medians over cameras: of positions, in the unit
-of the truth, after the similarity that fits them best; of rotations after the rotation
-that fits them best.
+same pairs of images. Ours ends with a robust bundle adjustment. Errors are medians over
+cameras: of positions, in the unit of the truth, after the similarity that fits them
+best; of rotations after the rotation that fits them best.
 
     semisure match-pairs SCENE/images --exhaustive -o store
     python benchmarks/reconstruction.py store ../shared/data/posed/fountain-P11

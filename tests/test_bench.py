@@ -23,7 +23,7 @@ from bench_trees import (
 from semisure.bench import BENCHES, exported
 from semisure.bench.calibrations import FAITHFUL, Calibrations, both_laws, folds, given
 from semisure.bench.data import LIST_PAIRS, pairs_of, usable
-from semisure.bench.exported import Exported, Job, export, jobs_of, with_truth
+from semisure.bench.exported import Exported, MatchJob, export, jobs_of, with_truth
 from semisure.bench.files import document, write_outcome
 from semisure.bench.options import CALIBRATION_SIZE, Options
 from semisure.bench.outcome import Outcome, Table
@@ -42,21 +42,21 @@ from settings_file import config
 
 
 @pytest.fixture
-def job(sequences: Path, tmp_path: Path) -> Job:
+def job(sequences: Path, tmp_path: Path) -> MatchJob:
     image0, image1 = (sequences / "i_a" / f"{k}.png" for k in (1, 2))
     pair = Pair(name="one", image0=image0, image1=image1, H_01=np.eye(3))
     options = Options(data=[sequences], cache=tmp_path / "cache")
     return jobs_of(options, "daisy", [(pair, SMALL)])[0]
 
 
-def exported_by(job: Job) -> Exported:
+def exported_by(job: MatchJob) -> Exported:
     answer = export(job)
     assert isinstance(answer, Exported)
     return answer
 
 
 def test_a_pair_is_matched_again_only_if_its_file_is_damaged(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    job: MatchJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = exported_by(job)
     np.testing.assert_allclose(first.H_01, np.eye(3), atol=1e-12)
@@ -75,7 +75,7 @@ def test_a_pair_is_matched_again_only_if_its_file_is_damaged(
     assert exported_by(job).seconds == seconds
 
 
-def test_a_changed_setting_never_reuses_a_file(job: Job, sequences: Path) -> None:
+def test_a_changed_setting_never_reuses_a_file(job: MatchJob, sequences: Path) -> None:
     other = replace(job.pair, image1=sequences / "i_a" / "3.png")
     changed = [
         replace(job, size=(176, 128)),
@@ -276,7 +276,7 @@ def test_without_a_shipped_calibration_the_fit_is_cross_validated(
     exported = study.exported("daisy")
     monkeypatch.setattr("semisure.io.files.SHIPPED", tmp_path)
     calibrations = study.calibrations("daisy", exported)
-    assert "3-fold cross-validation by sequence" in study.log[0]
+    assert "fitted on the other sequences" in study.log[0]
     gains = {both.paper.fine_var_gain for both in calibrations}
     assert len(gains) == 3  # one law for each sequence
 

@@ -201,7 +201,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path: Path) -> None:
         running.kill()
         _, stderr = running.communicate()
     assert running.returncode == 130
-    assert "semisure: interrupted; files already written are whole" in stderr
+    assert "semisure: interrupted; files already written are complete" in stderr
     assert "Traceback" not in stderr
     assert not output.exists()
     assert [p for p in parts.iterdir() if not p.name.startswith(".")]

@@ -15,7 +15,7 @@ from semisure.io.images import Image, read_image, reduced
 from semisure.matchers import load_matcher
 from semisure.matchers.daisy import Daisy
 from semisure.matchers.daisy_cells import (
-    Cells,
+    CellSet,
     coarse_match,
     mutual_nearest,
 )
@@ -167,7 +167,8 @@ def test_tiled_coarse_matching_equals_the_whole_matrix() -> None:
     vectors[1][:] /= np.linalg.norm(vectors[1], axis=1, keepdims=True)
     position = rng.uniform(0, 500, (411, 2))
     cells = [
-        Cells(v, np.zeros((len(v), 2)), np.arange(len(v)), (1, len(v))) for v in vectors
+        CellSet(v, np.zeros((len(v), 2)), np.arange(len(v)), (1, len(v)))
+        for v in vectors
     ]
     i, j, confidence, std = coarse_match(*cells, position, 0.1)
     logits = vectors[0].astype(float) @ vectors[1].astype(float).T / 0.1

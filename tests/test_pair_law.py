@@ -11,8 +11,8 @@ import pytest
 
 import semisure
 from semisure.calibrate.scenes import (
+    AlongErrors,
     ScenePair,
-    SeenAlong,
     fit_along,
     fit_scenes,
 )
@@ -149,7 +149,7 @@ def test_the_numbers_of_errors_along_lines_are_recovered() -> None:
     logit, near, wide = on_lines(law, distance, normal, np.zeros(1), away, true)
     failed = rng.random(count) < mixture.expit(logit)
     error = rng.laplace(0.0, np.where(failed, wide, near))
-    found = fit_along([[SeenAlong(law, *seen, error)]])
+    found = fit_along([[AlongErrors(law, *seen, error)]])
     assert astuple(found) == pytest.approx(astuple(true), abs=0.1)
 
 

@@ -25,7 +25,7 @@ from semisure.web.orders import Limits
 
 ADDRESS = "http://127.0.0.1:8321"
 ENDED = ("done", "failed", "cancelled")
-SMALL = Limits(body_bytes=600_000, kept=2)
+SMALL = Limits(body_bytes=600_000, results=2)
 
 
 def picture(shift: int = 0, suffix: str = ".png") -> bytes:

@@ -1,8 +1,8 @@
-"""The demo: real photos, known truth, from pixels to a page of pictures.
+"""The demo: real photos with known truth, and a page of the results.
 
-The photos come with the scikit-image package; nothing is downloaded. A stereo pair is
-matched, whose disparity was measured, and random views of each photo, whose homography
-is known. The calibration is the shipped one, made from other photos.
+The photos come with the scikit-image package; nothing is downloaded. It matches a
+stereo pair, whose disparity was measured, and random views of each photo, whose
+homography is known. The calibration is the shipped one, made from other photos.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _real_pair(result: DemoResult) -> list[Section]:
         ["expected", *(f"{px:.2f} px" for px in expected)],
         ["observed, against measured depth", *(f"{px:.2f} px" for px in observed)],
     ]
-    about = "Motorcycle, Middlebury stereo 2014, as scikit-image carries it."
+    about = "Motorcycle, Middlebury stereo 2014, from scikit-image."
     sections = [
         Section(
             heading="A real pair",
@@ -171,7 +171,7 @@ def _errors(result: DemoResult) -> Section:
     curve = png(plot_reliability(expected, observed))
     caption = "Reliability in bins of equal count."
     return Section(
-        heading="Errors that can be believed",
+        heading="Expected and observed errors",
         text=f"Expected against observed error of {len(expected):,} matches between "
         "views with known homographies.",
         pictures=[Picture(curve, caption)],

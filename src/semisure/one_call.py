@@ -1,4 +1,4 @@
-"""Two images, by whatever name, to calibrated matches and a model: one call."""
+"""From two images to calibrated matches and a model in one call."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def match(
     model_error: float | None = None,
     begin: Begin = quietly,
 ) -> PairResult:
-    """Match two images: an expected error for each match, and the model they obey.
+    """Match two images: an expected error for each match, and the model between them.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def match(
         ``homography``, ``fundamental``, ``essential``, or ``auto``: the matches decide.
     estimator
         A name, or a callable of (source, target, confidence) that returns a model, or a
-        model and a mask; `model` must then say of what kind it is.
+        model and a mask; `model` must then name its kind.
     threshold_px
         Inlier threshold of the estimator; a third of it for epipolar lines.
     K0, K1, fov, focal_from_exif
@@ -168,10 +168,10 @@ def matcher_of(
     }
     if isinstance(matcher, str):
         return NamedMatcher(refined_name(matcher, refine), **options)
-    given = [name for name, value in options.items() if value is not None]
-    if given:
+    names = [name for name, value in options.items() if value is not None]
+    if names:
         raise InputError(
-            f"Only a matcher that is given by its name takes {' and '.join(given)}; "
+            f"Only a matcher that is given by its name takes {' and '.join(names)}; "
             "set that where you make yours."
         )
     if not callable(matcher):

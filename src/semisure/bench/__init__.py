@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What a bench needs to know of its pairs.
+# What a bench needs of its data.
 HOMOGRAPHY = "pairs with homographies"
 ERRORS = "pairs with homographies, or with cameras and depth"
 POSE = "pairs with cameras"
@@ -74,7 +74,7 @@ _ENTRIES = (
         "runtime", "Fig. 6", "milliseconds of matching, cues, estimator, law and refit"
     ),
     Entry(
-        "initial", "supplement B.1", "what the refit makes of better and worse starts"
+        "initial", "supplement B.1", "the refit by quality of the initial homography"
     ),
     Entry(
         "posterior",
@@ -109,7 +109,7 @@ _ENTRIES = (
     Entry(
         "native",
         "supplement B.5",
-        "how well uncertainties single out large errors, other matchers' too",
+        "how well uncertainties detect large errors, also of other matchers",
         ERRORS,
     ),
     Entry("blur", "supplement C.1", "ellipses under horizontal and vertical blur"),

@@ -7,7 +7,7 @@ objective. Both laws are, in this order:
 * given as files;
 * fitted to the pairs of another folder, ``calibrate_on``: the paper's protocol;
 * shipped with the matcher;
-* fitted to the other sequences of the same data; each row of the table then says so.
+* fitted to the other sequences of the same data; table rows are then labelled.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ SHIFTED = "base − shift"  # the estimator on matches less their location
 # After the name of a law: its twin, fitted to the same pairs without location.
 FAITHFUL = "-faithful"
 CROSS_VALIDATED = " (law fitted on these data, cross-validated)"  # after a matcher
+OTHERS = "fitted on the other sequences or scenes"  # for a remark
 FOLDS = 5
-# Laws with something to search for; closed forms need no optimiser.
+# Laws that need an optimiser; the others have closed forms.
 _SEARCHED: tuple[LawName, ...] = ("mixture", "gaussian", "no_confidence_gate")
 
 
@@ -86,7 +87,7 @@ def _twin(name: str) -> str:
 
 
 def given(name: str) -> tuple[Calibrations, str]:
-    """Both laws of a file that the user gave, and which file serves which arm."""
+    """Both laws by the user's file, and a remark on which file serves which arm."""
     both, files = both_laws(name), Path(name).name
     if both.paper is not both.ours:
         files += f" for core+, {Path(_twin(name)).name} for the paper's arms"
@@ -94,9 +95,9 @@ def given(name: str) -> tuple[Calibrations, str]:
 
 
 def is_cross_validated(options: Options, matcher: str) -> bool:
-    """Whether the laws of a matcher are fitted to the very data they are judged on."""
-    asked = options.calibration or options.calibrate_on
-    return asked is None and not is_shipped(matcher)
+    """Whether the laws of a matcher are fitted and judged on the same data."""
+    source = options.calibration or options.calibrate_on
+    return source is None and not is_shipped(matcher)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -150,17 +151,7 @@ def halves(groups: Sequence[str]) -> Labels:
     return np.array([place[name] for name in groups], dtype=np.int64)
 
 
-def inside(pairs: Sequence[Some], fold: Labels, k: int) -> list[Some]:
-    """The pairs of fold `k`."""
-    return [pair for pair, f in zip(pairs, fold, strict=True) if f == k]
-
-
-def outside(pairs: Sequence[Some], fold: Labels, k: int) -> list[Some]:
-    """The pairs of all other folds."""
-    return [pair for pair, f in zip(pairs, fold, strict=True) if f != k]
-
-
-def validated(exported: Sequence[Exported]) -> str:
-    """How laws fitted on the same data are judged, for a remark."""
-    count = min(FOLDS, len({one.group for one in exported}))
-    return f"{count}-fold cross-validation by sequence or scene"
+def split(pairs: Sequence[Some], fold: Labels, k: int) -> tuple[list[Some], list[Some]]:
+    """The pairs of all other folds, to fit to, and those of fold `k`, to judge on."""
+    others = [pair for pair, f in zip(pairs, fold, strict=True) if f != k]
+    return others, [pair for pair, f in zip(pairs, fold, strict=True) if f == k]

@@ -1,9 +1,9 @@
 """Which data a bench uses: folders that have what it needs, and the pairs in them.
 
-Where pairs have no change of viewpoint, random views stand in: a random homography of
-the second image, composed with the truth. A single photo becomes a pair of two views,
-changed in light, noise and compression too; the truth between them is exact, which
-published homographies are not.
+Pairs without a change of viewpoint can be replaced by random views: the second image
+under a random homography, composed with the truth. A single photo becomes a pair of two
+views, changed in light, noise and compression too; the truth between them is exact,
+which published homographies are not.
 """
 
 from __future__ import annotations
@@ -49,10 +49,7 @@ def usable(options: Options, entry: Entry) -> tuple[list[Path], list[str]]:
             if protocol_of(root) != first:
                 reasons[root] = "another protocol; give the folder alone"
         roots = [root for root in roots if not reasons[root]]
-    remarks = []
-    for reason in filter(None, dict.fromkeys(reasons.values())):
-        names = [root.name for root in reasons if reasons[root] == reason]
-        remarks.append(f"{reason}: {', '.join(names)}")
+    remarks = [f"{reason}: {root.name}" for root, reason in reasons.items() if reason]
     if not roots:
         raise InputError(
             f"The bench {entry.name} needs {entry.needs}, but {'; '.join(remarks)}."
@@ -69,9 +66,9 @@ def _unusable(root: Path, entry: Entry) -> str:
         return "" if is_posed(root) else "no cameras"
     if entry.needs == MAP:
         return "" if is_map(root) else "no map to localise in"
-    # Of MegaDepth's thousands of pairs one tells whether there is depth.
-    some = 1 if is_megadepth(root) else None
-    if planar or (is_posed(root) and has_depth(read_posed_pairs(root, limit=some))):
+    # One of MegaDepth's thousands of pairs shows whether there is depth.
+    limit = 1 if is_megadepth(root) else None
+    if planar or (is_posed(root) and has_depth(read_posed_pairs(root, limit=limit))):
         return ""
     return "no depth, so the matches' true errors are unknown"
 
@@ -110,7 +107,7 @@ def _with_view(pair: Pair, k: int, seed: int, folder: Path) -> Pair:
     return replace(pair, name=name, image1=stored_png(view, folder), H_01=H_01)
 
 
-@lru_cache(maxsize=8)  # each matcher and bench asks again
+@lru_cache(maxsize=8)  # used by each matcher and bench
 def _views_of_photos(
     photos: tuple[Path, ...], count: int, seed: int, folder: Path
 ) -> Sequence[Pair]:

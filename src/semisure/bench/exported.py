@@ -1,7 +1,7 @@
 """Pairs whose matches are kept on disk, each with its truth at the matches' size.
 
 Matches are exported once, into one NPZ file per image pair, whose name is the digest of
-both images, the size they were brought to, the matcher with its settings, weights and
+both images, the size they were resized to, the matcher with its settings, weights and
 code, and the code that reads and resizes images.
 """
 
@@ -40,12 +40,12 @@ class Exported:
     name: str
     group: str  # pairs that share an image: never split by cross-validation
     truth: Matrix3 | PosedPair | None  # between the images as they were matched
-    sizes: tuple[Size, Size]  # of the images before
+    sizes: tuple[Size, Size]  # of the images before resizing
     file: Path
-    seconds: float  # of matching, when it was done
+    seconds: float  # of matching, measured when it ran
     cue_seconds: tuple[float, float]  # of these, on the cues: coarse and fine
     images: tuple[Path, Path]
-    size: Size | None  # that they were brought to
+    size: Size | None  # that they were resized to
 
     def matches(self) -> Matches:
         return stored_matches(self.file)
@@ -109,11 +109,11 @@ def moved(points: Points, before: Size, after: Size) -> Points:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Job:
+class MatchJob:
     """A pair to be matched, and where its matches are kept.
 
-    For queries the matcher is turned so that it refines image 0, and the size is turned
-    for images taller than wide.
+    For queries the images are swapped if the matcher refines image 1, and the size is
+    rotated for images taller than wide.
     """
 
     pair: AnyPair
@@ -134,12 +134,12 @@ def jobs_of(
     pairs: Sequence[tuple[AnyPair, Size | None]],
     *,
     for_queries: bool = False,
-) -> list[Job]:
+) -> list[MatchJob]:
     """A job for each pair at its size; None leaves the images as they are."""
     code = key_of(fingerprint(matcher, options.weights))
     named = NamedMatcher(matcher, device=options.device, weights=options.weights)
     return [
-        Job(
+        MatchJob(
             pair=pair,
             matcher=named,
             size=size,
@@ -151,10 +151,10 @@ def jobs_of(
     ]
 
 
-def export(job: Job) -> Exported | FileError:
+def export(job: MatchJob) -> Exported | FileError:
     """The pair, matched unless its matches are kept.
 
-    A file that cannot be read is an answer, no error.
+    An unreadable file is returned as an error, not raised.
     """
     images, name = images_of(job.pair), job.matcher.name
     setup = name, job.matcher.device, job.code
@@ -180,9 +180,9 @@ def export(job: Job) -> Exported | FileError:
     )
 
 
-def _match(job: Job) -> dict[str, Array]:
+def _match(job: MatchJob) -> dict[str, Array]:
     images = [read_image(path) for path in images_of(job.pair)]
-    small = [_brought(image, job) for image in images]
+    small = [_resized(image, job) for image in images]
     matcher, cues = job.matcher.loaded(), seconds_on_cues()
     begin = time.perf_counter()
     matches = matcher(small[1], small[0]).swapped() if job.swapped else matcher(*small)
@@ -197,15 +197,15 @@ def _match(job: Job) -> dict[str, Array]:
     }
 
 
-def _brought(image: Image, job: Job) -> Image:
-    """The image at the size asked for."""
+def _resized(image: Image, job: MatchJob) -> Image:
+    """The image at the size of the job."""
     if job.size is None:
         return image
     tall = job.for_queries and image.shape[0] > image.shape[1]
     return resized(image, job.size[::-1] if tall else job.size)
 
 
-def _with_homography(job: Job) -> AnyPair:
+def _with_homography(job: MatchJob) -> AnyPair:
     """The pair with the homography that its depth implies, if that is its truth."""
     pair = job.pair
     if isinstance(pair, Pair) or not pair.planar:
@@ -219,7 +219,7 @@ def _with_homography(job: Job) -> AnyPair:
 
 
 def _truth(pair: AnyPair, to0: Matrix3, to1: Matrix3) -> Matrix3 | PosedPair | None:
-    """The truth between the images at the size they were brought to."""
+    """The truth between the images at the size they were resized to."""
     if isinstance(pair, Pair):
         return None if pair.H_01 is None else to1 @ pair.H_01 @ np.linalg.inv(to0)
     a, b = pair.camera0, pair.camera1

@@ -67,7 +67,7 @@ def write_all(
 
 
 def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
-    """All of an outcome but its figures, with what is needed to repeat it."""
+    """All of an outcome except its figures, with what is needed to repeat it."""
     settings = asdict(options)
     settings["data"] = {
         str(root): {
@@ -76,7 +76,7 @@ def document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
         }
         for root in options.data
     }
-    if not BENCHES[name].as_they_are:  # those say in their remarks what they took
+    if not BENCHES[name].as_they_are:  # the others state theirs in a remark
         settings["threshold_px"] = options.ransac().threshold_px
     whole = {
         "bench": name,
@@ -136,7 +136,7 @@ def _made_with(options: Options, name: str | None = None) -> str:
 
 
 def _size_of(name: str | None, options: Options, root: Path) -> Size | None:
-    """The size that images are brought to; None where they are taken as they are."""
+    """The size that images are resized to; None if they keep their own."""
     as_they_are = name is not None and BENCHES[name].as_they_are
     return options.size if as_they_are else options.size_of(root)
 

@@ -1,4 +1,4 @@
-"""What the user asked of a bench, and the protocols of the paper."""
+"""The options of a bench, and the protocols of the paper."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ THRESHOLDS: dict[Protocol, tuple[int, ...]] = {
     "mtv": (10, 30, 50, 100),
 }
 CALIBRATION_PAIRS = 200  # held-out pairs of MegaDepth,
-CALIBRATION_SIZE = (1280, 960)  # at this size, whatever a bench is judged on
+CALIBRATION_SIZE = (1280, 960)  # at this size, for all benches
 _THERMAL = ("mtv", "thermal")  # in the name of a folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user asked for."""
+    """What the user chose."""
 
     data: Sequence[Path]
     matchers: Sequence[str] = ("daisy",)
@@ -45,8 +45,8 @@ class Options:
     native: Mapping[str, Path] = field(default_factory=dict)  # folders, by matcher
     maps: Mapping[str, Path] = field(default_factory=dict)  # COLMAP models, by matcher
     cache: Path = Path("semisure-cache")
-    limit: int | None = None  # at most so many pairs of a folder
-    views: int = 0  # so many random views replace each second image; 0: keep it
+    limit: int | None = None  # largest number of pairs of a folder
+    views: int = 0  # random views that replace each second image; 0: keep it
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -64,15 +64,15 @@ class Options:
     def ransac(self, usual: RansacSettings | None = None) -> RansacSettings:
         """The usual settings with the user's seed and, if given, threshold."""
         settings = replace(usual or RansacSettings(), seed=self.seed)
-        given = self.threshold_px
-        return settings if given is None else replace(settings, threshold_px=given)
+        limit = self.threshold_px
+        return settings if limit is None else replace(settings, threshold_px=limit)
 
     def size_of(self, root: Path) -> tuple[int, int]:
-        """The size that images of the folder are brought to."""
+        """The size that images of the folder are resized to."""
         return self.size or SIZES[protocol_of(root)]
 
 
 def protocol_of(root: Path) -> Protocol:
-    """The protocol that a folder's name or layout asks for."""
+    """The protocol by a folder's name or layout."""
     thermal = any(word in root.name.lower() for word in _THERMAL)
     return "mtv" if thermal or is_mtv(root) else "hpatches"

@@ -1,4 +1,4 @@
-"""What every bench is given: options, worker processes, progress and remarks."""
+"""What every bench gets: options, worker processes, progress and remarks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from semisure.bench import data
 from semisure.bench.calibrations import (
     CROSS_VALIDATED,
+    OTHERS,
     Calibrations,
     Fit,
     both_laws,
@@ -17,8 +18,7 @@ from semisure.bench.calibrations import (
     folds,
     given,
     is_cross_validated,
-    outside,
-    validated,
+    split,
 )
 from semisure.bench.exported import AnyPair, Exported, Size, export, jobs_of
 from semisure.bench.options import (
@@ -48,7 +48,7 @@ class Task:
     matcher: str
     estimator: str
     settings: RansacSettings
-    data: str = ""  # the folder that it is from, where a bench tells them apart
+    data: str = ""  # its folder, where a bench distinguishes them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class Study:
     options: Options
     engine: Engine
     tick: Begin = quietly
-    log: list[str] = field(default_factory=list)  # remarks for whoever reads numbers
+    log: list[str] = field(default_factory=list)  # remarks to print below the tables
 
     def note(self, *remarks: str) -> None:
         """Add remarks, each once."""
@@ -122,8 +122,8 @@ class Study:
     ) -> list[Exported]:
         """The pairs to calibrate on: the paper's number, at the paper's size.
 
-        What the bench is judged on, its size, limit and views with it, does not change
-        them; `size` and `count` are a bench's own protocol.
+        They do not depend on the data to judge, their size, limit and views; `size` and
+        `count` are a bench's own protocol.
         """
         options = self.options
         other = self.changed(
@@ -150,7 +150,7 @@ class Study:
             jobs,
             self.tick(f"Matching, {matcher}"),
             lost=lambda job, why: FileError(
-                f"The pair {job.pair.name} ended every process that had it: "
+                f"The pair {job.pair.name} ended every process that matched it: "
                 f"{why.reason}."
             ),
         )
@@ -159,8 +159,8 @@ class Study:
         if errors:
             raise FileError(
                 f"{len(errors)} of {len(answers)} pairs cannot be matched; the first "
-                f"because: {errors[0]} Mend the data; the matches of the others are "
-                "kept."
+                f"because: {errors[0]} Correct the data and run again; the other "
+                "pairs are kept."
             )
         return exported
 
@@ -187,11 +187,10 @@ class Study:
         """The calibrations for each pair; a remark says where they are from."""
         options = self.options
         if is_cross_validated(options, matcher):
-            remark = f"fitted on the other sequences ({validated(exported)})"
-            self.note(f"{matcher}: {remark}.")
+            self.note(f"{matcher}: {OTHERS}.")
             fold = folds([one.group for one in exported])
             count = int(fold.max()) + 1
-            laws = self._both_laws([outside(exported, fold, k) for k in range(count)])
+            laws = self._both_laws([split(exported, fold, k)[0] for k in range(count)])
             return [laws[k] for k in fold]
         if options.calibration is not None:
             both, remark = given(options.calibration)
@@ -200,14 +199,12 @@ class Study:
             (both,), remark = self._both_laws([pairs]), self.calibrated_on(pairs)
         else:
             both = both_laws(matcher)
-            remark = "the shipped calibration, from random views of photos"
-            if both.ours.pairs is not None:
-                remark += ", and for how pairs differ from scenes in depth"
+            remark = "the shipped calibration"
         self.note(f"{matcher}: {remark}.")
         return [both] * len(exported)
 
     def calibrated_on(self, pairs: Sequence[Exported]) -> str:
-        """What held-out pairs a law was fitted to, for a remark."""
+        """Which held-out pairs a law was fitted to, for a remark."""
         root = self.options.calibrate_on
         assert root is not None
         at = data.matched_at(pairs[0].size)

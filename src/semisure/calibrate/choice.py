@@ -26,7 +26,7 @@ from semisure.types import Calibration, Matcher
 from semisure.types.checks import require_kind
 from semisure.types.display import Begin, counted, quietly
 
-# What makes a calibration is loaded where one is made: most matchers have theirs.
+# Imported only to make a calibration: most calls need none.
 if TYPE_CHECKING:
     from semisure.calibrate.photos import Photos, SelfCalibration
 
@@ -40,12 +40,12 @@ class FirstUse:
     Parameters
     ----------
     allowed
-        False raises a sentence that says what to do instead.
+        If False, an error says what to do instead.
     photos
         A folder, or files; without it the photos of scikit-image are used, or whatever
         the kept law was made from.
     tell
-        Gets the sentences for a person who waits; a log, unless told otherwise.
+        Gets sentences for the waiting user; by default they are logged.
     """
 
     allowed: bool = True
@@ -63,7 +63,7 @@ def calibration_for(
 ) -> Calibration:
     """The calibration that is given, or else the matcher's own.
 
-    One of another matcher is refused without `force`. A matcher of ours with its
+    One of another matcher is refused without `force`. A built-in matcher with its
     official weights may have a shipped one; any other is calibrated on first use.
 
     >>> from semisure.matchers import load_matcher
@@ -87,8 +87,8 @@ def calibration_for(
     if name is not None and calibration.matcher not in (name, "unknown") and not force:
         raise InputError(
             f"The calibration {shown} is of {calibration.matcher}, not of {name}, so "
-            f"that its errors mean nothing here. Leave it out, calibrate {name}, or "
-            "force it."
+            f"that its errors would be wrong. Leave it out, calibrate {name}, or force "
+            "it."
         )
     return calibration
 
@@ -114,9 +114,9 @@ def first_use_law(matcher: Matcher, options: FirstUse) -> Calibration:
     file = cache_folder() / "calibrations" / f"{plain}-{key}.json"
     photos = None if options.photos is None else photo_files(options.photos)
     with suppress(FileError):  # there is none, or it is damaged
-        kept = load_calibration(file)
-        if photos is None or kept.provenance["first_use"]["photos"] == digest(photos):
-            return kept
+        law = load_calibration(file)
+        if photos is None or law.provenance["first_use"]["photos"] == digest(photos):
+            return law
     if not options.allowed:
         weights = getattr(matcher, "weights", None)
         whose = "" if weights is None else f" with the weights {weights}"

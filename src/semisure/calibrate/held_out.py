@@ -37,7 +37,7 @@ class Trust:
 
     @property
     def trusted(self) -> bool:
-        """False where the mean error is not even known to a factor of MAX_RATIO."""
+        """False if expected and observed mean errors differ by over MAX_RATIO."""
         low, high = sorted((self.expected_px, self.observed_px))
         return high <= MAX_RATIO * low
 
@@ -77,7 +77,7 @@ def trial(observations: Observations, calibration: Calibration) -> Trust:
     expected = mixture.expected_abs_error(law)
     errors = np.abs(observations.residual)
     observed = errors.mean(axis=1)
-    off = np.abs(2.0 * mixture.cdf(law, observations.residual) - 1.0)
+    central = np.abs(2.0 * mixture.cdf(law, observations.residual) - 1.0)
     return Trust(
         matches=len(observations),
         pairs=len(np.unique(observations.pair)),
@@ -86,8 +86,8 @@ def trial(observations: Observations, calibration: Calibration) -> Trust:
         expected_beyond=float(mixture.prob_beyond(law, TAIL_PX).mean()),
         observed_beyond=float((errors > TAIL_PX).mean()),
         nll=-float(mixture.log_density(law, observations.residual).mean()),
-        inside_50=float((off < 0.5).mean()),
-        inside_90=float((off < 0.9).mean()),
+        inside_50=float((central < 0.5).mean()),
+        inside_90=float((central < 0.9).mean()),
         ece_px=metrics.expected_calibration_error(expected, observed),
         spearman=metrics.spearman(expected, observed),
         expected=expected,

@@ -6,8 +6,8 @@ neighbouring matches says. The point need not be observed in the other image, wh
 would leave the easy ones only; it must be visible there, by the depth of its
 neighbours. The truth is as good as the model: about its mean reprojection error.
 
-Lenses bend epipolar lines. The matches come back as a pinhole would have seen them,
-with the fundamental matrix that then holds.
+Lenses bend epipolar lines. So matches are returned undistorted, with the fundamental
+matrix of the pinhole cameras.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def covisible(model: MapModel) -> list[tuple[str, str]]:
     from scipy.sparse import csr_matrix, triu
 
     names = sorted(model.images)
-    seen = [_points_of(model, name) for name in names]
-    rows = np.repeat(np.arange(len(names)), [len(points) for points in seen])
-    columns = np.concatenate([np.zeros(0, dtype=np.int64), *seen])
+    observed = [_points_of(model, name) for name in names]
+    rows = np.repeat(np.arange(len(names)), [len(points) for points in observed])
+    columns = np.concatenate([np.zeros(0, dtype=np.int64), *observed])
     shape = len(names), max(len(model.point_ids), 1)
     table = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
     shared = triu(table @ table.T, 1).tocoo()
@@ -97,11 +97,11 @@ def beside_points(
     view0 = MapView.of(model, names[0], matches.source_size)
     view1 = MapView.of(model, names[1], matches.target_size)
     residual = np.full((len(matches), 2), np.nan)
-    for side, here, there in ((1, view1, view0), (0, view0, view1)):
+    for side, view, other in ((1, view1, view0), (0, view0, view1)):
         which = matches.side == side
-        world = visible(there.world, here)
+        world = visible(other.world, view)
         turned = matches if side == 0 else matches.swapped()  # image 0 is the refined
-        beside = residual_beside(turned, here.project(world), there.project(world))
+        beside = residual_beside(turned, view.project(world), other.project(world))
         residual[which] = beside[which]
     (R0, t0), (R1, t1) = ((v.pose[:, :3], v.pose[:, 3]) for v in (view0, view1))
     P_01 = np.column_stack([R1 @ R0.T, t1 - R1 @ R0.T @ t0])

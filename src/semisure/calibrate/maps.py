@@ -127,18 +127,18 @@ def parted(
 ) -> tuple[dict[str, list[ScenePair]], list[ScenePair]]:
     """What is fitted to, scene by scene, and what is held out, evenly."""
     every = max(2, round(1.0 / held_out))
-    kept: dict[str, list[ScenePair]] = {}
+    fitted: dict[str, list[ScenePair]] = {}
     held: list[ScenePair] = []
     for name, pairs in scenes.items():
         own = pairs[every - 1 :: every] or pairs[1:][-1:]  # at least one of two
-        kept[name] = [pair for pair in pairs if pair not in own]
+        fitted[name] = [pair for pair in pairs if pair not in own]
         held += own
-    return kept, held
+    return fitted, held
 
 
 @dataclass(frozen=True, slots=True)
 class PairOfFiles:
-    """The matches of two images; the map tells their errors later."""
+    """The matches of two images; the map gives their errors later."""
 
     image0: Path
     image1: Path
@@ -220,17 +220,17 @@ def _colmap(folder: Path, images: Path | None, limit: int) -> Map:
             "its images by --images."
         )
     model = read_model(folder)
-    there = [
+    pairs = [
         pair
         for pair in covisible(model)
         if all((images / name).is_file() for name in pair)
     ]
-    if not there:
+    if not pairs:
         raise FileError(
             f"{images} holds none of the image pairs of the map, such as "
             f"{next(iter(model.images), 'none')}."
         )
-    chosen = evenly(there, limit)
+    chosen = evenly(pairs, limit)
     quality = f"median reprojection error {np.median(model.error_px):.2f} px"
     return Map(
         method=f"matches beside points of a COLMAP model, {quality}",

@@ -1,4 +1,4 @@
-"""Calibration of any matcher on anyone's photos: no ground-truth data set.
+"""Calibration of any matcher on any photos, without ground truth.
 
 Random views of each photo are matched with each other. Their homography is known, so
 every match's error is known too. A share of the photos is held out to test the fitted
@@ -38,7 +38,7 @@ MIN_SIDE_PX = 64
 Photos: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 Residuals: TypeAlias = tuple[Matches, PerAxis]  # NaN where the truth is unknown
 # A pair to be matched: a dataclass, by whose fields its matches are kept.
-Job: TypeAlias = Callable[[Matcher], Residuals]
+PairJob: TypeAlias = Callable[[Matcher], Residuals]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def self_calibrate(
 ) -> SelfCalibration:
     """Fit the error law of `matcher` on random views of `photos`.
 
-    The matcher may be a name of ours; the photos are files, or a folder of them.
+    The matcher may be a built-in name; the photos are files, or a folder of them.
     With a `cache` folder, finished pairs are kept there: an interrupted run continues
     where it stopped. A callable of your own must then have an attribute
     ``fingerprint``, a text that changes whenever its answers do. Another `engine` than
@@ -239,37 +239,37 @@ class ViewsOfPhoto:
 
 
 def match_all(
-    jobs: Sequence[Job],
+    jobs: Sequence[PairJob],
     matcher: Matcher,
     cache: Path | None,
     engine: Engine,
     tick: Tick,
 ) -> list[Residuals]:
     """The matches of each job with their residuals; `cache` keeps what is done."""
-    decided_by = None if cache is None else identity(matcher)
-    if cache is not None and decided_by is None:
+    key = None if cache is None else identity(matcher)
+    if cache is not None and key is None:
         raise InputError(
-            "A cache must know what decides the matcher's answers, but "
-            f"{described(matcher)} does not say: give it an attribute `fingerprint`, "
+            "A cache needs a text that identifies the matcher's answers, but "
+            f"{described(matcher)} has none: give it an attribute `fingerprint`, "
             "a text that changes with its weights and settings, or leave out the cache."
         )
-    work = partial(_matched, matcher=matcher, cache=cache, decided_by=decided_by)
+    work = partial(_matched, matcher=matcher, cache=cache, key=key)
     return in_order(engine, work, jobs, tick)
 
 
 def _matched(
-    job: Job, matcher: Matcher, cache: Path | None, decided_by: dict[str, str] | None
+    job: PairJob, matcher: Matcher, cache: Path | None, key: dict[str, str] | None
 ) -> Residuals:
     """What a worker does with a job."""
     if cache is None:
         return job(matcher)
 
-    def made() -> dict[str, Any]:
+    def answer() -> dict[str, Any]:
         matches, residual = job(matcher)
         return {**arrays_of(matches), "residual": residual}
 
-    file = cache / f"{key_of(__version__, decided_by, job)}.npz"
-    arrays = kept_arrays(file, made)
+    file = cache / f"{key_of(__version__, key, job)}.npz"
+    arrays = kept_arrays(file, answer)
     return matches_from(arrays, file), arrays["residual"]
 
 
@@ -283,7 +283,7 @@ def described(matcher: Matcher) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of what decides a calibration, for its provenance."""
+    """The versions that a calibration depends on, for its provenance."""
     return {
         "semisure": __version__,
         "numpy": np.__version__,

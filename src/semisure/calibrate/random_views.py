@@ -14,7 +14,7 @@ from semisure.types import Matrix3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpSettings:
-    """How far the views of a photo go; standard deviations unless noted."""
+    """How much the views of a photo vary; standard deviations unless noted."""
 
     rotation_deg: float = 15.0
     log_zoom: float = 0.2
@@ -37,7 +37,7 @@ def random_pair(
     """Two changed views of `photo`, of the same size, and the homography between them.
 
     Neither is the photo itself: two real images share no pixel grid and no noise. The
-    first is moved little, the second as far as `settings` say.
+    first is warped little, the second as much as `settings` state.
     """
     first, H_0 = _warped(photo, rng, settings, share=0.25)
     second, H_1 = _warped(photo, rng, settings, share=1.0)
@@ -97,7 +97,7 @@ def _warp(photo: Image, H_01: Matrix3, border: int) -> Image:
 def _occlude(
     view: Image, photo: Image, rng: np.random.Generator, settings: WarpSettings
 ) -> Image:
-    """Pieces of the photo pasted where they do not belong."""
+    """Pieces of the photo pasted at random places."""
     size = np.array(view.shape[:2])
     view = view.copy()
     for _ in range(rng.integers(settings.max_occluders + 1)):

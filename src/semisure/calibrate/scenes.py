@@ -2,15 +2,15 @@
 
 A law fitted to views of flat photos is too sure of itself where there is depth. Here
 scenes with known truth (posed images with depth, a reconstruction) and views of photos
-are put together, each scene with the same say, and four things are fitted in turn:
+are put together, each scene with the same weight, and four things are fitted in turn:
 
 1. the matcher's eight numbers, to planes if there are any: their truth is exact, and
-   no direction is set apart in them as that of the baseline is in scenes;
-2. the effects of each pair (:mod:`semisure.law.pair_law`), by what its lines or its
-   homography tell, and their mean and spread over scenes;
+   they have no special direction, such as that of the baseline in scenes;
+2. the effects of each pair (:mod:`semisure.law.pair_law`), by residuals from its lines
+   or its homography, and their mean and spread over scenes;
 3. four numbers of errors along epipolar lines, by the truth;
-4. the effects that describe all matches alike best: what can be said before a pair's
-   geometry is known.
+4. the effects that describe the matches of all pairs best, for pairs whose geometry is
+   not known yet.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from semisure.types.checks import within_px
 
 MATCHES_A_SCENE = 6000  # at most, evenly: a video must not outvote a photograph
 MIN_MATCHES = 30  # of a pair, to learn from it
-# Where nothing is known of a matcher's pairs: wide, and few failures unforeseen.
+# The prior of a matcher's pairs: wide, and few failures that no cue predicts.
 WIDE = PairSpread(
     fine=(0.0, 0.7), gate=(0.0, 1.5), coarse=(0.0, 0.7), background=(-5.0, 1.5)
 )
@@ -87,7 +87,7 @@ def fit_scenes(
 ) -> tuple[Calibration, FitReport]:
     """The law of a matcher from scenes with truth, and how its pairs differ."""
     good = usable(scenes)
-    # Planes have exact truth; where there are none, all pairs must do.
+    # Planes have exact truth; without planes, all pairs are used.
     flat = {
         name: [pair for pair in pairs if pair.F_01 is None]
         for name, pairs in good.items()
@@ -121,9 +121,9 @@ def usable(scenes: Scenes) -> Scenes:
 
 def _balanced(pairs: Sequence[ScenePair]) -> list[tuple[Matches, PerAxis]]:
     """The known matches of a scene's pairs, no more than its share of them."""
-    known = [pair.known() for pair in pairs]
-    rows = _share(len(matches) for matches, _ in known)
-    return [(matches.take(rows), residual[rows]) for matches, residual in known]
+    entries = [pair.known() for pair in pairs]
+    rows = _share(len(matches) for matches, _ in entries)
+    return [(matches.take(rows), residual[rows]) for matches, residual in entries]
 
 
 def _share(counts: Iterable[int]) -> slice:
@@ -132,7 +132,7 @@ def _share(counts: Iterable[int]) -> slice:
 
 
 def fit_spread(scenes: Scenes, calibration: Calibration) -> PairSpread:
-    """Mean and spread of the pairs' effects, each scene with the same say."""
+    """Mean and spread of the pairs' effects, each scene with the same weight."""
     wide = replace(calibration, pairs=WIDE)
     by_scene = [
         np.array([_geometry(pair, wide)[2] for pair in pairs])
@@ -189,7 +189,7 @@ def _most_likely(
     score: Callable[[Some, Vector], float],
     start: Vector,
 ) -> list[float]:
-    """The numbers of the best mean score; each scene has the same say."""
+    """The numbers of the best mean score; each scene has the same weight."""
     from scipy.optimize import minimize
 
     def objective(numbers: Vector) -> float:
@@ -201,30 +201,30 @@ def _most_likely(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SeenAlong:
-    """A pair's known errors along lines, and what foretells them."""
+class AlongErrors:
+    """A pair's known errors along lines, and what predicts them."""
 
     law: mixture.ErrorLaw  # under the effects of the pair
     distance: PerMatch  # from the line, px
     normal: PerAxis
-    away: PerMatch  # departure from neighbours, px
+    departure: PerMatch  # from neighbours, px
     error: PerMatch  # along the line, px
 
     def score(self, numbers: Vector) -> float:
         """Mean log density of the errors under these; true lines are exact."""
-        seen = self.distance, self.normal, np.zeros(1), self.away
-        logit, fine, coarse = on_lines(self.law, *seen, _along(numbers))
+        cues = self.distance, self.normal, np.zeros(1), self.departure
+        logit, fine, coarse = on_lines(self.law, *cues, _along(numbers))
         laplace = LAPLACE.log_density
         right = laplace(self.error, fine) - np.logaddexp(0.0, logit)
         failed = laplace(self.error, coarse) - np.logaddexp(0.0, -logit)
         return float(np.logaddexp(right, failed).mean())
 
 
-def fit_along(scenes: Sequence[Sequence[SeenAlong]]) -> AlongLines:
+def fit_along(scenes: Sequence[Sequence[AlongErrors]]) -> AlongLines:
     """The numbers under which the true errors along lines are most likely."""
     if not scenes:
         return AlongLines()
-    return _along(_most_likely(scenes, SeenAlong.score, np.zeros(4)))
+    return _along(_most_likely(scenes, AlongErrors.score, np.zeros(4)))
 
 
 def _along(numbers: Iterable[float]) -> AlongLines:
@@ -234,18 +234,18 @@ def _along(numbers: Iterable[float]) -> AlongLines:
 
 def _along_lines(
     pairs: Sequence[ScenePair], adapting: Calibration
-) -> Sequence[SeenAlong]:
+) -> Sequence[AlongErrors]:
     """What a scene's pairs show along lines, with no more than its share of matches."""
-    known = [np.flatnonzero(within_px(pair.residual)) for pair in pairs]
-    share = _share(map(len, known))
-    seen = []
-    for pair, rows in zip(pairs, known, strict=True):
+    indices = [np.flatnonzero(within_px(pair.residual)) for pair in pairs]
+    share = _share(map(len, indices))
+    samples = []
+    for pair, rows in zip(pairs, indices, strict=True):
         law, lines, effects = _geometry(pair, adapting)
         assert lines is not None
-        away = departure_by_lines(pair.matches, law, lines)
+        departure = departure_by_lines(pair.matches, law, lines)
         normal, (x, y) = lines.normal, (pair.residual - law.location).T
         error = y * normal[:, 0] - x * normal[:, 1]
-        arrays = lines.distance, normal, away, error
+        arrays = lines.distance, normal, departure, error
         law, chosen = with_effects(law, effects), rows[share]
-        seen.append(SeenAlong(law.take(chosen), *(a[chosen] for a in arrays)))
-    return seen
+        samples.append(AlongErrors(law.take(chosen), *(a[chosen] for a in arrays)))
+    return samples

@@ -12,7 +12,7 @@ import typer
 from semisure.__about__ import __version__
 from semisure.errors import SemisureError
 
-# The module of each command. A command loads its own alone.
+# The module of each command; only that of the given command is imported.
 _HOME = {
     "bench": "bench",
     "calibrate": "calibrate",
@@ -70,7 +70,7 @@ def __getattr__(name: str) -> typer.Typer:
 
 
 def _app_with(commands: Iterable[str]) -> typer.Typer:
-    """The app, to which some commands have added themselves."""
+    """The app with these commands, which register when they are imported."""
     for name in commands:
         import_module(f"{__name__}.{_HOME[name]}")
     return root
@@ -78,16 +78,16 @@ def _app_with(commands: Iterable[str]) -> typer.Typer:
 
 def main() -> None:
     """Run the command; a user's mistake is one sentence and exit code 1."""
-    # Only flags precede the command. Without a known command, all are loaded.
-    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
-    app = _app_with([wanted] if wanted in _HOME else _HOME)
+    # Only flags precede the command. Without a known command, all are imported.
+    name = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    app = _app_with([name] if name in _HOME else _HOME)
     try:
         app()
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:  # Typer has caught the Ctrl-C
             _print_error(
-                "interrupted; files already written are whole; long commands continue "
-                "where they stopped when they are run again."
+                "interrupted; files already written are complete; run a long command "
+                "again to continue where it stopped."
             )
         raise
     except SemisureError as error:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from semisure.cli import command, options
-from semisure.cli.config import engine_of, settings_of, taken
+from semisure.cli.config import engine_of, pick, settings_of
 from semisure.cli.options import option
 from semisure.cli.progress import stages
 
@@ -28,7 +28,7 @@ def _benches(incomplete: str) -> list[str]:
 def bench(
     name: Annotated[
         str | None,
-        typer.Argument(help="Without it, all are listed.", autocompletion=_benches),
+        typer.Argument(help="Default: list all.", autocompletion=_benches),
     ] = None,
     data: Annotated[
         list[Path] | None,
@@ -43,14 +43,14 @@ def bench(
     calibration: options.CalibrationName = None,
     calibrate_on: Annotated[
         Path | None,
-        option("Fit laws to 200 held-out pairs of this folder: the paper's way."),
+        option("Fit the laws to 200 held-out pairs of this folder, as the paper does."),
     ] = None,
     size: Annotated[
         Any, options.size("Resize images to this instead of the paper's size.")
     ] = None,
     views: Annotated[
         int | None,
-        option("Random views of it that replace each second image.", min=0),
+        option("Replace each second image by this many random views of it.", min=0),
     ] = None,
     limit: Annotated[
         int | None,
@@ -58,23 +58,24 @@ def bench(
     ] = None,
     cache: Annotated[
         Path | None,
-        option("Folder that keeps matches; default: OUTPUT/matches."),
+        option("Folder of stored matches; default: OUTPUT/matches."),
     ] = None,
     workers: Annotated[
-        int | None, option("Processes; default: one, for timings depend on it.", min=1)
+        int | None,
+        option("Processes; default: one, as timings depend on it.", min=1),
     ] = None,
     device: options.Device = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
-    """Repeat a table or figure of the paper, its numbers beside ours.
+    """Reproduce a table or figure of the paper, with its numbers beside ours.
 
-    Matches are kept: run it again after an interruption, and no pair is matched twice.
+    Matches are stored: after an interruption, run it again to continue.
     Writes text, CSV, JSON, PNG and SVG. A file for --config may set the fields of
     `semisure.bench.options.Options`, and the engine in its table [engine].
     """
-    given = {**locals(), "matchers": tuple(matcher) if matcher else None}
+    arguments = {**locals(), "matchers": tuple(matcher) if matcher else None}
     if name is None:
         _print_list()
         return
@@ -89,10 +90,10 @@ def bench(
     from semisure.io.atomic import check_output_folder
 
     check_output_folder(output)
-    settings = settings_of(given, Options, engine=True)
+    settings = settings_of(arguments, Options, engine=True)
     chosen = Options(
         data=[folder for root in data for folder in find_sets(root)],
-        **taken(settings, Options),
+        **pick(settings, Options),
         cache=cache or output / "matches",
     )
     engine = engine_of(settings, workers, otherwise=1)
@@ -107,13 +108,13 @@ def _print_list() -> None:
         typer.echo(
             f"{entry.name:<{width}}  {entry.paper}: {entry.what}; needs {entry.needs}"
         )
-    typer.echo(f"{ALL:<{width}}  all of these that the data allow, on one page")
+    typer.echo(f"{ALL:<{width}}  all benches that the data allow, on one page")
 
 
 def _run(
     name: str, chosen: Any, engine: Any, output: Path, as_json: bool, quiet: bool
 ) -> None:
-    """Run and write one bench, or all of them with a page; print what was asked for."""
+    """Run and write one bench, or all of them with a page; print text or JSON."""
     from semisure.bench.files import document, text_of, write_all, write_outcome
     from semisure.bench.run import run_all, run_bench
 
@@ -131,7 +132,7 @@ def _run(
     else:
         write_outcome(name, chosen, outcomes[name], output)
         printed = documents[name]
-        last = f"Wrote {output / name}.txt, CSV, JSON and, where it has some, figures."
+        last = f"Wrote {output / name}.txt, CSV, JSON and the figures, if any."
     if as_json:
         from semisure.io.atomic import as_json as json_bytes
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from semisure.cli import command, options
-from semisure.cli.config import engine_of, settings_of, taken
+from semisure.cli.config import engine_of, pick, settings_of
 from semisure.cli.options import option
 from semisure.cli.progress import stages
 
@@ -20,11 +20,11 @@ from semisure.cli.progress import stages
 )
 def calibrate(
     output: options.Output,
-    photos: Annotated[Path | None, option("Folder of photos, of anything.")] = None,
+    photos: Annotated[Path | None, option("Folder of photos of any content.")] = None,
     map_folder: Annotated[
         list[Path] | None,
         option(
-            "COLMAP model, or folder of posed images with depth: its truth is used; "
+            "COLMAP model, or folder of posed images with depth, as ground truth; "
             "repeatable.",
             "--map",
             metavar="FOLDER",
@@ -43,14 +43,14 @@ def calibrate(
 ) -> None:
     """Calibrate a matcher on your photos or maps.
 
-    Photos may show anything: random views of each are matched, whose geometry is known.
-    Maps bring their own truth. Both can be combined. A quarter is held out to test the
-    result, and a reliability plot is written beside it. If the command is interrupted,
-    running it again continues where it stopped. A file for --config may set the fields
-    of `semisure.calibrate.photos.SelfCalSettings`, such as pairs, map_pairs, and the
-    engine in its table [engine].
+    Photos may show anything: pairs of random views are matched, whose homography is
+    known. Maps contain ground truth. Both can be combined. A quarter is held out to
+    test the result, and a reliability plot is written beside it. If the command is
+    interrupted, running it again continues where it stopped. A file for --config may
+    set the fields of `semisure.calibrate.photos.SelfCalSettings`, such as pairs,
+    map_pairs, and the engine in its table [engine].
     """
-    given = locals()
+    arguments = locals()
     from semisure.calibrate.maps import calibrate_maps
     from semisure.calibrate.photos import SelfCalSettings, self_calibrate
     from semisure.engine import open_engine
@@ -63,10 +63,10 @@ def calibrate(
 
     if not (photos or map_folder):
         raise typer.BadParameter("give --photos or --map, or both")
-    takers = SelfCalSettings, calibrate_maps, matcher_of
-    settings = settings_of(given, *takers, engine=True)
-    network = taken(settings, matcher_of)
-    network.pop("max_side", None)  # the images are reduced before the matcher has them
+    callees = SelfCalSettings, calibrate_maps, matcher_of
+    settings = settings_of(arguments, *callees, engine=True)
+    network = pick(settings, matcher_of)
+    network.pop("max_side", None)  # images are reduced before they reach the matcher
     named = matcher_of(settings.get("matcher", "daisy"), **network)
     files = [] if photos is None else find_images(photos)
     parts = output.with_name(output.name + ".parts")
@@ -79,14 +79,14 @@ def calibrate(
         stages(quiet or as_json) as begin,
     ):
         shared: dict[str, Any] = {
-            "settings": SelfCalSettings(**taken(settings, SelfCalSettings)),
+            "settings": SelfCalSettings(**pick(settings, SelfCalSettings)),
             "name": settings.get("matcher", "daisy"),
             "cache": parts,
             "engine": engine,
             "begin": begin,
         }
         if map_folder:
-            of_maps = {**taken(settings, calibrate_maps), "photos": files}
+            of_maps = {**pick(settings, calibrate_maps), "photos": files}
             result = calibrate_maps(named, map_folder, **of_maps, **shared)
         else:
             result = self_calibrate(named, files, **shared)

@@ -1,4 +1,4 @@
-"""`--config settings.toml`: all that has no option of its own, by its Python name."""
+"""`--config settings.toml`: settings without an option, by their Python names."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from semisure.engine import EngineSettings
 
 # A function or a dataclass; its arguments that have a default are the settings.
-Taker: TypeAlias = Callable[..., Any]
+Callee: TypeAlias = Callable[..., Any]
 # The type of each setting as Python text, or the settings of a table.
 Allowed: TypeAlias = dict[str, "str | Allowed"]
 
-# Arguments that only Python can give.
+# Arguments that can be passed in Python only.
 _NO_SETTINGS = (
     *("begin", "cache", "cameras", "engine", "export", "name", "part"),
     *("settings", "tick", "warps"),
@@ -43,43 +43,43 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def settings_of(
-    given: Mapping[str, Any], *takers: Taker, engine: bool = False
+    arguments: Mapping[str, Any], *callees: Callee, engine: bool = False
 ) -> dict[str, Any]:
-    """The arguments of `takers` that were set, on the command line or in its --config.
+    """The arguments of `callees` that the command line or its --config sets.
 
     Parameters
     ----------
-    given
+    arguments
         The command's options by name; those that are left out are None or False.
     engine
         Whether the file may have a table [engine], the fields of EngineSettings.
     """
-    allowed: Allowed = {k: v for taker in takers for k, v in _names(taker).items()}
-    on_line = {
+    allowed: Allowed = {k: v for callee in callees for k, v in _names(callee).items()}
+    from_line = {
         name: value
-        for name, value in given.items()
+        for name, value in arguments.items()
         if name in allowed and value is not None and value is not False
     }
     if engine:
         from semisure.engine import EngineSettings
 
         allowed["engine"] = _names(EngineSettings)
-    config = given["config"]
+    config = arguments["config"]
     values = {} if config is None else _checked(_read(config), allowed, str(config))
-    return values | on_line
+    return values | from_line
 
 
-def taken(settings: Mapping[str, Any], taker: Taker) -> dict[str, Any]:
-    """Those of the settings that are arguments of `taker`."""
-    return {name: settings[name] for name in _names(taker) if name in settings}
+def pick(settings: Mapping[str, Any], callee: Callee) -> dict[str, Any]:
+    """Those of the settings that are arguments of `callee`."""
+    return {name: settings[name] for name in _names(callee) if name in settings}
 
 
 def engine_of(
     settings: Mapping[str, Any], workers: int | None, *, otherwise: int | None = None
 ) -> EngineSettings:
-    """The engine of the config's table and of --workers.
+    """The engine by the config's table and --workers.
 
-    Where neither says how many processes of this machine, there are `otherwise`.
+    `otherwise` is the number of local processes if neither states it.
     """
     from semisure.engine import EngineSettings
 
@@ -91,10 +91,10 @@ def engine_of(
     return EngineSettings(**table)
 
 
-def _names(taker: Taker) -> Allowed:
+def _names(callee: Callee) -> Allowed:
     return {
         name: str(parameter.annotation)
-        for name, parameter in inspect.signature(taker).parameters.items()
+        for name, parameter in inspect.signature(callee).parameters.items()
         if parameter.default is not parameter.empty and name not in _NO_SETTINGS
     }
 
@@ -128,10 +128,10 @@ def _checked(values: dict[str, Any], allowed: Allowed, place: str) -> dict[str, 
 
 
 def _converted(value: Any, hint: str, place: str) -> Any:
-    """The value as the type that its argument has; names of choices are text."""
+    """The value as the type of its argument; choices are text."""
     words = re.findall(r"\w+", hint)
     kinds = [kind for word in words for kind in _KINDS.get(word, ())] or [str, list]
-    if type(value) not in kinds:  # True is an int, but is none here
+    if type(value) not in kinds:  # a bool is an int, but is not accepted as one
         raise InputError(f"{place} must be {hint}, but is {value!r}.")
     if isinstance(value, list):
         return tuple(value)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from semisure.cli import command, options
-from semisure.cli.config import engine_of, settings_of, taken
+from semisure.cli.config import engine_of, pick, settings_of
 from semisure.cli.options import option
 from semisure.cli.progress import stages
 
@@ -27,7 +27,7 @@ def localize(
     output: options.OutputFolder,
     images: Annotated[Path | None, option("Folder of the images.")] = None,
     matches: Annotated[
-        Path | None, option("A store: pairs are read from it, missing ones added.")
+        Path | None, option("A store: its pairs are read, missing ones are added.")
     ] = None,
     matcher: options.MatcherName = None,
     calibration: options.CalibrationName = None,
@@ -44,7 +44,7 @@ def localize(
     query_images (a folder), and the engine in its table [engine]. Exit code 3: some
     queries have no pose; the report gives the reasons.
     """
-    given = locals()
+    arguments = locals()
     from semisure.io.atomic import check_output_folder
     from semisure.io.files import load_calibration
     from semisure.mapping.localize import LocalizeSettings, localize_files
@@ -54,17 +54,17 @@ def localize(
     if images is None and matches is None:
         raise typer.BadParameter("give --images to match, or --matches to read matches")
     check_output_folder(output)
-    takers = LocalizeSettings, law_for, localize_files, matcher_of
-    settings = settings_of(given, *takers, engine=True)
+    callees = LocalizeSettings, law_for, localize_files, matcher_of
+    settings = settings_of(arguments, *callees, engine=True)
     name = settings.get("matcher", "daisy")
-    chosen = LocalizeSettings(**taken(settings, LocalizeSettings))
+    chosen = LocalizeSettings(**pick(settings, LocalizeSettings))
     engine = engine_of(settings, workers, otherwise=0)
     with stages(quiet) as begin:
         if images is None:
             named, law = None, load_calibration(settings.get("calibration", name))
         else:
-            named = matcher_of(name, **taken(settings, matcher_of))
-            law = law_for(named, **taken(settings, law_for), begin=begin)
+            named = matcher_of(name, **pick(settings, matcher_of))
+            law = law_for(named, **pick(settings, law_for), begin=begin)
         results = localize_files(
             model,
             queries,
@@ -73,15 +73,15 @@ def localize(
             law,
             chosen,
             engine=engine,
-            **{**taken(settings, localize_files), "matcher": named},
+            **{**pick(settings, localize_files), "matcher": named},
             begin=begin,
         )
     lost = {result.query: result.reason for result in results if result.pose is None}
     count = len(results) - len(lost)
     if not quiet:
         options.warn(law.caution)
-        asked = counted(len(results), "query", "queries")
-        typer.echo(f"{count} of {asked} localised: {output / 'poses.txt'}")
+        total = counted(len(results), "query", "queries")
+        typer.echo(f"{count} of {total} localised: {output / 'poses.txt'}")
         for query, reason in lost.items():
             typer.echo(f"  {query}: {reason}")
     if lost:

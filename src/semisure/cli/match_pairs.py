@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from semisure.cli import command, options
-from semisure.cli.config import engine_of, settings_of, taken
+from semisure.cli.config import engine_of, pick, settings_of
 from semisure.cli.options import option
 from semisure.cli.progress import stages
 
@@ -33,13 +33,13 @@ def match_pairs(
     output: Annotated[Path, option("The store: a folder.", "-o", "--output")],
     pairs: Annotated[Path | None, option("Text file, two image names a line.")] = None,
     exhaustive: Annotated[
-        bool, option("Every image with every other.", "--exhaustive")
+        bool, option("Each image with every other.", "--exhaustive")
     ] = False,
     sequential: Annotated[
-        int | None, option("Every image with so many next by name.")
+        int | None, option("Each image with this many that follow it by name.")
     ] = None,
     similar: Annotated[
-        int | None, option("Every image with so many most like it, by daisy's cells.")
+        int | None, option("Each image with this many that are most similar to it.")
     ] = None,
     matcher: options.MatcherName = None,
     calibration: options.CalibrationName = None,
@@ -63,14 +63,14 @@ def match_pairs(
     """Match many pairs of images into a store, and verify the geometry of each.
 
     A store is a folder of Parquet files: for each pair its matches with their expected
-    errors, the model that they obey and a verdict. Unrelated images are marked as such.
-    Run the command again to continue where it stopped. Pairs that cannot be matched are
-    listed with the reason at the end, and tried again where a file for --config sets
-    retry_failed = true. That file may also set the fields of
+    errors, the model that they support and a verdict. Unrelated images are marked as
+    such. Run the command again to continue where it stopped. Pairs that cannot be
+    matched are listed with the reason at the end, and tried again where a file for
+    --config sets retry_failed = true. That file may also set the fields of
     `semisure.pairs.settings.PairSettings`, such as intrinsics or fov, and the engine in
     its table [engine]. Exit code 3: some pairs failed.
     """
-    given = locals()
+    arguments = locals()
     from semisure.one_call import law_for, matcher_of
     from semisure.pairs import lists
     from semisure.pairs.run import match_pairs as run
@@ -81,12 +81,12 @@ def match_pairs(
         raise typer.BadParameter(
             "give one of --pairs, --exhaustive, --sequential, --similar"
         )
-    settings = settings_of(given, PairSettings, law_for, run, engine=True)
-    chosen = PairSettings(**taken(settings, PairSettings))
-    named = matcher_of(chosen.matcher, **taken(settings, matcher_of))
+    settings = settings_of(arguments, PairSettings, law_for, run, engine=True)
+    chosen = PairSettings(**pick(settings, PairSettings))
+    named = matcher_of(chosen.matcher, **pick(settings, matcher_of))
     engine = engine_of(settings, workers)
     with stages(quiet or as_json) as begin:
-        law = law_for(named, **taken(settings, law_for), begin=begin)
+        law = law_for(named, **pick(settings, law_for), begin=begin)
         if pairs is not None:
             listed = lists.read_pairs(pairs)
         elif sequential is not None:
@@ -102,7 +102,7 @@ def match_pairs(
             output,
             chosen,
             engine=engine,
-            **{**taken(settings, run), "calibration": law},
+            **{**pick(settings, run), "calibration": law},
             begin=begin,
         )
     if not quiet:

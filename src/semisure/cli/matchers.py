@@ -1,4 +1,4 @@
-"""`semisure matchers` and `semisure fetch`: what there is, and its weights."""
+"""`semisure matchers` and `semisure fetch`: the matchers and their weights."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def fetch(
 ) -> None:
     """Fetch the weights of matchers and verify them, to work offline afterwards.
 
-    Other commands fetch what they need by themselves, but for weights whose terms ask
-    for your consent: those are fetched here, after you have said yes.
+    Other commands fetch what they need by themselves, except weights whose terms
+    require your consent: only this command fetches those, after you accept.
     """
     from semisure.matchers import fetch_weights, terms_of
 

@@ -1,7 +1,7 @@
 """The options that several commands share, and the names that their values may have.
 
-The names stand here once more so that help and completion load nothing; a test holds
-them to the code.
+The names are repeated here so that help and completion import nothing; a test compares
+them with the code.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Matches are raw, as the matcher gave them.
 
 
 def option(words: str, *flags: str, **more: Any) -> Any:
-    """An option with these words as its help."""
+    """A Typer option whose help is `words`."""
     return typer.Option(*flags, help=words, **more)
 
 
 def one_of(names: Sequence[str], words: str, *flags: str) -> Any:
-    """An option that takes one of `names`; `words` say of what, for the help."""
+    """An option that takes one of `names`; its help is `words` and the names."""
     return option(
         f"{words}: {', '.join(names)}.",
         *flags,
@@ -55,12 +55,12 @@ def one_of(names: Sequence[str], words: str, *flags: str) -> Any:
 
 
 def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """What a shell asks for the names that begin with what was typed."""
+    """Shell completion: the names that begin with the typed text."""
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
 def _shipped(incomplete: str) -> list[str]:
-    """The shipped calibrations; where none fits, the shell completes files."""
+    """The shipped calibrations; if none fits, the shell completes files."""
     from semisure.io.files import SHIPPED
 
     return completing(sorted(path.stem for path in SHIPPED.glob("*.json")))(incomplete)
@@ -96,7 +96,7 @@ def _no_bars(wanted: bool) -> bool:
 
 Config = Annotated[
     Path | None,
-    option("TOML file of all other settings, by the names that they have in Python."),
+    option("TOML file of further settings, which have their names in Python."),
 ]
 MatcherName = Annotated[str | None, one_of(MATCHERS, "Matcher, by default daisy")]
 EstimatorName = Annotated[
@@ -107,7 +107,7 @@ CalibrationName = Annotated[
     str | None,
     calibration(
         "Calibration file, or the name of a shipped one; default: the matcher's own, "
-        "made on first use where none is shipped."
+        "made on first use if none is shipped."
     ),
 ]
 Intrinsics = Annotated[
@@ -121,9 +121,9 @@ Device = Annotated[
     str | None, option("Device for networks: cpu, the default, cuda or mps.")
 ]
 Workers = Annotated[
-    int | None, option("Number of processes; 0: this process alone.", min=0)
+    int | None, option("Number of processes; 0: run in this process.", min=0)
 ]
-Size = Annotated[Any, size("Image size, for files that do not hold it.")]
+Size = Annotated[Any, size("Image size, if the files do not contain it.")]
 Output = Annotated[Path, option("Calibration (JSON).", "-o", "--output")]
 OutputFolder = Annotated[Path, option("Folder of results.", "-o", "--output")]
 Report = Annotated[Path | None, option("Write an HTML report, one file.")]
@@ -134,7 +134,7 @@ Quiet = Annotated[
 
 
 def warn(sentence: str | None) -> None:
-    """Print a warning, if there is one, where it does not mix with results."""
+    """Print a warning, if there is one, to standard error."""
     if sentence is not None:
         typer.echo(f"Warning: {sentence}", err=True)
 
@@ -144,15 +144,15 @@ def check_outputs(
 ) -> None:
     """Raise before the work starts if an output could not be written.
 
-    Each comes with the suffixes that it may have.
+    Each output comes with its allowed suffixes.
     """
     from semisure.io.atomic import check_not_inputs, check_output
 
-    wanted = [(path, suffixes) for path, suffixes in outputs if path is not None]
-    for path, suffixes in wanted:
+    targets = [(path, suffixes) for path, suffixes in outputs if path is not None]
+    for path, suffixes in targets:
         check_output(path, suffixes)
     read = [Path(str(path)) for path in inputs if path is not None]
-    check_not_inputs([path for path, _ in wanted], read)
+    check_not_inputs([path for path, _ in targets], read)
 
 
 def print_fit(report: FitReport) -> None:

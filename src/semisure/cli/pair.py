@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semisure.cli import command, options
-from semisure.cli.config import settings_of, taken
+from semisure.cli.config import pick, settings_of
 from semisure.cli.options import option
 from semisure.cli.progress import stages
 
 if TYPE_CHECKING:
     from semisure.pairs.result import PairResult
 
-SUFFIXES = (".json", ".npz", ".csv", ".png")  # of what a result is saved as
+SUFFIXES = (".json", ".npz", ".csv", ".png")  # of saved results
 Outputs = Annotated[
     list[Path] | None,
     option(
@@ -49,7 +49,7 @@ def match(
     intrinsics: options.Intrinsics = None,
     fov: Annotated[
         float | None,
-        option("Field of view along the longer side, in place of --intrinsics."),
+        option("Field of view in degrees (longer side), instead of --intrinsics."),
     ] = None,
     estimator: options.EstimatorName = None,
     output: Outputs = None,
@@ -61,13 +61,13 @@ def match(
     """Match two images: an expected error for each match, and the model between them.
 
     By default the matches decide which model is fitted: a homography if they show one
-    plane or a camera that only turned, otherwise a fundamental matrix, or the camera's
+    plane or a camera that only rotates, otherwise a fundamental matrix, or the camera's
     motion if intrinsics are given. Images may have any size and be colour or grey; EXIF
-    rotation is applied. A file for --config may set all that `semisure.match` takes.
+    rotation is applied. A file for --config may set any argument of `semisure.match`.
 
     Exit code 3: there is no model, or chance alone explains it.
     """
-    given = {**locals(), **_cameras(intrinsics)}
+    arguments = {**locals(), **_cameras(intrinsics)}
     from semisure.one_call import match as run
 
     options.check_outputs(
@@ -75,7 +75,7 @@ def match(
         (report, options.PAGE),
         inputs=(image0, image1, calibration, config),
     )
-    settings = settings_of(given, run)
+    settings = settings_of(arguments, run)
     with stages(quiet or as_json) as begin:
         result = run(image0, image1, **settings, begin=begin)
         begin("Writing")
@@ -123,7 +123,7 @@ def refit(
     confidence and seed of the estimator. Exit code 3: there is no model, or chance
     alone explains it.
     """
-    given = {**locals(), **_cameras(intrinsics)}
+    arguments = {**locals(), **_cameras(intrinsics)}
     from semisure.datasets.homographies import read_homography
     from semisure.estimators import RansacSettings
     from semisure.io.files import load_calibration, load_matches
@@ -134,7 +134,7 @@ def refit(
         *((path, SUFFIXES) for path in output or ()),
         inputs=(file, calibration, initial, config),
     )
-    settings = settings_of(given, refit_matches, RansacSettings)
+    settings = settings_of(arguments, refit_matches, RansacSettings)
     matches = load_matches(file, size=size)
     for name in ("K0", "K1"):
         K = settings.get(name)
@@ -144,8 +144,8 @@ def refit(
     result = refit_matches(
         matches,
         load_calibration(calibration),
-        settings=RansacSettings(**taken(settings, RansacSettings)),
-        **taken(settings, refit_matches),
+        settings=RansacSettings(**pick(settings, RansacSettings)),
+        **pick(settings, refit_matches),
     )
     _write(output, result)
     _print(result, as_json, quiet)

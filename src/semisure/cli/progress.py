@@ -1,4 +1,4 @@
-"""Progress bars on standard error, or a line of JSON a minute where that is a file."""
+"""Progress bars on standard error, or a line of JSON per minute if that is a file."""
 
 from __future__ import annotations
 

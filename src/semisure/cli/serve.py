@@ -21,7 +21,7 @@ from semisure.errors import MissingExtraError
 )
 def serve(
     host: Annotated[
-        str, option("Address to listen on; by default only this machine connects.")
+        str, option("Address to listen on; by default only this machine can connect.")
     ] = "127.0.0.1",
     port: Annotated[int, option("Port to listen on; 0 for any free one.")] = 8321,
     calibration: Annotated[
@@ -40,8 +40,7 @@ def serve(
 
     Nothing leaves the machine. A matcher without a calibration gets one from its first
     job, which is kept in semisure's cache. With --host, such as 0.0.0.0, other machines
-    can connect: their users need the token in the printed address. Nothing is encrypted
-    on the way.
+    can connect: users need the token in the printed address. Nothing is encrypted.
     """
     from semisure.io.files import load_calibration
 

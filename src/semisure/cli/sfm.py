@@ -1,4 +1,4 @@
-"""`semisure export` and `semisure reconstruct`: what a store of pairs is made into."""
+"""`semisure export` and `semisure reconstruct`: files and models from a store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from semisure.cli import command, options
-from semisure.cli.config import settings_of, taken
+from semisure.cli.config import pick, settings_of
 from semisure.cli.options import option
 from semisure.cli.progress import stages
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from semisure.mapping.export import ExportSettings
 
 StorePlace = Annotated[
-    str, typer.Argument(metavar="STORE", help="What `semisure match-pairs` made.")
+    str, typer.Argument(metavar="STORE", help="Written by `semisure match-pairs`.")
 ]
 Images = Annotated[
     Path | None, option("Folder of the images; default: where they were matched.")
@@ -26,8 +26,8 @@ Images = Annotated[
 Cameras = Annotated[
     Path | None,
     option(
-        "Lines: name MODEL WIDTH HEIGHT PARAMS…, as hloc's queries. Images that it "
-        "does not name: by EXIF, else a guess of 1.2 times the longer side."
+        "Lines: name MODEL WIDTH HEIGHT PARAMS…, as hloc's queries. Other images: "
+        "focal length by EXIF, else 1.2 times the longer side."
     ),
 ]
 SharedCamera = Annotated[
@@ -55,8 +55,8 @@ def export(
     reference: Annotated[
         Path | None,
         option(
-            "Keypoints that stay as they are: hloc's features, or the folder of a "
-            "COLMAP model. Images that it does not have get new ones."
+            "Keypoints to keep unchanged: hloc's features, or the folder of a COLMAP "
+            "model. Images that are not in it get new ones."
         ),
     ] = None,
     calibration: options.CalibrationName = None,
@@ -69,26 +69,26 @@ def export(
 ) -> None:
     """Write a store of matched pairs as files that hloc, COLMAP or anyone can read.
 
-    Semi-dense matches become keypoints that several pairs share. Matches that the model
-    of their pair does not explain are left out, and so are pairs without a model that
-    may be right. CSV has all matches as they are. -c is for the store of `localize
-    --matches`, which has no calibration of its own. A file for --config may set the
-    fields of `semisure.mapping.export.ExportSettings`.
+    Semi-dense matches become keypoints that several pairs share. Outliers of a pair's
+    model are left out, and so are pairs without a model that may be right. CSV has all
+    matches, unchanged. -c is for the store of `localize --matches`, which contains no
+    calibration. A file for --config may set the fields of
+    `semisure.mapping.export.ExportSettings`.
     """
-    given = locals()
+    arguments = locals()
     from semisure.io.atomic import check_output_folder
     from semisure.mapping.export import ExportSettings
     from semisure.mapping.export import export as run
 
     check_output_folder(output)
-    chosen = _export_settings(settings_of(given, ExportSettings), cameras)
+    chosen = _export_settings(settings_of(arguments, ExportSettings), cameras)
     with stages(quiet or as_json) as begin:
-        made = run(store, to, output, chosen, begin("Reading pairs"))
-    _print(made, as_json, quiet)
+        result = run(store, to, output, chosen, begin("Reading pairs"))
+    _print(result, as_json, quiet)
 
 
 @command(
-    epilog="Example: `semisure reconstruct store -o sfm`, of what `match-pairs` made; "
+    epilog="Example: `semisure reconstruct store -o sfm`, a store of `match-pairs`; "
     "frames of a video: `semisure reconstruct store --shared-camera -o sfm`; open "
     "sfm/model in COLMAP's viewer"
 )
@@ -110,17 +110,17 @@ def reconstruct(
     and `semisure.mapping.export.ExportSettings`. Exit code 3: some images could not be
     registered; the report names them.
     """
-    given = locals()
+    arguments = locals()
     from semisure.io.atomic import check_output_folder
     from semisure.mapping.export import ExportSettings
     from semisure.mapping.reconstruct import ReconstructionSettings
     from semisure.mapping.reconstruct import reconstruct as run
 
     check_output_folder(output)
-    settings = settings_of(given, ExportSettings, ReconstructionSettings)
+    settings = settings_of(arguments, ExportSettings, ReconstructionSettings)
     chosen = ReconstructionSettings(
         export=_export_settings(settings, cameras),
-        **taken(settings, ReconstructionSettings),
+        **pick(settings, ReconstructionSettings),
     )
     with stages(quiet or as_json) as begin:
         result = run(store, output, chosen, begin)
@@ -136,7 +136,7 @@ def _export_settings(settings: dict[str, Any], cameras: Path | None) -> ExportSe
     from semisure.io.hloc import read_queries
     from semisure.mapping.export import ExportSettings
 
-    chosen = taken(settings, ExportSettings)
+    chosen = pick(settings, ExportSettings)
     if cameras is not None:
         chosen["cameras"] = read_queries(cameras)
     if "calibration" in chosen:

@@ -1,6 +1,6 @@
 """Data sets on disk: a module for each layout, which yields its pairs.
 
-:mod:`semisure.datasets.layouts` tells which layout a folder has.
+:mod:`semisure.datasets.layouts` recognises the layout of a folder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which layout a folder has, and the data sets below a folder.
 
-The functions below tell layouts by their files; docs/evaluation.md has a table of them,
-and each reader's own module says more.
+The functions below recognise layouts by their files; docs/evaluation.md has a table of
+them, and each reader's own module describes its layout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from semisure.io.images import IMAGE_SUFFIXES
 from semisure.types import Pair
 
 MIN_OVERLAP = 0.3  # of posed pairs, where their list states it
-_DEPTH = 2  # of folders that are looked into for data sets
+_DEPTH = 2  # levels of folders that are searched for data sets
 
 
 def is_planar(root: Path) -> bool:
@@ -59,8 +59,8 @@ def read_posed_pairs(
 ) -> Sequence[PosedPair]:
     """The pairs of a folder of cameras, those of lists with some overlap only.
 
-    A limit takes them evenly. Pairs `held_out` are to calibrate on: MegaDepth has an
-    index of its own for them.
+    A limit takes them evenly. Pairs `held_out` are to calibrate on: MegaDepth has a
+    separate index for them.
     """
     if is_megadepth(root):
         return (read_held_out if held_out else read_megadepth)(root, limit=limit)
@@ -77,7 +77,7 @@ def read_pairs(root: str | Path) -> Sequence[Pair | PosedPair]:
 
 
 def has_depth(pairs: Sequence[Pair | PosedPair]) -> bool:
-    """True unless posed pairs lack the depth that tells their matches' true errors."""
+    """True unless posed pairs lack depth, without which true errors are unknown."""
     posed = [pair for pair in pairs if isinstance(pair, PosedPair)]
     cameras = [camera for pair in posed for camera in (pair.camera0, pair.camera1)]
     return all(camera.depth is not None for camera in cameras)

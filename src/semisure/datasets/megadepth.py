@@ -8,8 +8,8 @@ LoFTR and its successors publish both. The layout expected is one of these folde
     ROOT/index/scene_info_0.1_0.7/*.npz    the training index, which is its usual one
     ROOT/index/scene_info_val_1500/*.npz   the test index beside it
 
-Whatever calibrates reads the training index, without the test scenes and with pairs of
-the overlaps that the test pairs have, thinned before a pair is made.
+Calibration reads the training index, without the test scenes; its pairs overlap as much
+as the test pairs.
 
 The files hold pickled objects, which `numpy_pickles` reads without running them.
 """
@@ -48,7 +48,7 @@ def read_index(path: str | Path, needed: Sequence[str] = KEYS) -> dict[str, Any]
             index = read_npz(path, names, unpickle=numpy_pickles.load)
         else:
             index = _bare(path)
-    except Exception as error:  # noqa: BLE001, whatever damage leads to
+    except Exception as error:  # noqa: BLE001, any error of a damaged file
         raise FileError(
             f"{path} is not an index that can be read: {in_short(error)}."
         ) from None
@@ -87,8 +87,7 @@ def read_megadepth(root: str | Path, *, limit: int | None = None) -> list[PosedP
 def read_held_out(root: str | Path, *, limit: int | None = None) -> list[PosedPair]:
     """Pairs to calibrate on: of training scenes, overlapping as the test pairs do.
 
-    A limit is met by as many index files as it needs, spread over all, and as many
-    pairs of each as can be.
+    A limit is spread evenly over the index files and over the pairs of each.
     """
     root = Path(root)
     files = _some_files(root, _TRAINING_INDEX, "scene_info")
@@ -100,12 +99,12 @@ def read_held_out(root: str | Path, *, limit: int | None = None) -> list[PosedPa
         )
     indexes = {path: read_index(path) for path in evenly(others, limit)}
     most = None if limit is None else -(-limit // len(indexes))
-    some = [
+    entries = [
         (path, info)
         for path, index in indexes.items()
         for info in evenly(_overlapping(path, index), most)
     ]
-    return [_pair(root, path, indexes[path], i) for path, i in evenly(some, limit)]
+    return [_pair(root, path, indexes[path], i) for path, i in evenly(entries, limit)]
 
 
 def _files(root: Path, *folders: str) -> list[Path]:
@@ -130,7 +129,7 @@ def _scene(path: Path) -> str:
 
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
-    """What goes wrong with the entries of an index names its file."""
+    """Errors in the entries of an index are raised with its file's name."""
     try:
         yield
     except (TypeError, ValueError, IndexError, KeyError) as error:

@@ -12,8 +12,8 @@ scene (``jinxia/images/…``), whatever its folder is called.
 
 There are no homographies: the ground is nearly a plane from above, and its homography
 is the one that moves points of the visible image as its depth and both poses do. The
-thermal image has no depth of its own (the index names that of another camera), so that
-nothing tells what it does not see.
+thermal image has no depth (the index names that of another camera), so that points
+hidden from it are unknown.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ def _read_scene(root: Path, path: Path) -> list[PosedPair]:
 def _pair(root: Path, path: Path, index: dict[str, Any], info: Any) -> PosedPair:
     i, j = int(info[0][0]), int(info[0][1])
     visible, thermal = (
-        _found(root, path.parent.name, camera_of(root, index, k)) for k in (i, j)
+        _relocated(root, path.parent.name, camera_of(root, index, k)) for k in (i, j)
     )
     return PosedPair(
         name=f"{path.stem}_{i}_{j}",
         camera0=visible,
-        camera1=replace(thermal, depth=None),  # the index names its bridge's
+        camera1=replace(thermal, depth=None),  # the index names another camera's
         scene=path.stem.removesuffix("_test"),
         planar=True,
     )
 
 
-def _found(root: Path, folder: str, camera: PosedCamera) -> PosedCamera:
-    """The camera with its files in the scene's own folder, if that was renamed."""
+def _relocated(root: Path, folder: str, camera: PosedCamera) -> PosedCamera:
+    """The camera with its files in the scene's folder, if that was renamed."""
     raw = camera.image.relative_to(root).parts[0]
     if (root / raw).is_dir():
         return camera
@@ -101,8 +101,8 @@ def _found(root: Path, folder: str, camera: PosedCamera) -> PosedCamera:
 def homography_by_depth(pair: PosedPair) -> Matrix3:
     """The homography nearest to how depth and poses move image 0's points.
 
-    The sum of distances in image 1 is the least, so that roofs and trees, off the
-    ground's plane, count little. Pixels of both images as they are on disk.
+    The sum of distances in image 1 is the least, so that roofs and trees, above
+    the ground's plane, count little. Pixels of both images as they are on disk.
     """
     source, target = _moved(pair)
     if len(source) < MIN_POINTS:

@@ -1,4 +1,4 @@
-"""Pickled NumPy arrays, read without running anything that the file says.
+"""Pickled NumPy arrays, read without executing what the file names.
 
 Data sets come with pickled indices. A pickle is a program: it may name any function,
 and NumPy's own functions follow addresses that it holds, and crash. So its instructions
@@ -84,7 +84,7 @@ class _Array(np.ndarray[Any, Any]):
 
 
 def _numbers(content: object, dtype: np.dtype[Any], count: int) -> bytes:
-    """The bytes of so many numbers; Python 2 has them as text."""
+    """The bytes of `count` numbers; Python 2 stores them as text."""
     content = content.encode("latin1") if isinstance(content, str) else content
     size = dtype.itemsize or -1  # text without letters could be of any length
     if not isinstance(content, bytes) or len(content) != count * size:

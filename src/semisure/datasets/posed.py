@@ -204,7 +204,7 @@ def carried(
     size_here: Size,
     size_there: Size,
 ) -> Points:
-    """Where points of one image lie in the other; NaN where depth is unknown."""
+    """Points of one image, projected into the other; NaN if depth is unknown."""
     z = _measured(here, points, size_here)
     other, depth = seen_from(points, z, here, there, pose)
     measured = _measured(there, other, size_there)
@@ -215,7 +215,7 @@ def carried(
 def seen_from(
     points: Points, z: PerMatch, here: PosedCamera, there: PosedCamera, pose: Pose
 ) -> tuple[FloatArray, PerMatch]:
-    """Where the other camera sees points of depth `z`, NaN behind it, and how deep."""
+    """Points of depth `z` in the other camera, NaN behind it, and their depth there."""
     rays = np.column_stack([points, np.ones(len(points))]) @ np.linalg.inv(here.K).T
     X = (rays * z[:, None]) @ pose[:, :3].T + pose[:, 3]
     image = np.where(X[:, 2:] > 0, X, np.nan) @ there.K.T
@@ -286,7 +286,7 @@ def _read_depth(path: Path) -> Array:
     if path.suffix == ".npz":
         try:
             return np.asarray(read_npz(path, ("depth",))["depth"], dtype=np.float64)
-        except Exception as error:  # noqa: BLE001, whatever damage leads to
+        except Exception as error:  # noqa: BLE001, of a damaged file
             raise FileError(f"{path} is not a depth map: {in_short(error)}.") from None
     raw = read_channel(path)
     if raw.ndim != 2:

@@ -148,16 +148,16 @@ def read_located_map(root: str | Path) -> MapModel:
     """The map, with the mean reprojection error of each point computed."""
     z = _read(Path(root))
     poses, world = _poses(z), z["points"].astype(np.float64)
-    seen, index = z["obs_xy"].astype(np.float64), z["obs_point"].astype(np.int64)
+    pixels, index = z["obs_xy"].astype(np.float64), z["obs_point"].astype(np.int64)
     images, total, count = {}, np.zeros(len(world)), np.zeros(len(world))
     for i, name in enumerate(z["names"]):
-        here = np.flatnonzero(z["obs_image"] == i)
-        images[str(name)] = MapImage(str(name), 0, poses[i], seen[here], index[here])
+        rows = np.flatnonzero(z["obs_image"] == i)
+        images[str(name)] = MapImage(str(name), 0, poses[i], pixels[rows], index[rows])
         # The size of the image does not enter a projection.
         camera = Camera.from_matrix(z["K"][i], (1, 1))
-        off = seen[here] - se3.project(poses[i], camera, world[index[here]])
-        np.add.at(total, index[here], np.linalg.norm(off, axis=1))
-        np.add.at(count, index[here], 1.0)
+        residual = pixels[rows] - se3.project(poses[i], camera, world[index[rows]])
+        np.add.at(total, index[rows], np.linalg.norm(residual, axis=1))
+        np.add.at(count, index[rows], 1.0)
     ids = np.arange(len(world), dtype=np.int64)
     return MapModel({}, images, ids, world, total / np.maximum(count, 1.0))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from semisure.errors import MissingExtraError
 
 PHOTOS = ("astronaut.png", "camera.png", "coffee.png", "rocket.jpg", "brick.png")
-# What a law is made from where there is nothing else: things, faces, textures.
+# Photos for calibrations on first use: things, faces, textures.
 CALIBRATION_PHOTOS = (
     *PHOTOS,
     "chelsea.png",
@@ -31,5 +31,5 @@ def sample_folder(purpose: str = "The demo") -> Path:
 
 
 def calibration_photos(purpose: str) -> list[Path]:
-    """Photos to make a law from."""
+    """Photos to fit a law to."""
     return [sample_folder(purpose) / name for name in CALIBRATION_PHOTOS]

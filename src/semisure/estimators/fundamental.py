@@ -40,7 +40,7 @@ def estimate_fundamental(
 ) -> Estimate:
     """θ₀ of the matches: F with its inliers, or the reason for none.
 
-    Estimators know no location: give them matches `without_bias`.
+    Estimators ignore a law's location: pass matches `without_bias`.
 
     >>> from semisure.synthetic import SyntheticMatcher
     >>> K = np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]])

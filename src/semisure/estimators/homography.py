@@ -53,7 +53,7 @@ def estimate_homography(
 ) -> Estimate:
     """θ₀ of the matches: a homography with its inliers, or the reason for none.
 
-    Estimators know no location: give them matches `without_bias`.
+    Estimators ignore a law's location: pass matches `without_bias`.
 
     >>> import numpy as np
     >>> from semisure.synthetic import SyntheticMatcher

@@ -40,7 +40,7 @@ POSE_ESTIMATOR_NAMES: tuple[str, ...] = (
     "poselib",
     "pycolmap",
 )
-MINIMAL_SAMPLE = 4  # three, and a fourth to tell P3P's solutions apart
+MINIMAL_SAMPLE = 4  # three, and a fourth to choose among P3P's solutions
 
 
 def estimate_pose(
@@ -82,18 +82,18 @@ def estimate_pose(
 def _opencv(
     matches: WorldMatches, camera: Camera, name: str, settings: RansacSettings
 ) -> Pose | None:
-    # Undistorted by us and put back on a pinhole's pixels, where thresholds are px.
+    # Undistorted to the pixels of a pinhole camera, so that thresholds are in px.
     K = camera.matrix
     flat = unproject(camera, matches.points)
-    seen = np.isfinite(flat).all(axis=1)
-    if seen.sum() < MINIMAL_SAMPLE:
+    finite = np.isfinite(flat).all(axis=1)
+    if finite.sum() < MINIMAL_SAMPLE:
         return None
-    pixels = flat[seen] @ K[:2, :2] + K[:2, 2]
-    order = sample_order(name, matches.confidence[seen], settings)
-    given = np.ascontiguousarray(matches.world[seen][order]), pixels[order], K, None
+    pixels = flat[finite] @ K[:2, :2] + K[:2, 2]
+    order = sample_order(name, matches.confidence[finite], settings)
+    args = np.ascontiguousarray(matches.world[finite][order]), pixels[order], K, None
     if name == "ransac":
-        done, turn, t, _ = cv2.solvePnPRansac(
-            *given,
+        success, turn, t, _ = cv2.solvePnPRansac(
+            *args,
             iterationsCount=settings.max_iterations,
             reprojectionError=settings.threshold_px,
             confidence=settings.confidence,
@@ -101,8 +101,8 @@ def _opencv(
         )
     else:
         params = usac_params(name, settings)
-        done, _, turn, t, _ = cv2.solvePnPRansac(*given, params=params)
-    if not done:
+        success, _, turn, t, _ = cv2.solvePnPRansac(*args, params=params)
+    if not success:
         return None
     return np.column_stack([rotation(np.ravel(turn)), np.ravel(t)])
 

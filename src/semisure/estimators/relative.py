@@ -131,7 +131,7 @@ def _near(E: Matrix3, x0: Points3, x1: Points3) -> PerMatch:
 def _poselib(
     matches: Matches, K0: Matrix3, K1: Matrix3, settings: RansacSettings
 ) -> Pose | None:
-    # Sizes play no part in a pinhole's projection.
+    # A pinhole's projection does not depend on the image size.
     pinhole = {"model": "PINHOLE", "width": 1, "height": 1}
     cameras = [
         {**pinhole, "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]} for K in (K0, K1)

@@ -53,9 +53,9 @@ def robust_estimate(
 ) -> Estimate:
     """The estimate of what a library finds, or why there is none.
 
-    Of several models, that with most inliers. The inliers are recomputed by us: some
-    libraries return those of the model before its last refinement, and they mean
-    different distances by a threshold.
+    Of several models, the one with most inliers. Inliers are recomputed: some libraries
+    return those of the model before its last refinement, and libraries compare
+    different distances with the threshold.
     """
     if count < least:
         matches = counted(count, "match", "matches")
@@ -127,7 +127,7 @@ def usac_params(name: str, settings: RansacSettings) -> cv2.UsacParams:
 def sample_order(name: str, confidence: PerMatch, settings: RansacSettings) -> IntArray:
     """The order in which OpenCV gets the matches.
 
-    PROSAC wants the best first; plain RANSAC is seeded by their order alone.
+    PROSAC needs the best first; plain RANSAC is seeded by their order only.
     """
     if name == "prosac":
         return np.argsort(-confidence, kind="stable")

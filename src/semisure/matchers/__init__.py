@@ -76,8 +76,8 @@ def check_name(name: str) -> None:
 
 
 def _plain(name: str) -> str:
-    """A network's name without what says that it is refined."""
-    plain = str(name).removesuffix(_FULL)  # check_name tells what is no name
+    """A network's name without the suffix for refinement."""
+    plain = str(name).removesuffix(_FULL)  # check_name rejects the rest
     return plain if plain in WEIGHTS else name
 
 
@@ -120,7 +120,7 @@ def load_matcher(
     refine
         ``full`` refines matches on the photos as they are, ``none`` leaves them where
         the matcher put them on reduced ones. By default only ``daisy`` refines them,
-        where photos are larger than `max_side`. A refined network has a law of its own:
+        where photos are larger than `max_side`. A refined network has its own law:
         ``load_calibration("xfeat-star+full")``.
 
     >>> import numpy as np
@@ -156,7 +156,7 @@ def load_matcher(
 
 
 def checked_side(max_side: int) -> int:
-    """A limit in px, or a sentence."""
+    """The limit in px; raises if it is none."""
     if as_integer("max_side", max_side) < 1:
         raise InputError(f"max_side must be at least 1 px, but is {max_side}.")
     return int(max_side)
@@ -209,11 +209,11 @@ def fingerprint(name: str, weights: str | Path | None = None) -> dict[str, str]:
 
 
 def identity(matcher: Matcher) -> dict[str, str] | None:
-    """What decides the answers of a loaded matcher; None where it does not say.
+    """What decides the answers of a loaded matcher; None if unknown.
 
-    One of ours: its settings but for the device, its weights and code. Any other
-    callable may say so itself by an attribute ``fingerprint``, a text that changes
-    whenever its answers do.
+    A built-in one: its settings except the device, its weights and code. Any other
+    callable may have an attribute ``fingerprint``, a text that changes whenever its
+    answers do.
 
     >>> sorted(identity(load_matcher("daisy")))
     ['code', 'settings', 'weights']
@@ -239,7 +239,7 @@ def identity(matcher: Matcher) -> dict[str, str] | None:
 
 
 def name_of(matcher: object) -> str | None:
-    """The name of a loaded matcher; None where it is not one of ours.
+    """The name of a loaded matcher; None if it is not built in.
 
     >>> name_of(load_matcher("daisy"))
     'daisy'
@@ -250,9 +250,9 @@ def name_of(matcher: object) -> str | None:
 
 
 def has_official_weights(matcher: object) -> bool:
-    """Whether a matcher of ours runs with the weights of its authors.
+    """Whether a built-in matcher runs with the weights of its authors.
 
-    A file that the user names may be theirs, too.
+    A file that the user names may hold them, too.
     """
     name, file = name_of(matcher), getattr(matcher, "weights", None)
     if name is None or file is None:
@@ -278,7 +278,7 @@ def fetch_weights(name: str, *, accept_terms: bool = False) -> Path | None:
 
 
 def terms_of(name: str) -> str:
-    """What one must say yes to before the weights are fetched; empty if nothing.
+    """The terms to accept before the weights are fetched; empty if there are none.
 
     >>> "research purposes only" in terms_of("gim-loftr")
     True

@@ -15,7 +15,7 @@ Net = TypeVar("Net", bound=nn.Module)
 
 
 def plain_name(name: str) -> str:
-    """The name without what training code put before it."""
+    """The name without the prefixes of training code."""
     return name.removeprefix("matcher.").removeprefix("model.")
 
 

@@ -76,7 +76,7 @@ class CoMatch(Network):
 
 
 class Features(NamedTuple):
-    """What both stages read of the two images."""
+    """The features of two images for both stages."""
 
     cells: Cells
     fine0: Tensor  # (1, 64, h, w)

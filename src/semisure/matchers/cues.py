@@ -60,7 +60,7 @@ def wide(values: Tensor) -> Tensor:
 
 
 def mutual_cells(cells: Cells, *, threshold: float) -> CellMatches:
-    """Mutual maxima of the dual softmax above `threshold`, off the images' edges."""
+    """Mutual maxima of the dual softmax above `threshold`, inside the borders."""
     column, value, column_value = _maxima(cells)
     # The same numbers were compared both ways, so equality is exact.
     mutual = column_value[column] == value
@@ -114,7 +114,7 @@ def log_sums(cells: Cells) -> tuple[Tensor, Tensor]:
 def row_spread(cells: Cells, index0: Tensor) -> Tensor:
     """Std (m, 2) in cells, x and y, of the softmax over image 1 for cells of image 0.
 
-    Sums along one axis lose no digits, so the moments of what is left are exact.
+    Sums along one axis lose no digits, so the moments of the marginals are exact.
     """
     rows, columns = cells.size1
     places = torch.arange(max(cells.size1), device=index0.device)[:, None]
@@ -144,8 +144,8 @@ def grid_std(probability: Tensor, offsets: Tensor) -> Tensor:
 def std_of(weight: Tensor, offsets: Tensor) -> Tensor:
     """Std (m, d) of `offsets` (k, d) under weights (m, k) of any sum."""
     weight, offsets = _unit(weight), wide(offsets)
-    away = offsets - (weight @ offsets)[:, None]
-    return torch.einsum("mk,mkd->md", weight, away**2).sqrt()
+    centred = offsets - (weight @ offsets)[:, None]
+    return torch.einsum("mk,mkd->md", weight, centred**2).sqrt()
 
 
 def _unit(probability: Tensor) -> Tensor:
@@ -161,7 +161,7 @@ def cell_corner(index: Tensor, columns: int) -> Tensor:
 def in_batches(
     stage: Callable[[Tensor, Tensor], Iterable[Tensor]], index0: Tensor, index1: Tensor
 ) -> tuple[Tensor, ...]:
-    """What a fine stage says of pairs of cells, some hundred at a time."""
+    """The answers of a fine stage for pairs of cells, in batches of FINE_BATCH."""
     if not len(index0):  # some layers take no empty batch
         one = index0.new_zeros(1)
         return tuple(part[:0] for part in stage(one, one))
@@ -191,7 +191,7 @@ def cell_windows(
 
 
 def best_pixels(window0: Tensor, window1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Pixels (m,) of both cells that suit each other best, and image 1's given it.
+    """Best pairs of pixels (m,) of both cells, and image 1's softmax given image 0's.
 
     Windows (m, pixels, 64) are a cell, or reach a pixel further all round; all channels
     count for the scale, though the last ones are not used here.

@@ -2,7 +2,7 @@
 
 `daisy_cells` describes and matches cells of 8 px, `daisy_search` undoes rotation, zoom
 and tilt. Here neighbouring matches give each match a local linear map, `fine_match`
-moves its target to the peak of a correlation heat map, and :class:`Daisy` is all of it.
+moves its target to the peak of a correlation heat map; :class:`Daisy` runs all stages.
 Integer coordinates are pixel centres; resizing maps (p + 0.5) * s - 0.5.
 """
 
@@ -19,7 +19,7 @@ from semisure.io.images import as_grey
 from semisure.matchers.daisy_cells import (
     CELL,
     Array,
-    Cells,
+    CellSet,
     Projection,
     cell_centres,
     coarse_match,
@@ -42,7 +42,7 @@ MIN_SIDE = 4 * CELL  # px; smaller images are narrower than one descriptor
 MIN_CONFIDENCE = 0.02  # few weaker matches are right
 FINE_BLUR = 0.8  # px
 MIN_REDUCTION = 1.2  # images reduced by less have nothing to gain
-# A heat map is an order wider than the errors are, a std of grey values is not.
+# Heat maps are ten times wider than the errors, stds from grey values are not.
 FULL_SIZE = FullSize(reach=2.0, unit=7.0)
 
 
@@ -55,7 +55,7 @@ def local_planes(
     """Smoothed displacement (rows, cols, 2) and its gradient [..., i, j] = du_i / dx_j.
 
     Each cell gets the weighted least-squares plane of its neighbours' displacements; a
-    ridge of one squared cell leaves lonely matches with no gradient.
+    ridge of one squared cell gives isolated matches no gradient.
     """
     rows, cols = weight.shape
     line = np.insert(cell_centres(rows, cols), 0, 1, axis=1).reshape(rows, cols, 3)
@@ -68,7 +68,7 @@ def local_planes(
     return (line[..., None, :] @ plane)[..., 0, :], plane[..., 1:, :].swapaxes(2, 3)
 
 
-def local_linear(cells0: Cells, chosen: Array, target: Array) -> Array:
+def local_linear(cells0: CellSet, chosen: Array, target: Array) -> Array:
     """The linear map (n, 2, 2) from frame 0 to 1 around each match.
 
     First only supported matches count, then those that follow their neighbours' plane.
@@ -81,7 +81,7 @@ def local_linear(cells0: Cells, chosen: Array, target: Array) -> Array:
         residual = np.nan_to_num(moved - smooth)
         weight = matched / (1 + (residual**2).sum(axis=2) / CELL**2) ** 2
     linear = np.eye(2) + gradient.reshape(-1, 2, 2)[cells0.index[chosen]]
-    linear[np.linalg.det(linear) < 0.1] = np.eye(2)  # folded or flat: no use
+    linear[np.linalg.det(linear) < 0.1] = np.eye(2)  # folded or flat
     return linear
 
 
@@ -89,7 +89,7 @@ def local_linear(cells0: Cells, chosen: Array, target: Array) -> Array:
 
 
 def fine_match(
-    frames: Frames, cells0: Cells, chosen: Array, target: Array
+    frames: Frames, cells0: CellSet, chosen: Array, target: Array
 ) -> tuple[Array, Array]:
     """Refined targets and heat covariance in frame 1: at half, then at full size.
 
@@ -123,7 +123,7 @@ class Daisy:
         fourth power: half a second at 640, seven at 1600.
     refine
         ``full``: matches of images larger than `max_side` are refined at their full
-        size; ``none``: they stay as found on the reduced images.
+        size; ``none``: they keep their positions from the reduced images.
     """
 
     name: ClassVar[str] = "daisy"
@@ -154,26 +154,26 @@ class Daisy:
             cells0, cells1, position1, self.projection.temperature
         )
         large = min(min(grey.shape) for grey in greys) >= MIN_SIDE
-        kept = (confidence >= MIN_CONFIDENCE) & large
-        chosen, target = index0[kept], cells1.centres[index1[kept]]
+        strong = (confidence >= MIN_CONFIDENCE) & large
+        chosen, target = index0[strong], cells1.centres[index1[strong]]
         cell = _cells(target, to1)
         target, covariance = fine_match(frames, cells0, chosen, target)
         fine_std, window = _in_image(covariance, to1[:2, :2])
         matches = Matches(
             source=move(to0, cells0.centres[chosen]),
             target=move(to1, target),
-            confidence=confidence[kept],
+            confidence=confidence[strong],
             fine_std=fine_std,
-            coarse_std=coarse_std[kept],
+            coarse_std=coarse_std[strong],
             fine_window=window,
             source_size=greys[0].shape[::-1],
             target_size=greys[1].shape[::-1],
             cell=cell,
         )
-        seen = small[0].to_image[0, 0], small[1].to_image[0, 0]
-        if self.refine == "none" or max(seen) < MIN_REDUCTION:
+        reductions = small[0].to_image[0, 0], small[1].to_image[0, 0]
+        if self.refine == "none" or max(reductions) < MIN_REDUCTION:
             return matches
-        return FULL_SIZE(*greys, matches, seen)
+        return FULL_SIZE(*greys, matches, reductions)
 
 
 def _cells(centres: Array, to_image: Array) -> Array:

@@ -80,7 +80,7 @@ def describe(grey: Array) -> tuple[Array, Array]:
     """Descriptors (25, 8, cells) of a grey image, row by row, and their contrast.
 
     Each entry is the mean slope in one direction under a Gaussian at one ring position;
-    the square root tames the few strong edges that would rule the inner product.
+    the square root damps the few strong edges that would dominate inner products.
     """
     shape = grey.shape[0] // CELL, grey.shape[1] // CELL
     maps, pixel, blur = orientation_maps(grey), 2, 1.0
@@ -132,7 +132,7 @@ def cell_centres(rows: int, cols: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellSet:
     """The cells of one frame that have texture and show the image."""
 
     vectors: Array  # (m, 64)
@@ -148,7 +148,7 @@ class Cells:
 
 
 def coarse_match(
-    cells0: Cells, cells1: Cells, position1: Array, temperature: float
+    cells0: CellSet, cells1: CellSet, position1: Array, temperature: float
 ) -> tuple[Array, Array, Array, Array]:
     """Mutual maxima: indices of both sides, confidence, row-softmax std of positions.
 
@@ -185,8 +185,8 @@ def coarse_match(
     return index0, index1, np.minimum(confidence, 1), std
 
 
-def mutual_nearest(cells0: Cells, cells1: Cells) -> tuple[Array, Array]:
-    """Only the indices of the mutual maxima, of few cells: no softmax, no tiles."""
+def mutual_nearest(cells0: CellSet, cells1: CellSet) -> tuple[Array, Array]:
+    """The indices of mutual maxima alone, for few cells: no softmax, no tiles."""
     cosine = cells0.vectors @ cells1.vectors.T
     if not cosine.size:
         return np.zeros(0, int), np.zeros(0, int)

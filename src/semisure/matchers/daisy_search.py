@@ -1,8 +1,8 @@
 """Frames, and the search for the rotation, zoom and tilt between two images.
 
-A *frame* is a resampled image that remembers where its pixels came from. `find_linear`
-looks at low resolution for the linear map on which most coarse matches agree;
-`balanced_frames` undoes it, so that the later stages see two upright images.
+A *frame* is a resampled image with the map from its pixels to the original.
+`find_linear` looks at low resolution for the linear map on which most coarse matches
+agree; `balanced_frames` undoes it, so that the later stages see two upright images.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from semisure.matchers.daisy_cells import (
     MIN_CONTRAST,
     TURNS,
     Array,
-    Cells,
+    CellSet,
     Projection,
     cell_centres,
     describe,
@@ -73,7 +73,7 @@ def scaled_frame(grey: Array, scale: float) -> Frame:
 
 
 def shrunk_frame(grey: Array, max_side: int) -> Frame:
-    """The image reduced to at most so many pixels a side."""
+    """The image reduced to at most `max_side` px."""
     return scaled_frame(grey, min(1.0, max_side / max(grey.shape)))
 
 
@@ -106,7 +106,7 @@ def balanced_frames(grey0: Array, grey1: Array, linear: Array, scale: float) -> 
 
 def make_cells(
     frame: Frame, projection: Projection, turns: tuple[int, ...] = (0,)
-) -> list[Cells]:
+) -> list[CellSet]:
     """The textured cells of a frame that show the image, once for each turn."""
     shape = frame.grey.shape[0] // CELL, frame.grey.shape[1] // CELL
     centres = cell_centres(*shape)
@@ -115,10 +115,10 @@ def make_cells(
     shown = ((image >= 0) & (image <= np.subtract(frame.image_size, 1))).all(axis=1)
     index = np.flatnonzero(shown & (contrast > MIN_CONTRAST))
     vectors = (project(descriptors, projection, k)[index] for k in turns)
-    return [Cells(v, centres[index], index, shape) for v in vectors]
+    return [CellSet(v, centres[index], index, shape) for v in vectors]
 
 
-def both_cells(frames: Frames, projection: Projection) -> tuple[Cells, Cells]:
+def both_cells(frames: Frames, projection: Projection) -> tuple[CellSet, CellSet]:
     """The upright cells of two frames."""
     (cells0,), (cells1,) = by_threads(lambda f: make_cells(f, projection), frames)
     return cells0, cells1
@@ -128,14 +128,14 @@ def both_cells(frames: Frames, projection: Projection) -> tuple[Cells, Cells]:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Consensus:
     """The share of cells that agree on one affine map, and that map's linear part."""
 
     share: float
     linear: Array  # (2, 2), image 0 to image 1
 
 
-def supported(cells0: Cells, cells1: Cells, linear: Array) -> tuple[Array, Array]:
+def supported(cells0: CellSet, cells1: CellSet, linear: Array) -> tuple[Array, Array]:
     """Mutual matches that move like their neighbours once `linear` is taken out."""
     index0, index1 = mutual_nearest(cells0, cells1)
     source, target = cells0.centres[index0], cells1.centres[index1]
@@ -144,8 +144,8 @@ def supported(cells0: Cells, cells1: Cells, linear: Array) -> tuple[Array, Array
     return source[sure], target[sure]
 
 
-def weigh(frames: Frames, source: Array, target: Array) -> Evidence:
-    """The affine map that most matches obey, and their share of the cells.
+def weigh(frames: Frames, source: Array, target: Array) -> Consensus:
+    """The affine map with most inliers, and their share of the cells.
 
     The geometric mean of both cell counts is the same for every zoom, so shares of
     different zooms compare.
@@ -156,11 +156,11 @@ def weigh(frames: Frames, source: Array, target: Array) -> Evidence:
             source, target, ransacReprojThreshold=AGREE_PX, maxIters=500
         )
     if affine is None or agree is None:
-        return Evidence(0.0, np.eye(2))
+        return Consensus(0.0, np.eye(2))
     cells = np.sqrt(float(frames[0].grey.size) * frames[1].grey.size) / CELL**2
-    back, there = (frame.to_image[:2, :2] for frame in frames)
-    linear = there @ affine[:, :2] @ np.linalg.inv(back)
-    return Evidence(float(agree.sum()) / cells, linear)
+    to0, to1 = (frame.to_image[:2, :2] for frame in frames)
+    linear = to1 @ affine[:, :2] @ np.linalg.inv(to0)
+    return Consensus(float(agree.sum()) / cells, linear)
 
 
 def find_linear(grey0: Array, grey1: Array, projection: Projection) -> Array:
@@ -171,14 +171,14 @@ def find_linear(grey0: Array, grey1: Array, projection: Projection) -> Array:
     """
     small0, small1 = (shrunk_frame(grey, 2 * SEARCH_SIDE) for grey in (grey0, grey1))
     best = _search(small0.grey, small1.grey, projection)
-    there, back = (small.to_image[:2, :2] for small in (small1, small0))
-    linear = there @ best.linear @ np.linalg.inv(back)
+    to0, to1 = (small.to_image[:2, :2] for small in (small0, small1))
+    linear = to1 @ best.linear @ np.linalg.inv(to0)
     good = best.share > CHANCE_SHARE and _worthwhile(linear)
     return linear if good else np.eye(2)
 
 
-def _search(grey0: Array, grey1: Array, projection: Projection) -> Evidence:
-    """The best evidence over turns and zooms, the three likeliest sharpened."""
+def _search(grey0: Array, grey1: Array, projection: Projection) -> Consensus:
+    """The largest consensus over turns and zooms, the three largest sharpened."""
     scale0, scale1 = (min(1.0, SEARCH_SIDE / max(g.shape)) for g in (grey0, grey1))
     frames = scaled_frame(grey0, scale0), scaled_frame(grey1, scale1)
     candidates = _try_turns(frames, (0,), projection)
@@ -199,8 +199,8 @@ def _search(grey0: Array, grey1: Array, projection: Projection) -> Evidence:
 
 def _try_turns(
     frames: Frames, turns: tuple[int, ...], projection: Projection
-) -> list[Evidence]:
-    """Evidence for the likeliest turns of image 0."""
+) -> list[Consensus]:
+    """The consensus of the likeliest turns of image 0."""
     tasks = (frames[0], turns), (frames[1], (0,))
     first, (cells1,) = by_threads(lambda t: make_cells(t[0], projection, t[1]), tasks)
     turned = dict(zip(turns, first, strict=True))
@@ -214,11 +214,11 @@ def _try_turns(
 
 
 def _sharpen(
-    grey0: Array, grey1: Array, best: Evidence, scale: float, projection: Projection
-) -> Evidence:
+    grey0: Array, grey1: Array, best: Consensus, scale: float, projection: Projection
+) -> Consensus:
     """Undo the best map, tilt included, for as long as more cells agree.
 
-    True maps gain much by it and chance ones nothing, which tells them apart.
+    True maps gain much by this, chance maps nothing, which distinguishes them.
     """
     for _ in range(3):
         if not _worthwhile(best.linear):

@@ -99,7 +99,7 @@ def _dense(width: int) -> nn.Sequential:
     return nn.Sequential(OrderedDict(c=c, bn=nn.BatchNorm1d(width), a=nn.GELU()))
 
 
-class Backbone(Stem):
+class EdmBackbone(Stem):
     """Maps at 1/8, 1/16 and 1/32, and one at 1/8 for the fine stage."""
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class Neck(nn.Module):
         x0, x1 = (self.fc32(f).permute(0, 2, 3, 1) for f in (f0, f1))
         for k, layer in enumerate(self.loftr_32["layers"].children()):
             x0 = layer(x0, x1 if k % 2 else x0)
-            x1 = layer(x1, x0 if k % 2 else x1)  # looks at an image 0 already updated
+            x1 = layer(x1, x0 if k % 2 else x1)  # attends to the updated image 0
         return x0.permute(0, 3, 1, 2), x1.permute(0, 3, 1, 2)
 
     def injected(self, f8: Tensor, f16: Tensor, f32: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ class Neck(nn.Module):
         return self.dwconv8(self.fc8(f8) * gate + lift)
 
 
-class FineHead(nn.Module):
+class EdmFineHead(nn.Module):
     """Logits over the offsets along x and y, and a scale for each, of every match."""
 
     def __init__(self) -> None:
@@ -209,9 +209,9 @@ class EdmNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = Backbone()
+        self.backbone = EdmBackbone()
         self.neck = Neck()
-        self.fine_matching = FineHead()
+        self.fine_matching = EdmFineHead()
 
     def features(self, image0: Tensor, image1: Tensor) -> tuple[Cells, Tensor, Tensor]:
         """Coarse cells, and what the fine stage reads of each, (n, 256)."""
@@ -227,7 +227,7 @@ class EdmNet(nn.Module):
     def forward(
         self, image0: Tensor, image1: Tensor, threshold: float
     ) -> dict[str, Tensor]:
-        """Points and cues in px, pixel centres at integers; `side` is the one moved."""
+        """Points and cues in px, pixel centres at integers; `side` was refined."""
         cells, fine0, fine1 = self.features(image0, image1)
         best = top_cells(cells, count=int(len(cells.f0) * SHARE))
         sure = best.confidence > threshold
@@ -256,12 +256,12 @@ class EdmNet(nn.Module):
             "side": in1[:, 0],
         }
         # Matches in both images, whose scale is not the largest.
-        kept = wide(1.0 - sigma / CELL) > MIN_SCORE
+        valid = wide(1.0 - sigma / CELL) > MIN_SCORE
         for points, image in ((source, image0), (target, image1)):
             end = points.new_tensor([image.shape[3], image.shape[2]])
-            kept &= ((points >= 0) & (points <= end)).all(dim=1)
+            valid &= ((points >= 0) & (points <= end)).all(dim=1)
         # Those that move in image 1 come first, as in the official order.
         order = torch.cat(
-            [torch.where(kept & which)[0] for which in (in1[:, 0], ~in1[:, 0])]
+            [torch.where(valid & which)[0] for which in (in1[:, 0], ~in1[:, 0])]
         )
         return {name: values[order] for name, values in answer.items()}

@@ -1,12 +1,12 @@
 """Matches refined on the full-size photos, whatever matcher found them.
 
-Matchers look at reduced images, so an error of 0.2 px there is more than a pixel of a
+Matchers use reduced images, so an error of 0.2 px there is more than a pixel of a
 large photo. Here Newton steps on grey values sharpen each match, first on halves of
 the photos, then on the photos' own pixels; where the first steps fail, a correlation
 heat map looks around. Patches of the unrefined image are read through the linear map of
-the neighbouring matches; brightness and contrast do not matter. An answer that wanders,
-has not converged or resembles nothing is refused: the one before it stays, and at last
-the matcher's own, with its std.
+the neighbouring matches; brightness and contrast do not matter. A result that moves too
+far, has not converged or correlates weakly is rejected: the one before it stays, or the
+matcher's own, with its std.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ SHARED_NOISE = 1.7  # px of the level: samples closer than this err alike
 INTERPOLATION = 0.01  # px of the level: error of reading between pixels
 MIN_LEVEL_SIDE = 64  # px: smaller levels show too little
 NEIGHBOURS = 2.0  # cells: Gaussian radius of a neighbourhood of matches
-RIDGE = 0.03  # squared cells, times a match: a lonely match has no slope of its own
-AGREE = 2.0  # cells within which a match follows the map of all
-# What a refined std of 1 px is in each network's own: from shipped laws, else 1.
+RIDGE = 0.03  # squared cells, times a match: an isolated match has no slope
+AGREE = 2.0  # cells within which a match is an inlier of the common map
+# Each network's fine std for a refined std of 1 px, from shipped laws; else 1.
 UNITS = {"xfeat-star": 0.85}
 
 
@@ -63,7 +63,7 @@ class FullSize:
         usual error.
     unit
         The matcher's fine std for one px of the refinement's own, so that refined
-        matches obey the same law as those that were refused.
+        matches have the same law as those that were rejected.
 
     Examples
     --------
@@ -129,9 +129,9 @@ class FullSize:
 
 
 def refined_targets(
-    greys: Sequence[Array], matches: Matches, seen: Sequence[float], reach: float
+    greys: Sequence[Array], matches: Matches, reductions: Sequence[float], reach: float
 ) -> tuple[Array, Array]:
-    """Targets and their variances (n, 2), infinite where no level was sure of any.
+    """Targets and their variances (n, 2), infinite where no level was sound.
 
     From a level whose search covers `reach` down to the photos' own pixels. Where one
     photo shows the scene larger, it is halved until both show it alike.
@@ -141,7 +141,7 @@ def refined_targets(
     zoom = float(np.median(np.sqrt(np.abs(np.linalg.det(linear)))))
     halvings = round(np.log2(zoom))
     extra = max(-halvings, 0), max(halvings, 0)
-    own = max(seen[1], zoom * seen[0])  # px of photo 1 in one that the matcher saw
+    own = max(reductions[1], zoom * reductions[0])  # px of photo 1 per matcher px
     covered = SEARCH_RADII[1] * 2 ** extra[1]
     top = max(int(np.ceil(np.log2(reach * own / covered))), 0)
     small = min(min(grey.shape) / 2**e for grey, e in zip(greys, extra, strict=True))
@@ -162,17 +162,17 @@ def refined_targets(
         if height != first:
             linear = scattered_linear(source, best)
         steps = ROUGH_STEPS if height or height == first else STEPS
-        there, spread, sound = level.compare(source, best, linear, steps)
-        sound &= _near(there, target, reach * own)
+        moved, spread, sound = level.compare(source, best, linear, steps)
+        sound &= _near(moved, target, reach * own)
         if height == first:
             lost = np.flatnonzero(~sound)
             peaks = level_of(top).search(source[lost], target[lost], linear[lost])
             again = level.compare(source[lost], peaks, linear[lost], steps)
-            there[lost], spread[lost], sound[lost] = again
-            sound[lost] &= _near(there[lost], target[lost], reach * own)
+            moved[lost], spread[lost], sound[lost] = again
+            sound[lost] &= _near(moved[lost], target[lost], reach * own)
         # A finer level that is less sure, as in a blurred photo, adds nothing.
         better = sound & (spread.sum(1) < variance.sum(1))
-        best[better], variance[better] = there[better], spread[better]
+        best[better], variance[better] = moved[better], spread[better]
     return best, variance
 
 
@@ -255,7 +255,7 @@ def _inverse(maps: Array) -> Array:
 def scattered_linear(source: Array, target: Array) -> Array:
     """The linear map (n, 2, 2) around each match, of planes through its neighbours.
 
-    Points may lie anywhere. What the robust affine map of all matches leaves over is
+    Points may lie anywhere. The residuals of the robust affine map of all matches are
     fitted, so that a match with few neighbours has that map. Matches that do not follow
     their neighbours count little.
     """
@@ -263,16 +263,16 @@ def scattered_linear(source: Array, target: Array) -> Array:
         return np.zeros((0, 2, 2))
     spacing = _spacing(source)
     affine = _of_all(source, target, spacing)
-    left = (target - source @ affine[:, :2].T - affine[:, 2]) / spacing
+    rest = (target - source @ affine[:, :2].T - affine[:, 2]) / spacing
     at = source / spacing
     cell = np.floor(at - at.min(axis=0)).astype(int)
     cols, rows = cell.max(axis=0) + 1
     index = cell[:, 1] * cols + cell[:, 0]
     line = np.column_stack([np.ones(len(at)), at - at.mean(axis=0)])
-    weight = 1 / (1 + (left**2).sum(axis=1) / AGREE**2) ** 2
+    weight = 1 / (1 + (rest**2).sum(axis=1) / AGREE**2) ** 2
     for _ in range(2):
-        plane = _planes(line, left, weight, index, (rows, cols))[index]
-        residual = left - np.einsum("ni,nij->nj", line, plane)
+        plane = _planes(line, rest, weight, index, (rows, cols))[index]
+        residual = rest - np.einsum("ni,nij->nj", line, plane)
         weight = 1 / (1 + (residual**2).sum(axis=1)) ** 2
     linear = affine[:, :2] + plane[:, 1:].swapaxes(1, 2)
     folded = np.linalg.det(linear) < 0.1 * abs(np.linalg.det(affine[:, :2]))
@@ -287,7 +287,7 @@ def _spacing(points: Array) -> float:
 
 
 def _of_all(source: Array, target: Array, spacing: float) -> Array:
-    """The affine map (2, 3) that most matches obey; a shift where none is found."""
+    """The affine map (2, 3) with most inliers; a shift where none is found."""
     affine = None
     if len(source) >= 3:
         zoom = np.median(np.std(target, axis=0) / np.maximum(np.std(source, axis=0), 1))
@@ -349,6 +349,6 @@ class Refined:
     def __call__(self, image0: Image, image1: Image) -> Matches:
         limit = self.network.max_side or np.inf
         # How many px of each photo made one of the network's.
-        seen = [max(max(i.shape[:2]) / limit, 1.0) for i in (image0, image1)]
+        scales = [max(max(i.shape[:2]) / limit, 1.0) for i in (image0, image1)]
         matches = self.network(image0, image1)
-        return self.refinement(image0, image1, matches, (seen[0], seen[1]))
+        return self.refinement(image0, image1, matches, (scales[0], scales[1]))

@@ -46,7 +46,7 @@ def view_of(
 
     Rounded to the nearest multiple, each axis with its own scale: nothing is padded.
     """
-    as_grey(image[:1])  # raises where it is none
+    as_grey(image[:1])  # raises if it is not an image
     height, width = image.shape[:2]
     if min(height, width) < min_side:
         raise InputError(
@@ -118,7 +118,7 @@ def assemble(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network(ABC):
-    """A matcher that runs a network; each subclass says which, and reads its answer.
+    """A matcher that runs a network; subclasses name it and read its answer.
 
     Parameters
     ----------

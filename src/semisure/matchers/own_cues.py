@@ -1,4 +1,4 @@
-"""Cues of a network that semisure does not know, from the tensors it has anyway.
+"""Cues of a network that semisure does not include, from its own tensors.
 
 Arrays of NumPy, or tensors of torch on any device; the answers are arrays of NumPy.
 Which tensor, which softmax, which pixels: docs/own_network.md.
@@ -200,8 +200,8 @@ def _marginal_std(weight: FloatArray) -> PerAxis:
 
 def _std(marginal: FloatArray) -> PerMatch:
     at = np.arange(marginal.shape[1], dtype=np.float64)
-    away = at - (marginal @ at)[:, None]
-    return np.sqrt((marginal * away**2).sum(axis=1))
+    centred = at - (marginal @ at)[:, None]
+    return np.sqrt((marginal * centred**2).sum(axis=1))
 
 
 def _windows(heat: FloatArray) -> FloatArray:

@@ -36,7 +36,7 @@ def heat_map(template: Array, window: Array) -> Array:
     template = template - template.mean(axis=(0, 1))
     window = window - window.mean(axis=(0, 1))
     common = np.zeros((span, span, window.shape[2]), np.float32)
-    term = np.empty_like(common)  # fresh memory for each term would cost more than it
+    term = np.empty_like(common)  # to allocate one each time costs more
     for i, j in product(range(side), repeat=2):
         y, x = STRIDE * i, STRIDE * j
         part = window[y : y + span, x : x + span]
@@ -86,7 +86,7 @@ def peak_offset(heat: Array) -> Array:
     xx, yy = h[1, 2] + h[1, 0] - 2 * h[1, 1], h[2, 1] + h[0, 1] - 2 * h[1, 1]
     xy = (h[2, 2] + h[0, 0] - h[2, 0] - h[0, 2]) / 4
     det = xx * yy - xy**2
-    det = np.where((xx < 0) & (det > 1e-9), det, np.inf)  # not a summit: stay put
+    det = np.where((xx < 0) & (det > 1e-9), det, np.inf)  # not a summit: no shift
     shift = np.stack([xy * dy - yy * dx, xy * dx - xx * dy]) / det
     return (np.stack([x, y]) - inner // 2 + np.clip(shift, -1, 1)).T
 

@@ -1,13 +1,13 @@
 """Which images of many are worth matching: one vector each, compared by cosines.
 
 The vector is the second moment of the embedded matcher's cells: the mean of v vᵀ over
-their unit vectors v, the square root of each entry (signed), at unit length. It knows
-which structures occur together and not where, needs no codebook and no training, and
-costs some 15 ms an image, where a match costs half a second a pair.
+their unit vectors v, the square root of each entry (signed), at unit length. It encodes
+which structures occur together, not where; it needs no codebook and no training, and
+takes 15 ms an image, where matching takes half a second a pair.
 
 Of the descriptors tried on the posed scenes (VLAD with 32 and 64 centres of the images'
 own cells, each centred or whitened, too) this one found the most overlapping pairs.
-Cells know which way is up: a photo turned by 90 degrees is not found.
+It is not invariant to rotation: a photo turned by 90 degrees is not found.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SIDE = 320  # px; larger images are reduced
 
 
 def describe_image(image: Array, projection: Projection | None = None) -> Array:
-    """The unit vector (2080,) of an image, float32; all zeros where it shows nothing.
+    """The unit vector (2080,) of an image, float32; all zeros without texture.
 
     >>> image = np.random.default_rng(0).integers(0, 255, (64, 80), dtype=np.uint8)
     >>> vector = describe_image(image)
@@ -44,13 +44,13 @@ def describe_image(image: Array, projection: Projection | None = None) -> Array:
 def most_alike(vectors: Sequence[Array] | Array, count: int) -> list[tuple[int, int]]:
     """Places (i, j), i < j, of the `count` images most like each one, in order.
 
-    An image that nothing was seen in is like no other.
+    An image without texture is similar to none.
 
     >>> most_alike(np.array([[1.0, 0], [0.8, 0.6], [0, 1], [0.1, 0.9]]), 1)
     [(0, 1), (2, 3)]
     """
     if count < 1:
-        raise InputError(f"At least 1 similar image must be wanted, but is {count}.")
+        raise InputError(f"At least 1 similar image is needed, but count is {count}.")
     stacked = np.asarray(vectors, np.float32)
     pairs: set[tuple[int, int]] = set()
     for i, vector in enumerate(stacked):

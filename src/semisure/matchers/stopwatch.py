@@ -1,4 +1,4 @@
-"""Seconds that a process has spent on cues alone, for those who report overheads."""
+"""Seconds that a process has spent on cues alone, to report their overhead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _spent: dict[Stage, float] = {"coarse": 0.0, "fine": 0.0}
 
 @contextmanager
 def extraction(stage: Stage) -> Iterator[None]:
-    """Count the time of what only cues need, not the matches; a decorator, too."""
+    """Count the time of work that only cues need; also a decorator."""
     synchronise()
     begin = time.perf_counter()
     yield
@@ -23,12 +23,12 @@ def extraction(stage: Stage) -> Iterator[None]:
 
 
 def seconds_on_cues() -> dict[Stage, float]:
-    """All of them so far; the difference of two readings is one pair's."""
+    """The totals so far; the difference of two readings is one pair's."""
     return dict(_spent)
 
 
 def synchronise() -> None:
-    """Wait for what a graphics card still computes; nothing where none is in use."""
+    """Wait until the GPU has finished, if one is in use."""
     torch = sys.modules.get("torch")
     if torch is None:
         return

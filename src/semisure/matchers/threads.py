@@ -1,4 +1,4 @@
-"""Work shared by threads: NumPy and OpenCV let go of Python's lock.
+"""Work shared by threads: NumPy and OpenCV release Python's lock.
 
 As many threads as OpenCV has (``cv2.setNumThreads``), up to a few; answers do not
 depend on it.
@@ -24,8 +24,8 @@ def by_threads(
 ) -> Iterator[Answer]:
     """The answers in the items' order.
 
-    Meanwhile BLAS has one thread: its own would fight with these over the processors,
-    and products of tiles take half as long again.
+    Meanwhile BLAS has one thread: its own threads would compete with these for the
+    processors, and products of tiles would take 1.5 times as long.
 
     >>> list(by_threads(abs, [-3, 4]))
     [3, 4]

@@ -30,7 +30,7 @@ from semisure.matchers.cues import grid_mean, grid_std, in_batches, square, wide
 from semisure.matchers.network import Network
 from semisure.matchers.stopwatch import extraction
 
-# Sharp enough to tell keypoints apart: of 0.1, 0.05 and 0.02 the law fits best at 0.02.
+# Sharp enough for single keypoints: of 0.1, 0.05 and 0.02 the law fits best at 0.02.
 TEMPERATURE = 0.02
 GRID = 8  # the fine head's logits stand for 8 × 8 offsets
 FINE_SHARPNESS = 3.0  # the library's factor on those logits
@@ -149,9 +149,9 @@ def _coarse_cues(
     index1: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Dual-softmax entry (m,) and std (m, 2) over image 0's keypoints."""
-    back, there = f1[index1] / temperature, f0[index0] / temperature
-    entry, std = softmax_moments(back @ f0.T, position, index0)
-    return entry * softmax_entry(there @ f1.T, index1), std
+    rows1, rows0 = f1[index1] / temperature, f0[index0] / temperature
+    entry, std = softmax_moments(rows1 @ f0.T, position, index0)
+    return entry * softmax_entry(rows0 @ f1.T, index1), std
 
 
 def softmax_moments(

@@ -61,7 +61,7 @@ def _listed(array: FloatArray | None) -> list[Any] | None:
 
 
 def _certainty(result: PairResult) -> dict[str, Any]:
-    """What the covariance says, in the terms of each model; null for the others."""
+    """Standard errors by the covariance, as each model has them; null otherwise."""
     C, flat = result.refit.covariance, result.kind == "homography"
     corner = C if flat else None
     lines, motion = result.line_std_px, result.motion
@@ -104,7 +104,7 @@ def write_result(path: Path, result: PairResult) -> None:
 
 
 def numbers(result: PairResult) -> list[Fact]:
-    """All of them, the most asked for first."""
+    """All numbers, the most important first."""
     refit, estimate, verdict = result.refit, result.estimate, result.verdict
     facts = [
         Fact("matches", f"{len(result.matches):,}", "Pairs of points by the matcher.")
@@ -116,12 +116,12 @@ def numbers(result: PairResult) -> list[Fact]:
             Fact(
                 "half of the errors within",
                 f"{half:.2f} px",
-                "Of all errors in x and y: what one half should stay below.",
+                "Half of all errors in x and y should be smaller.",
             ),
             Fact(
                 "90 % of the errors within",
                 f"{most:.2f} px",
-                "Of all errors in x and y: what nine in ten should stay below.",
+                "90 % of all errors in x and y should be smaller.",
             ),
             Fact(
                 "matches whose coarse cell is likely wrong",
@@ -158,16 +158,16 @@ def numbers(result: PairResult) -> list[Fact]:
 
 
 def _evidence(result: PairResult) -> list[Fact]:
-    """Whether the matches show a plane or a scene in depth, where they decided it."""
+    """Whether the matches show a plane or a scene in depth, if they decided it."""
     if result.finding is None or result.evidence is None:
         return []
-    off, expected = result.evidence.off_plane, result.evidence.expected_off
+    share, expected = result.evidence.off_plane, result.evidence.expected_off
     return [
         Fact(
             "what the images show",
             result.finding,
-            f"Of the matches on their epipolar lines, {off:.0%} lie off the plane; one "
-            f"plane would have {expected:.0%}.",
+            f"Of the matches on their epipolar lines, {share:.0%} lie off the plane; "
+            f"in a planar scene, {expected:.0%} would.",
         )
     ]
 
@@ -176,12 +176,12 @@ def _model_error(result: PairResult) -> list[Fact]:
     """How far off the model probably is, if it is right."""
     certainty, motion = _certainty(result), result.motion
     name, key = "standard error of the epipolar lines", "median_line_std_px"
-    meaning = "How far a line is off next to its match, in the median."
+    meaning = "Median over the matches of the line's standard deviation at the match."
     if result.kind == "homography":
         name, key = "expected corner error", "expected_corner_error_px"
         meaning = (
-            "How far the homography, if it is right, probably misplaces the corners of "
-            "the first image, on average over the four."
+            "Expected error of the first image's corners, averaged over the four, if "
+            "the homography is right."
         )
     error = certainty[key]
     facts = [Fact(name, "–" if error is None else f"{error:.2f} px", meaning)]
@@ -199,8 +199,8 @@ def _model_error(result: PairResult) -> list[Fact]:
             Fact(
                 "direction of the motion",
                 f"({direction}){_deg(motion.direction_std_deg)}",
-                "Where the first camera stands, seen from the second. Two images do "
-                "not show how far away that is.",
+                "From the second camera to the first. Two images do not determine the "
+                "distance.",
             ),
         ]
     return facts

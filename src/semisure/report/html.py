@@ -42,7 +42,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A number, and what it means in words that need no paper."""
+    """A number, and its meaning without the paper's terms."""
 
     name: str
     value: str
@@ -61,7 +61,7 @@ class Slider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading, and below it whatever is given, in this order."""
+    """A heading, and below it the parts that are given, in this order."""
 
     heading: str
     text: str = ""

@@ -18,14 +18,14 @@ def between_small(H_01: Matrix3, small: tuple[Image, Image], sizes: Sizes) -> Ma
 
 
 def laid_over(image0: Image, image1: Image, H_01: Matrix3) -> Image:
-    """Image 0 under `H_01`, RGB, of image 1's size; pale image 1 where it is not."""
+    """Image 0 warped by `H_01`, RGB, of image 1's size; pale image 1 elsewhere."""
     base = _rgb(image1)
     warped, covered = _warped(image0, base, H_01)
     return np.where(covered[..., None], warped, base // 4 + 150)
 
 
 def difference(image0: Image, image1: Image, H_01: Matrix3) -> Image:
-    """Dark where the images agree under `H_01`; plain grey where image 0 is not.
+    """Dark where the images agree under `H_01`; plain grey outside image 0.
 
     Brightness and contrast are equalised first, so that mostly geometry remains.
     """

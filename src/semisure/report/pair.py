@@ -1,4 +1,4 @@
-"""The report of one pair, and what its types show of themselves in a notebook."""
+"""The report of one pair, and the views of results in a notebook."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def picture_of_lines(images: Images, result: PairResult) -> Picture | None:
     figure = plots.plot_lines(images, result.matches, bands, sample, factor)
     caption = (
         "Some matches and their epipolar lines, in one colour each. A point's match "
-        "lies somewhere on its line; the band holds 90 % of right matches, by the "
-        f"error of the match and of the line; drawn {factor:g} times as wide."
+        "should lie on its line; 90 % of correct matches lie within the band, which is "
+        f"drawn {factor:g} times as wide."
     )
     return Picture(plots.jpeg(figure), caption, wide=True)
 
@@ -130,8 +130,8 @@ def _overlays(images: Images, result: PairResult) -> list[Section]:
             left=jpeg(images[1]),
             right=jpeg(laid_over(*images, after)),
             names=("second image", "first image on it"),
-            caption="Where edges do not jump as the line passes, the images are "
-            "aligned; pale: outside the first image.",
+            caption="The images are aligned if edges continue across the line; pale: "
+            "outside the first image.",
         ),
         Slider(
             left=jpeg(difference(*images, before)),
@@ -145,8 +145,8 @@ def _overlays(images: Images, result: PairResult) -> list[Section]:
 
 def _call(names: Sequence[str], settings: Mapping[str, Any]) -> str:
     """The lines of Python that repeat the result."""
-    given = (f"{k}={v!r}" for k, v in settings.items() if v is not None)
-    arguments = ",\n    ".join([*map(repr, names), *given])
+    values = (f"{k}={v!r}" for k, v in settings.items() if v is not None)
+    arguments = ",\n    ".join([*map(repr, names), *values])
     return f"import semisure\nsemisure.match(\n    {arguments},\n)"
 
 
@@ -161,9 +161,9 @@ def figure_of_matches(
         _canvas(image0, matches.source_size, "image0"),
         _canvas(image1, matches.target_size, "image1"),
     )
-    given = matches.fine_std.mean(axis=1) if color is None else color
+    values = matches.fine_std.mean(axis=1) if color is None else color
     return plots.plot_matches(
-        *images, matches, as_floats("color", given, (len(matches),))
+        *images, matches, as_floats("color", values, (len(matches),))
     )
 
 

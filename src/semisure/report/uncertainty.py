@@ -1,4 +1,4 @@
-"""What pictures show of errors: colours, and bands about epipolar lines."""
+"""Errors in pictures: colours, and bands about epipolar lines."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import python_multipart  # noqa: F401 - reads uploads; missed here, not at the first
+import python_multipart  # noqa: F401 - reads uploads; raises here if missing
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -37,7 +37,7 @@ from semisure.web.orders import (
 )
 
 STATIC = Path(__file__).with_name("static")
-# By their suffix, as Windows may not know them.
+# Media types by suffix, as Windows may lack them.
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript",
@@ -56,7 +56,7 @@ def make_app(
 ) -> FastAPI:
     """The application; `calibrations` are offered beside the shipped ones.
 
-    It answers to this machine, or with a `token` to whoever knows that.
+    It serves this machine only, or, with a `token`, anyone who sends it.
     """
     limits = limits or Limits()
     offered = {**shipped_calibrations(), **(calibrations or {})}

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from semisure.web.orders import Limits
 
-# Another site can point a host name of its own at this server (DNS rebinding).
+# Another site can point its own host name at this server (DNS rebinding).
 HOSTS = ("127.0.0.1", "localhost")
 COOKIE = "semisure"
 HEADERS = {
@@ -50,7 +50,7 @@ class Guard:
         await answer(scope, receive, send_with_headers)
 
     def _entrance(self, request: Request) -> Response | None:
-        """The answer to who has no cookie: the token in the address gives one."""
+        """The response without a cookie: the token in the address sets one."""
         if self.token is None or self._is_token(request.cookies.get(COOKIE, "")):
             return None
         if not self._is_token(request.query_params.get("token", "")):

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One order and how far it is, for the page to poll."""
+    """One order and its progress, which the page polls."""
 
     order: Order
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -59,13 +59,13 @@ class Job:
         return {**shown, "seconds": seconds}
 
     def end(self, state: State, message: str = "") -> None:
-        """Its last state; the images are forgotten."""
+        """Set the final state and drop the images."""
         self.state, self.message = state, message
         self.order = replace(self.order, files={})
 
 
 class Queue:
-    """Jobs by their unguessable ids, one after another; the oldest are dropped."""
+    """Jobs by unguessable ids, run one after another; the oldest are dropped."""
 
     def __init__(self, limits: Limits, calibrations: Mapping[str, Calibration]) -> None:
         self._limits = limits
@@ -79,7 +79,7 @@ class Queue:
         self._thread.submit(self._worker.start)
 
     def close(self) -> None:
-        """Kill the worker, finished or not."""
+        """Cancel all jobs and kill the worker."""
         for job in list(self._jobs.values()):
             self.cancel(job)
         self._thread.shutdown()
@@ -90,14 +90,14 @@ class Queue:
         job = Job(order)
         with self._lock:
             finished = [k for k, old in self._jobs.items() if old.state not in OPEN]
-            for job_id in finished[: max(0, len(finished) - self._limits.kept + 1)]:
+            for job_id in finished[: max(0, len(finished) - self._limits.results + 1)]:
                 del self._jobs[job_id]
             self._jobs[job.id] = job
             self._thread.submit(self._run, job)
         return job
 
     def is_full(self) -> bool:
-        """Whether as many jobs wait as may."""
+        """Whether the number of waiting jobs is at its limit."""
         with self._lock:
             waiting = [job for job in self._jobs.values() if job.state == "waiting"]
         return len(waiting) >= self._limits.waiting
@@ -158,12 +158,12 @@ class Worker:
                 self._process.join()
 
     def run(self, order: Order, on_stage: Callable[[str], None]) -> Files:
-        """The files of the result, or why there is none: one sentence for the page."""
+        """The files of the result; raises a sentence for the page if there is none."""
         late = threading.Event()
 
         def stop() -> None:
             late.set()
-            self.kill()  # ends all sending and receiving
+            self.kill()  # interrupts sending and receiving
 
         seconds = self._limits.seconds
         timer = threading.Timer(seconds, stop)

@@ -31,7 +31,7 @@ from semisure.types.checks import as_integer, as_number
 UPLOADS = ("image0", "image1")
 # What a result keeps so that it can be estimated again without matching.
 KEPT = ("matches.npz", "image0.jpg", "image1.jpg", "origin.json")
-FIRST_USE = "made on first use"  # a calibration that the first job makes
+FIRST_USE = "made on first use"  # a calibration by the first job
 EMBEDDED = "daisy"  # the one matcher that is not a network
 THUMBNAIL = (96, 72)  # px, width and height of each image
 # name: (title, files); of a single file, two random views are shown
@@ -54,7 +54,7 @@ class Limits:
     body_bytes: int = 40_000_000  # two images and the form around them
     seconds: float = 300.0  # a job is stopped after this
     waiting: int = 8  # jobs in the queue
-    kept: int = 24  # finished jobs; the oldest are dropped
+    results: int = 24  # of finished jobs; the oldest are dropped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Order:
         )
 
     def intrinsics(self, size: tuple[int, int]) -> Matrix3 | None:
-        """Those of an image of that size, where the field of view is known."""
+        """Those of an image of that size, if the field of view is given."""
         fov = as_number("fov", self.fov) if self.fov else None
         return intrinsics_of(size, fov=fov)
 
@@ -158,7 +158,7 @@ def check_order(order: Order, calibrations: Mapping[str, Calibration]) -> None:
             raise InputError(
                 f"{name} must be one of {', '.join(filter(None, allowed)) or '(none)'}."
             )
-    order.settings()  # which are read here to be refused now
+    order.settings()  # raises if they are invalid
     order.intrinsics((640, 480))
     if order.model == "essential" and not order.fov:
         raise InputError(

@@ -38,10 +38,10 @@ class Arm:
 
 
 def comparison(pair: PairResult) -> list[Arm]:
-    """base, core and core+, and the chosen method where it is another.
+    """base, core and core+, and the chosen method if it is another one.
 
-    All start from the same model, so that nothing but the refit differs. None for
-    unrelated images.
+    All start from the same model, so that only the refit differs. Empty for unrelated
+    images.
     """
     start, chosen = pair.refit.initial, pair.refit.method
     if start is None or not pair.related:
@@ -153,7 +153,7 @@ def _columns(pair: PairResult) -> dict[str, Any]:
 
 
 def _lines(pair: PairResult) -> dict[str, Any] | None:
-    """Each match's epipolar line, in the image of `side`; None where none are meant."""
+    """Each match's epipolar line, in the image of `side`; None if there are none."""
     bands = line_bands(pair)
     if bands is None:
         return None

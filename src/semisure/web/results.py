@@ -40,15 +40,15 @@ def result_files(
     on_stage: OnStage,
 ) -> dict[str, bytes]:
     """Run `order` and return its result as files by name."""
-    kept = order.files
+    inputs = order.files
     if not order.again:
         on_stage("Reading the images")
         images = _images(order)
         on_stage("Loading the matcher")
         matcher = _loaded(order.matcher)
         on_stage("Matching")
-        kept = _kept(matcher(*images), images, order)
-    arrays, image0, image1, origin = (kept[name] for name in KEPT)
+        inputs = _kept(matcher(*images), images, order)
+    arrays, image0, image1, origin = (inputs[name] for name in KEPT)
     matches = _matches(arrays)
     calibration = _calibration(order, calibrations, on_stage)
     on_stage("Fitting the model")
@@ -58,7 +58,7 @@ def result_files(
     small = decode_image(image0), decode_image(image1)
     drawn = pictures(pair, arms, small)
     files = {
-        **kept,
+        **inputs,
         **{f"{name}.jpg": jpeg(picture) for name, picture in drawn.items()},
         "page.json": _encoded(page_document(order, pair, arms, [*drawn])),
         "semisure.json": _encoded(
@@ -87,7 +87,7 @@ def _images(order: Order) -> tuple[Image, Image]:
 def _kept(
     matches: Matches, images: tuple[Image, Image], order: Order
 ) -> dict[str, bytes]:
-    """What is kept for later orders: matches, reduced images, digests of the files."""
+    """The inputs of later orders: matches, reduced images, digests of the files."""
     buffer = io.BytesIO()
     np.savez(buffer, **dict[str, Any](arrays_of(matches)))
     small = (jpeg(reduced(image, SHOWN_SIDE), 90) for image in images)
@@ -105,7 +105,7 @@ def _matches(npz: bytes) -> Matches:
 def _calibration(
     order: Order, calibrations: Mapping[str, Calibration], on_stage: OnStage
 ) -> Calibration:
-    """The chosen calibration; a matcher that has none gets one, which takes minutes."""
+    """The chosen calibration; a matcher without one gets one, which takes minutes."""
     if order.calibration != FIRST_USE:
         return calibrations[order.calibration]
 

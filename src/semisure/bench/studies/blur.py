@@ -1,8 +1,8 @@
 """Supplement C.1: what horizontal and vertical blur do to the predicted errors.
 
 The refined image of a pair is blurred along one axis and the pair matched again. A law
-that depends on the image should predict larger errors along that axis. Whether the true
-errors grow as well stands beside it; the paper does not show that. Medians are over the
+that depends on the image should predict larger errors along that axis. The true errors
+stand beside it, which the paper does not show. Medians are over the
 matches whose true error lies within the fine window: blur moves these, whereas a wrong
 coarse cell depends on the scene.
 """
@@ -39,7 +39,7 @@ PAIRS = 8  # one of a sequence
 ELLIPSES = 150
 _HEAD = ("E|r_x|", "E|r_y|", "x / y", "|r_x|", "|r_y|", "x / y")
 _DRAWN = 0.03  # median half-axis as drawn, in image sides
-_LARGEST = 3.0  # times that: the rest is left out, it would hide the others
+_LARGEST = 3.0  # times that: larger ones would hide the others
 
 
 def evaluate(task: Task) -> Row:
@@ -102,13 +102,13 @@ def blur(study: Study) -> Outcome:
     printed: Lines = []
     for _, label, mine in study.by_matcher([row for row in rows if row["matches"]]):
         for name in AXES:
-            some = where(mine, blur=name)
+            group = where(mine, blur=name)
             numbers: list[Cell] = []
             for what in ("predicted", "observed"):
-                both = [[row[f"{what} {axis}"] for axis in "xy"] for row in some]
+                both = [[row[f"{what} {axis}"] for axis in "xy"] for row in group]
                 x, y = np.median(np.reshape(both, (-1, 2)), axis=0).tolist()
                 numbers += [x, y, x / y]
-            printed.append([label, name, *numbers, len(some)])
+            printed.append([label, name, *numbers, len(group)])
     table = Table(
         name="blur",
         title=f"Median error, px, with the refined image blurred by {SIGMA_PX:g} px; "
@@ -166,8 +166,8 @@ def _drawn(task: Task) -> tuple[Image, Points, PerAxis, PerMatch]:
     """The refined image, points in it, half-axes of their ellipses, expected errors."""
     matches, side = task.exported.matches(), refined_side(task.exported)
     matches = matches.take(matches.side == side)
-    some = np.random.default_rng(0).permutation(len(matches))[:ELLIPSES]
-    matches = matches.take(some)
+    index = np.random.default_rng(0).permutation(len(matches))[:ELLIPSES]
+    matches = matches.take(index)
     law = error_law(matches, task.calibrations.paper)
     half, expected = abs_quantile(law, ONE_SIGMA), mixture.expected_abs_error(law)
     return read_image(task.exported.images[side]), matches.refined, half, expected

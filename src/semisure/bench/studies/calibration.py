@@ -1,6 +1,6 @@
 """Algorithm 1: the law of each matcher fitted to 200 pairs whose truth is known.
 
-Two files come of it for each matcher: the paper's nine parameters as
+It writes two files for each matcher: the paper's nine parameters as
 ``MATCHER-faithful.json``, and ours with a location as ``MATCHER.json``, either of them
 for ``--calibration`` of any command.
 """
@@ -58,6 +58,6 @@ def calibration(study: Study) -> Outcome:
 def _symbols(fitted: Calibration) -> dict[str, float | None]:
     """The paper's symbols but for t_m, and the location in fine windows."""
     symbols: dict[str, float | None] = dict(fitted.paper_symbols())
-    symbols.pop("t_m")  # 0: data tell only eight of the nine apart
+    symbols.pop("t_m")  # 0: data determine only eight of the nine
     location = fitted.location or (None, None)
     return symbols | dict(zip(("mu_x", "mu_y"), location, strict=True))

@@ -1,9 +1,9 @@
 """Beyond the paper: fundamental matrices of photos without intrinsics, by estimator.
 
-Nothing but the matches is given to estimator and refits. The true intrinsics then turn
-each F into a pose, whose error is that of :mod:`semisure.bench.studies.relative`; where
-depth is known, the matches moved to where they should be tell how far F's lines pass
-from true correspondences. Images are matched as they are unless a size is given.
+Estimators and refits get the matches only. The true intrinsics then turn each F into a
+pose, whose error is that of :mod:`semisure.bench.studies.relative`; where depth is
+known, the distance of true correspondences from F's lines is measured too. Images are
+matched as they are unless a size is given.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def evaluate(task: Task) -> Row:
         shifted, _ = without_bias(matches, ours)
         again = estimate_fundamental(shifted, task.estimator, task.settings)
         models[SHIFTED] = again.model
-    kept = None
+    reason = None
     for method in METHODS:
         law = task.calibrations.of_arm(method)
         refit = refit_fundamental(matches, law, start, method=method)
-        models[method], kept = refit.model, refit.reason
+        models[method], reason = refit.model, refit.reason
     pair, limit = posed(task), task.settings.threshold_px
-    row = {**about(task, matches, start), "kept": kept}  # why core+ kept the start
+    row = {**about(task, matches, start), "kept": reason}  # why core+ kept the start
     for arm, F in models.items():
         row[arm] = pose_error_deg(_pose(F, pair, matches, limit), pair.P_01)
     if pair.camera0.depth is not None and pair.camera1.depth is not None:
@@ -100,11 +100,11 @@ def fundamental(study: Study) -> Outcome:
     printed: Lines = []
     gained: Lines = []
     for _, label, mine in study.by_matcher(rows):
-        for data, some in by_folder(mine).items():
+        for data, part in by_folder(mine).items():
             for name in FUNDAMENTAL_ESTIMATORS:
-                here = where(some, estimator=name)
-                printed += arm_lines(f"{label}, {data}, {name}", here)
-                gained += _gains(f"{label}, {data}, {name}", here, options.seed)
+                group = where(part, estimator=name)
+                printed += arm_lines(f"{label}, {data}, {name}", group)
+                gained += _gains(f"{label}, {data}, {name}", group, options.seed)
     study.note(
         f"Inliers within {settings.threshold_px:g} px of their line; images "
         f"{matched_at(options.size)}. {PAIRS_TAKEN}"

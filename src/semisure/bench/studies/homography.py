@@ -3,8 +3,8 @@
 By matcher and protocol (``homography``), by robust estimator (``estimators``), by the
 weight of the refit (``weights``), and the two former at one threshold as a radar plot.
 All refits of a pair share its matches, its start and its seed. The corner error is
-measured at the size the images were brought to; AUC is that of
-:func:`semisure.metrics.auc`. Other benches of homographies have their rows from here.
+measured at the size the images were resized to; AUC is that of
+:func:`semisure.metrics.auc`. Other benches of homographies use these functions.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ BY_WEIGHT: dict[str, Numbers] = {
     "core": (32.85, 60.50, 71.25, 82.44, 91.32),
 }
 NOTE = (
-    "fine-std: the paper does not say how the raw fine std becomes a weight. In its "
-    "row stands the density of the residual, Laplace of that std."
+    "fine-std: the paper does not say how the raw fine std becomes a weight. Its row "
+    "uses the Laplace density of the residual with that std."
 )
 ARMS = ("base", *CORE_ARMS)
 MIN_SPOKES = 3  # fewer make no radar but bars
@@ -138,13 +138,13 @@ def rows_of(
 
 
 def homography(study: Study) -> Outcome:
-    """A table for each protocol that the data ask for."""
+    """A table for each protocol of the data."""
     tables: list[Table] = []
     rows: list[Row] = []
     for protocol, part in study.by_truth().items():
-        some = rows_of(part, [study.options.estimator])
-        rows += [{"protocol": protocol, **row} for row in some]
-        tables += _tables(part, some)
+        part_rows = rows_of(part, [study.options.estimator])
+        rows += [{"protocol": protocol, **row} for row in part_rows]
+        tables += _tables(part, part_rows)
     return Outcome(tables=tables, rows=rows)
 
 

@@ -1,4 +1,4 @@
-"""Supplement B.1: what the refit makes of better and worse initial homographies."""
+"""Supplement B.1: the refit by quality of the initial homography."""
 
 from __future__ import annotations
 

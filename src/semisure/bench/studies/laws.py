@@ -2,8 +2,8 @@
 
 The paper fits on 200 held-out pairs of MegaDepth and judges on MegaDepth-1500:
 ``--calibrate-on``. Without it every law is fitted on the other sequences and judged on
-those it has not seen, whatever calibration ships with the matcher, and the rows say so.
-A law that is given as a file, and the uncalibrated one, need no fit. For figure 5
+those it has not seen, whatever calibration ships with the matcher; rows are labelled.
+A law from a file and the uncalibrated one need no fit. For figure 5
 (``resolution``) laws are fitted at 960 × 640 and judged at other sizes too.
 """
 
@@ -16,13 +16,12 @@ import numpy as np
 
 from semisure.bench.calibrations import (
     CROSS_VALIDATED,
+    OTHERS,
     Fit,
     both_laws,
     folds,
     given,
-    inside,
-    outside,
-    validated,
+    split,
 )
 from semisure.bench.exported import Exported, Size, with_truth
 from semisure.bench.options import Options
@@ -75,12 +74,12 @@ WITH_LOCATION = "mixture + location"  # ours
 _NUMBERS = ("nll", *(f"nll {stratum}" for stratum in STRATA_PX), "ece", "rho")
 _RAW: LawName = "uncalibrated"
 _OWN = "own"  # size of images: what the bench matches them at, the only one
-Judged = Mapping[str, Sequence[Exported]]  # pairs by the size they were matched at
+PairsBySize = Mapping[str, Sequence[Exported]]  # pairs by the size they were matched at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LawScores:
-    """What a law predicts of matches, and what is true."""
+    """The predictions of a law for matches, and their true errors."""
 
     nll: PerMatch  # mean over axes, nats
     expected: PerMatch  # px
@@ -90,7 +89,7 @@ class LawScores:
     )
 
     def numbers(self) -> list[float]:
-        """NLL of all and by stratum, ECE, Spearman; NaN where there is nothing."""
+        """NLL of all and by stratum, ECE, Spearman; NaN without matches."""
         by_stratum = [
             _mean(self.nll[(self.observed >= low) & (self.observed < high)])
             for low, high in STRATA_PX.values()
@@ -128,8 +127,8 @@ def score(calibration: Calibration, one: Exported) -> LawScores:
 
 def densities(law: ErrorLaw, residual: PerAxis) -> FloatArray:
     """Σ over some matches of the density of r_x at the grid, predicted and counted."""
-    some = np.linspace(0, len(residual) - 1, min(_SAMPLE, len(residual)))
-    index = some.astype(np.int64)
+    places = np.linspace(0, len(residual) - 1, min(_SAMPLE, len(residual)))
+    index = places.astype(np.int64)
     law = law.take(index)
     predicted = [
         float(np.exp(mixture.log_density(law, np.full((len(index), 2), x))[:, 0]).sum())
@@ -147,7 +146,7 @@ class LawTask:
 
     name: str
     calibration: Calibration
-    judged: Judged
+    judged: PairsBySize
 
 
 def evaluate(task: LawTask) -> dict[str, LawScores]:
@@ -161,7 +160,7 @@ def evaluate(task: LawTask) -> dict[str, LawScores]:
 def judged_laws(
     study: Study,
     matcher: str,
-    judged: Judged,
+    judged: PairsBySize,
     names: Sequence[str],
     fitted_at: Size | None = None,
 ) -> tuple[str, str, dict[str, dict[str, LawScores]]]:
@@ -173,7 +172,7 @@ def judged_laws(
     """
     options, unfitted = study.options, unfitted_laws(study.options)
     label = matcher
-    splits: list[tuple[list[Exported], Judged]] = []
+    splits: list[tuple[list[Exported], PairsBySize]] = []
     if options.calibrate_on is not None:
         held_out = study.held_out(matcher, fitted_at)
         remark = study.calibrated_on(held_out)
@@ -187,17 +186,17 @@ def judged_laws(
         own = next(iter(judged.values()))
         pairs = study.exported(matcher, fitted_at) if fitted_at else own
         label += CROSS_VALIDATED
-        remark = f"each law fitted on the other sequences ({validated(pairs)})"
+        remark = f"each law {OTHERS}"
         fold = folds([one.group for one in pairs])
         for k in range(int(fold.max()) + 1):
-            in_fold = {size: inside(some, fold, k) for size, some in judged.items()}
-            splits.append((outside(pairs, fold, k), in_fold))
-    wanted = [(n, split) for n in names if n not in unfitted for split in splits]
-    fits = study.laws([_fit(options, name, pairs) for name, (pairs, _) in wanted])
+            in_fold = {size: split(part, fold, k)[1] for size, part in judged.items()}
+            splits.append((split(pairs, fold, k)[0], in_fold))
+    searched = [(n, parts) for n in names if n not in unfitted for parts in splits]
+    fits = study.laws([_fit(options, name, pairs) for name, (pairs, _) in searched])
     tasks = [LawTask(n, unfitted[n], judged) for n in names if n in unfitted]
     tasks += [
         LawTask(name, law, in_fold)
-        for (name, (_, in_fold)), law in zip(wanted, fits, strict=True)
+        for (name, (_, in_fold)), law in zip(searched, fits, strict=True)
     ]
     parts = study.map(evaluate, tasks, "Judging laws")
     verdicts: dict[str, dict[str, LawScores]] = {size: {} for size in judged}

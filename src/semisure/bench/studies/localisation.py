@@ -1,9 +1,9 @@
 """Table 2: camera poses of queries in a map, before and after each refit.
 
 Two kinds of data (:mod:`semisure.datasets.queries`): a map with the true poses of its
-queries, judged here, and Aachen v1.1, which only the server of visuallocalization.net
-can judge: for it a file to submit is written for each arm. A query that finds no pose
-is submitted with that of the first mapped image retrieved, as hloc does.
+queries, judged here, and Aachen v1.1, whose true poses only the server of
+visuallocalization.net has: a file to submit is written for each arm. A query without a
+pose is submitted with that of the first mapped image retrieved, as hloc does.
 
 All arms of a query have the same matches and the same start. ``base`` and ``core`` form
 2D–3D matches as hloc does: a match takes the 3D point of the keypoint within 2 px, and
@@ -86,7 +86,7 @@ class QueryTask:
     """One query with its matches to each mapped image."""
 
     map: Path  # its folder, which every worker reads once
-    retrieval: str  # by what the mapped images were proposed
+    retrieval: str  # how the mapped images were proposed
     data: str
     query: Query  # its mapped images are all in the map
     exported: Sequence[Exported]  # in their order
@@ -190,7 +190,7 @@ def evaluate(task: QueryTask) -> Row:
     return row
 
 
-@lru_cache(maxsize=1)  # the queries that a worker is given are of one map in a row
+@lru_cache(maxsize=1)  # a worker gets the queries of one map in a row
 def _map_of(folder: Path) -> MapModel:
     return read_map(folder)
 
@@ -240,7 +240,7 @@ def lifted(
 def observed(
     model: MapModel, name: str, before: Size, after: Size
 ) -> tuple[Points, Points3, PerMatch]:
-    """What a mapped image saw, in pixels of the image as it was matched.
+    """The observations of a mapped image, in pixels of the image as it was matched.
 
     The keypoints, their points in the world, and the reprojection error of each, px.
     """
@@ -280,7 +280,7 @@ def localisation(study: Study) -> Outcome:
 
 
 def located_table(rows: Sequence[Row], estimator: str) -> Table:
-    """Medians, and recall in percent; a query without a pose errs infinitely."""
+    """Medians, and recall in percent; without a pose the error is infinite."""
     printed: Lines = []
     for name, condition, mine in _groups(rows):
         for arm in ARMS:
@@ -305,7 +305,7 @@ def located_table(rows: Sequence[Row], estimator: str) -> Table:
 
 
 def aachen_table(matchers: Sequence[str], rows: Sequence[Row], estimator: str) -> Table:
-    """The paper's numbers, and how many queries have a pose of ours."""
+    """The paper's numbers, and how many queries got a pose here."""
     printed: Lines = []
     for matcher in matchers:
         for when, count in AACHEN_QUERIES.items():

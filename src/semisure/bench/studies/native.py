@@ -1,8 +1,8 @@
 """Supplement B.5: how well an uncertainty singles out a matcher's large errors.
 
 Each matcher is judged on its own matches: AUROC of the event that the true error ‖r‖₂
-exceeds 8, 32, 64 or 128 px, and how often it does, at 1184 × 896 px. Beside the
-expected error stands what a matcher says itself: its confidence and its spreads. Other
+exceeds 8, 32, 64 or 128 px, and how often it does, at 1184 × 896 px. The
+expected error is compared with the matcher's own confidence and spreads. Other
 matchers take part by a folder (``native`` in ``--config``) with ``PAIR.npz`` for each
 pair, which :func:`export_native` writes for any function that matches two images.
 """
@@ -53,14 +53,14 @@ _ARRAYS = ("source", "target", "uncertainty", "source_size", "target_size")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """True errors of matches, px, and what each uncertainty says of them."""
+    """True errors of matches, px, and each uncertainty of them."""
 
     errors: PerMatch
     scores: dict[str, PerMatch]
 
 
 def evaluate(task: Task) -> Judged:
-    """The expected error under both laws, and what a matcher of ours says itself."""
+    """The expected error under both laws, and the matcher's own cues."""
     both = task.calibrations
     matches, residual = with_truth(task.exported)
     scores = {
@@ -183,8 +183,8 @@ def export_native(
 ) -> int:
     """Write a file for each pair of a data set, and return how many.
 
-    Both images are brought to `size`; of more matches than `sample`, so many are drawn
-    at random, all alike. Pairs whose file is there are not matched again.
+    Both images are resized to `size`; of more matches than `sample`, `sample` are drawn
+    uniformly. Pairs whose file exists are not matched again.
     """
     pairs = evenly(read_pairs(data), limit)
     for k, pair in enumerate(pairs):
@@ -194,7 +194,7 @@ def export_native(
         images = [resized(read_image(path), size) for path in images_of(pair)]
         parts = [np.asarray(part) for part in match(*images)]
         rng = np.random.default_rng([seed, k])
-        some = np.sort(rng.permutation(len(parts[0]))[:sample])
-        arrays = [part[some] for part in parts] + [np.array(size)] * 2
+        index = np.sort(rng.permutation(len(parts[0]))[:sample])
+        arrays = [part[index] for part in parts] + [np.array(size)] * 2
         write_arrays(file, dict(zip(_ARRAYS, arrays, strict=True)))
     return len(pairs)

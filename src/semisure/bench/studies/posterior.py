@@ -1,10 +1,10 @@
-"""Supplement B.2: is the coarse-success posterior calibrated, and does it separate.
+"""Supplement B.2: calibration and ROC of the coarse-success posterior.
 
 The posterior ω of each match comes from the residuals of the initial homography, as in
 the refit. A coarse success is, by ``cell``, the paper's event: the true point lies in
 the cell that the coarse stage chose, where the matcher says which; by ``window``: the
-true error is within the fine window on both axes. A score that knows nothing has an
-AUPRC equal to the rate of successes, which stands beside it.
+true error is within the fine window on both axes. A random score has an AUPRC
+equal to the rate of successes, which stands beside it.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def _numbers(omega: PerMatch, success: Mask) -> list[Cell]:
     return [*areas, float(success.mean()), float(omega.mean()), ece, len(omega)]
 
 
-def _short(row: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
+def _short(row: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     n = len(row["omega"])
-    rates = {f"success by {name}": float(row[name].mean()) for name in known if n}
+    rates = {f"success by {name}": float(row[name].mean()) for name in names if n}
     return {
         "pair": row["pair"],
         "matcher": row["matcher"],

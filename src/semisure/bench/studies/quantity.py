@@ -4,7 +4,7 @@ The paper draws N pairs of a held-out split and judges the fits on two sets: AUC
 after its refit on HPatches, NLL on MegaDepth-1500. So does ``--calibrate-on``, with the
 homographies and the cameras of ``--data``; where there are no cameras, NLL too is by
 homography. Without it sequences are split in two halves: subsets of one are judged on
-the other, and the other way round, and the rows say so. Numbers are means over the
+the other, and vice versa; rows are labelled. Numbers are means over the
 draws. Seconds are of one thread.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semisure.bench.calibrations import CROSS_VALIDATED, halves, inside, outside
+from semisure.bench.calibrations import CROSS_VALIDATED, halves, split
 from semisure.bench.exported import Exported, stored_matches, with_truth
 from semisure.bench.options import Options
 from semisure.bench.outcome import Lines, Outcome, Panel, Table, where
@@ -39,8 +39,8 @@ QUANTITIES = (2, 5, 10, 20, 50, 200, 500, 1000)
 POWELL_SECONDS_200_PAIRS = 67.2
 AUC_PX = 3
 DRAWS = 5
-MIN_MATCHES = 16  # of a pair; one without matches teaches nothing
-TIMED_PAIRS = 200  # up to so many, both optimisers are timed
+MIN_MATCHES = 16  # of a pair to fit to
+TIMED_PAIRS = 200  # both optimisers are timed up to this number
 _DRAWN = {
     "fit nll": "NLL of the fit",
     "newton seconds": "seconds, Newton",
@@ -154,19 +154,15 @@ def quantity(study: Study) -> Outcome:
 
 
 def _how(options: Options, judges: Sequence[Exported]) -> str:
-    """How the fits were made and judged, in a sentence or two."""
+    """How the fits were made and judged, for a remark."""
     planar, by_nll = judged_by(judges)
     by = "homographies" if by_nll == planar else "cameras and depth"
-    if options.calibrate_on is None:
-        return (
-            "Fitted on subsets of one half of the sequences, judged on the other half, "
-            f"and the other way round, NLL by {by}; {options.optimiser}, seed "
-            f"{options.seed}."
-        )
+    pool = "each half of the sequences (judged on the other)"
+    if options.calibrate_on is not None:
+        pool = options.calibrate_on.name
     return (
-        f"Fitted on subsets of {options.calibrate_on.name} by {options.optimiser}, "
-        f"seed {options.seed}; AUC on {len(planar)} pairs with homographies, NLL on "
-        f"{len(by_nll)} pairs by {by}."
+        f"Fitted on subsets of {pool} by {options.optimiser}, seed {options.seed}; AUC "
+        f"on {len(planar)} pairs with homographies, NLL on {len(by_nll)} pairs by {by}."
     )
 
 
@@ -182,7 +178,7 @@ def _tasks(study: Study, matcher: str) -> Iterator[Draw]:
     else:
         judges = _with_matches(judges)
         half = halves([one.group for one in judges])
-        splits = [(inside(judges, half, k), outside(judges, half, k)) for k in (0, 1)]
+        splits = [split(judges, half, k) for k in (1, 0)]
     both = sorted(OPTIMISERS, key=lambda name: name != options.optimiser)
     least = min(len(pool) for pool, _ in splits)
     for k, (pool, held_out) in enumerate(splits):
@@ -190,13 +186,13 @@ def _tasks(study: Study, matcher: str) -> Iterator[Draw]:
             # All pairs can be drawn once only.
             for draw in range(DRAWS if count < len(pool) else 1):
                 rng = np.random.default_rng([options.seed, k, count, draw])
-                some = sorted(rng.choice(len(pool), count, replace=False))
+                index = sorted(rng.choice(len(pool), count, replace=False))
                 timed = draw == 0 and count <= TIMED_PAIRS
                 yield Draw(
                     matcher=matcher,
                     options=options,
                     judges=held_out,
-                    chosen=[pool[i] for i in some],
+                    chosen=[pool[i] for i in index],
                     optimisers=both if timed else both[:1],
                 )
 
@@ -207,8 +203,8 @@ def _judged(study: Study, matcher: str) -> list[Exported]:
     others = [name for name in parts if name != "depth"][1:]
     for other in others:
         study.note(f"Left out: {other}; give its folder alone to see it.")
-    kept = [part for name, part in parts.items() if name not in others]
-    return [one for part in kept for one in part.exported(matcher)]
+    judged = [part for name, part in parts.items() if name not in others]
+    return [one for part in judged for one in part.exported(matcher)]
 
 
 def _with_matches(exported: Sequence[Exported]) -> list[Exported]:

@@ -3,7 +3,7 @@
 The error of a pair is the larger of the angles of rotation and of translation
 direction. All arms of a pair start from the same estimate on the same matches; ``base −
 shift`` is the estimator on matches less the location of our law. The ``depth-`` arms,
-the paper's, are given each point's true depth and the baseline's length, and have the
+the paper's, get each point's true depth and the baseline's length, and use the
 pairs with depth only. Images are matched as they are unless a size is given.
 """
 
@@ -48,7 +48,6 @@ PAIRS_TAKEN = (
 )
 THRESHOLDS = (1, 3, 5, 10, 20)  # degrees; the paper's but the last
 GAIN, ERROR = "core+ − base", "± standard error"
-DRAWS = 500
 # Tab. of the supplement (tab:relative_pose): EfficientLoFTR, as all of the supplement
 # unless it says otherwise, on MegaDepth-1500, pose AUC at 1, 3, 5, 10°; no estimator is
 # named. The last two know depth and baseline.
@@ -92,7 +91,7 @@ def posed(task: Task) -> PosedPair:
 
 
 def about(task: Task, matches: Matches, start: Estimate) -> Row:
-    """The columns that say what a row is about."""
+    """The columns that identify a row."""
     return {
         "pair": task.exported.name,
         "data": task.data,
@@ -163,12 +162,12 @@ def relative(study: Study) -> Outcome:
         [name, arm, *numbers, None, None, PAPER_PAIRS] for arm, numbers in PAPER.items()
     ]
     for _, label, mine in study.by_matcher(rows):
-        for name, some in by_folder(mine).items():
-            printed += block(f"{label}, {name}", some, options.seed)
+        for name, part in by_folder(mine).items():
+            printed += block(f"{label}, {name}", part, options.seed)
     study.note(
         f"Inliers within {settings.threshold_px:g} px of their line, at most "
         f"{settings.max_iterations} samples; images {matched_at(options.size)}. "
-        f"{PAIRS_TAKEN} Standard errors: {DRAWS} draws of the pairs, both arms alike."
+        f"{PAIRS_TAKEN} Standard errors: paired bootstrap over the pairs."
     )
     table = Table(
         name="relative",
@@ -190,7 +189,7 @@ def block(name: str, rows: Sequence[Row], seed: int) -> Lines:
             middle = float(np.median(errors))
             printed.append([name, arm, *areas, middle, len(errors)])
     base, ours = (np.array([row[arm] for row in rows]) for arm in ("base", "core+"))
-    mean, spread = auc_gain(base, ours, THRESHOLDS, seed, DRAWS)
+    mean, spread = auc_gain(base, ours, THRESHOLDS, seed)
     printed.append([name, GAIN, *(100.0 * mean).tolist(), None, len(rows)])
     printed.append([name, ERROR, *(100.0 * spread).tolist(), None, len(rows)])
     return printed

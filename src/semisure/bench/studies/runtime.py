@@ -1,7 +1,7 @@
 """Figure 6: what the law and the refit add to matching, in milliseconds.
 
 Means over 100 pairs, evenly taken, as the paper has them; one thread, one process at a
-time, a graphics card waited for. Matching and cues were timed when the pair was
+time, the GPU synchronised. Matching and cues were timed when the pair was
 exported. The time of cues is what only they need: the spread of the coarse rows and of
 the fine heat maps; the embedded matcher's search computes both along the way.
 """
@@ -93,5 +93,5 @@ def runtime(study: Study) -> Outcome:
     panel = Panel(
         title="Runtime", xlabel="stage", ylabel="ms", lines=lines, yscale="log"
     )
-    study.note("Run with --workers 1 and nothing beside it, or the times mean little.")
+    study.note("The times hold with --workers 1 and no other load on the machine.")
     return Outcome(tables=[table], rows=rows, figures={"runtime": [panel]})

@@ -72,8 +72,8 @@ def tail(study: Study) -> Outcome:
 def total(rows: list[Row]) -> tuple[float, float, int, int, int]:
     """Tail predicted and observed, pairs, matches, and those with a known error."""
     predicted, matches = _mean(rows, "predicted", "matches")
-    observed, known = _mean(rows, "observed", "known")
-    return predicted, observed, len(rows), matches, known
+    observed, count = _mean(rows, "observed", "known")
+    return predicted, observed, len(rows), matches, count
 
 
 def _mean(rows: list[Row], name: str, count: str) -> tuple[float, int]:

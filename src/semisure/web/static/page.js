@@ -52,10 +52,10 @@ export function element(tag, { text, kind, ...attributes } = {}, ...children) {
   return made;
 }
 
-/* Blue to red over pale yellow: told apart with any colour vision. */
+/* Blue to red over pale yellow: distinct with any colour vision. */
 const STOPS = [[44, 123, 182], [141, 200, 227], [255, 246, 178], [253, 174, 97], [215, 25, 28]];
 
-/* The colour of an error between the least and the most that have colours of their own. */
+/* The colour of an error on the scale from the least to the most. */
 export function color(error, [least, most], alpha = 1) {
   const share = Math.log(error / least) / Math.log(most / least);
   const at = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
