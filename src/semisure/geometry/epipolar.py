@@ -36,6 +36,7 @@ LINEAR_SAMPLE = 8  # matches that determine one linearly
 # How far intrinsics and lenses deviate, as a share of the image's diagonal. Smaller
 # than a plane's (core_plus.MODEL_FLOOR): an epipolar line bends less than a scene does.
 CAMERA_FLOOR = 1e-4
+LEAST_MOTION = 1e-6  # of singular values: those of a rotation are equal
 
 
 def essential(P_01: Pose) -> Matrix3:
@@ -103,6 +104,34 @@ def pose_in_front(E: Matrix3, rays0: Points3, rays1: Points3, weight: PerMatch) 
 
     poses = [np.column_stack([R, s * t]) for R in turns for s in (1.0, -1.0)]
     return max(poses, key=in_front)
+
+
+def poses_of_plane(H_01: Matrix3, K0: Matrix3, K1: Matrix3) -> list[Pose]:
+    """The two [R | t], ‖t‖ = 1, that move a plane as `H_01` does; none for a rotation.
+
+    K₁⁻¹ H K₀ = R + t nᵀ / d up to scale keeps lengths in two planes (Zhang and Hanson,
+    1996). The sign of t stays open. Points of the plane fit both poses.
+
+    >>> K, R = np.diag([500.0, 500.0, 1.0]), np.eye(3)
+    >>> H_01 = K @ (R + np.outer([0.1, 0.0, 0.0], [0.0, 0.0, 1.0])) @ np.linalg.inv(K)
+    >>> [np.abs(P[:, 3]).round(2).tolist() for P in poses_of_plane(H_01, K, K)]
+    [[0.05, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    H = np.linalg.inv(K1) @ H_01 @ K0
+    _, (high, unit, low), (first, middle, last) = np.linalg.svd(H)
+    if not high - low > LEAST_MOTION * high:
+        return []
+    H = H / (unit * np.sign(np.linalg.det(H)) or 1.0)
+    up, down = np.sqrt(unit**2 - low**2), np.sqrt(high**2 - unit**2)
+    poses = []
+    for sign in (1.0, -1.0):
+        side = (up * first + sign * down * last) / np.hypot(up, down)
+        a, b, normal = H @ middle, H @ side, np.cross(middle, side)
+        before = np.column_stack([middle, side, normal])
+        R = np.column_stack([a, b, np.cross(a, b)]) @ before.T
+        t = (H - R) @ normal
+        poses.append(np.column_stack([R, t / np.linalg.norm(t)]))
+    return poses
 
 
 @dataclass(frozen=True, slots=True, eq=False)

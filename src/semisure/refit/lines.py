@@ -48,6 +48,7 @@ from semisure.types import (
 )
 
 BACKGROUND = 0.02  # least prior chance of an outlier
+NEAR_NATS, CLEAR_NATS = 2.0, 5.0  # per match below a maximum; in all above it
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
 
 # Standard deviations of intrinsics: of the principal point in diagonals, of the focal
@@ -240,11 +241,22 @@ def refit_lines(
     matches: Matches,
     calibration: Calibration,
     objection: Callable[[AcrossLines[G]], str | None],
+    rivals: Callable[[AcrossLines[G]], list[FloatArray]] = lambda peak: [],
 ) -> Refit:
-    """``core+``: the maximum near the start, unless there is an `objection` to it."""
+    """``core+``: the maximum near the start, unless there is an `objection` to it.
+
+    Models that fit the matches nearly as well, `rivals` of that maximum, may lead to a
+    clearly higher one.
+    """
     law = error_law(matches, calibration)
     first = AcrossLines.at(geometry_of(start), matches, law)
     peak, iterations = first.climbed()
+    for model in rivals(peak):
+        rival = AcrossLines.at(geometry_of(model), matches, law)
+        if rival.score > peak.score - NEAR_NATS * peak.weight().sum():
+            rival, steps = rival.climbed()
+            iterations += steps
+            peak = rival if rival.score > peak.score + CLEAR_NATS else peak
     model = peak.geometry.model
     # The covariance is in the tangent of what `geometry_of` makes of the model.
     last = AcrossLines.at(geometry_of(model), matches, law)

@@ -9,7 +9,8 @@ length give each point its place, and one weighted fit of the reprojection follo
 
 ``core+`` is ours and needs no depth. It uses the law of the error *across* each line,
 the error along it integrated out (:mod:`semisure.refit.lines`), and maximises the
-likelihood of all matches over R and the unit sphere of t, five numbers.
+likelihood of all matches over R and the unit sphere of t, five numbers. A facade nearly
+fits a second pose: both poses of a plane are tried, and the likelier one is taken.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ def refit_relative(
             matches,
             calibration,
             _objection,
+            _of_a_plane,
         )
     if method == "core":
         rays = _rays(views, matches)
@@ -156,6 +158,17 @@ def _objection(view: AcrossLines[epipolar.CalibratedViews]) -> str | None:
             "direction of the translation is not determined"
         )
     return None
+
+
+def _of_a_plane(view: AcrossLines[epipolar.CalibratedViews]) -> list[FloatArray]:
+    """The two poses under which the matches would lie on one plane."""
+    views, matches, weight = view.geometry, view.matches, view.weight()
+    H_01 = plane.weighted_dlt(matches.source, matches.target, weight)
+    if H_01 is None:
+        return []
+    poses = epipolar.poses_of_plane(H_01, views.K0, views.K1)
+    matrices, rays = map(epipolar.essential, poses), _rays(views, matches)
+    return [epipolar.pose_in_front(E, *rays, weight) for E in matrices]
 
 
 def _rays(views: epipolar.CalibratedViews, matches: Matches) -> tuple[Points3, Points3]:
