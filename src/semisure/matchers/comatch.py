@@ -52,12 +52,8 @@ WINDOW = CELL + 2  # px: a cell and one pixel around it
 class CoMatch(Network):
     """CoMatch; `comatch(image0, image1)` gives :class:`Matches` with cues in image 1.
 
-    Parameters
-    ----------
-    threshold
-        Least confidence of a match; the authors evaluate with 0.1.
-    max_side, device, weights
-        As in :class:`~semisure.matchers.network.Network`.
+    `threshold` is the least confidence of a match; the authors evaluate with 0.1. The
+    other settings are those of a :class:`~semisure.matchers.network.Network`.
     """
 
     name = "comatch"

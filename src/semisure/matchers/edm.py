@@ -51,12 +51,8 @@ MIN_SCORE = 1e-6
 class Edm(Network):
     """EDM; `edm(image0, image1)` gives :class:`Matches` refined on either side.
 
-    Parameters
-    ----------
-    threshold
-        Least confidence of a match; 0.05 is the authors' for outdoor scenes.
-    max_side, device, weights
-        As in :class:`~semisure.matchers.network.Network`.
+    `threshold` is the least confidence of a match; the authors use 0.05 outdoors. The
+    other settings are those of a :class:`~semisure.matchers.network.Network`.
     """
 
     name = "edm"

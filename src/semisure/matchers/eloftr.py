@@ -51,12 +51,9 @@ REGRESS_TEMPERATURE = 10.0
 class EfficientLoFTR(Network):
     """EfficientLoFTR; `eloftr(image0, image1)` gives matches refined in image 1.
 
-    Parameters
-    ----------
-    threshold
-        Least confidence of a match; the authors use 0.2, and 0.1 for MegaDepth.
-    max_side, device, weights
-        As in :class:`~semisure.matchers.network.Network`.
+    `threshold` is the least confidence of a match; the authors use 0.2, and 0.1 for
+    MegaDepth. The other settings are those of a
+    :class:`~semisure.matchers.network.Network`.
     """
 
     name = "eloftr"

@@ -20,13 +20,7 @@ from semisure.matchers.network import rgb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GimLoFTR(LoFTR):
-    """GIM-LoFTR; `gim(image0, image1)` gives :class:`Matches` refined in image 1.
-
-    Parameters
-    ----------
-    threshold, max_side, device, weights
-        As in :class:`~semisure.matchers.loftr.LoFTR`.
-    """
+    """GIM-LoFTR, with the settings of :class:`~semisure.matchers.loftr.LoFTR`."""
 
     name = "gim-loftr"
     multiple = 8

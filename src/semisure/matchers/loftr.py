@@ -43,12 +43,9 @@ WINDOW = 5  # fine cells a side, 8 px from the first to the last
 class LoFTR(Network):
     """LoFTR of outdoor scenes; `loftr(image0, image1)` gives :class:`Matches`.
 
-    Parameters
-    ----------
-    threshold
-        Least confidence of a match; the authors use 0.2, and 0.1 for HPatches.
-    max_side, device, weights
-        As in :class:`~semisure.matchers.network.Network`.
+    `threshold` is the least confidence of a match; the authors use 0.2, and 0.1 for
+    HPatches. The other settings are those of a
+    :class:`~semisure.matchers.network.Network`.
     """
 
     name = "loftr"

@@ -41,15 +41,9 @@ MIN_FINE_PEAK = 0.25  # the library's threshold on their largest probability
 class XFeatStar(Network):
     """XFeat*; `xfeat(image0, image1)` gives :class:`Matches` refined in image 0.
 
-    Parameters
-    ----------
-    top_k
-        Keypoints per image.
-    temperature
-        Temperature of the coarse softmax over normalised features. A calibration
-        holds for the temperature it was fitted with.
-    max_side, device, weights
-        As in :class:`~semisure.matchers.network.Network`.
+    `top_k` keypoints are kept per image. `temperature` is that of the coarse softmax
+    over normalised features; a calibration holds for the one it was fitted with. The
+    other settings are those of a :class:`~semisure.matchers.network.Network`.
     """
 
     name = "xfeat-star"
