@@ -48,7 +48,8 @@ from semisure.types import (
 )
 
 BACKGROUND = 0.02  # least prior chance of an outlier
-NEAR_NATS, CLEAR_NATS = 2.0, 5.0  # per match below a maximum; in all above it
+# Per match below a maximum, and in all above it: neighbours err together.
+NEAR_NATS, CLEAR_NATS = 2.0, 20.0
 STEP_TOLERANCE = 1e-7  # radians, or half-diagonals: the parameters' units
 
 # Standard deviations of intrinsics: of the principal point in diagonals, of the focal
