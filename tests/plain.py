@@ -1,10 +1,10 @@
-"""Matches that are all alike, between points that a test chooses."""
+"""Matches that are all alike, between chosen points; and coverage."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from semisure.types import Matches, Points
+from semisure.types import FloatArray, Matches, Points, Vector
 
 
 def plain_matches(source: Points, target: Points, **changed: object) -> Matches:
@@ -18,3 +18,9 @@ def plain_matches(source: Points, target: Points, **changed: object) -> Matches:
         "target_size": (640, 480),
     }
     return Matches(source=source, target=target, **{**usual, **changed})
+
+
+def coverage(pit: FloatArray, levels: list[float]) -> Vector:
+    """Share of truths inside each central interval, from the law's CDF at them."""
+    distance = 2.0 * np.abs(np.ravel(pit) - 0.5)
+    return np.array([(distance <= level).mean() for level in levels])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plain import coverage
 from semisure import metrics
 from semisure.errors import InputError
 from semisure.law import mixture
@@ -131,6 +132,6 @@ def test_gain_of_auc_and_its_spread() -> None:
 def test_coverage_of_the_true_law_is_its_level() -> None:
     matches, r = SyntheticMatcher().match(np.eye(3), count=40_000, seed=1)
     law = error_law(matches, SyntheticMatcher().calibration)
-    levels = np.array([0.5, 0.9, 0.99])
-    inside = metrics.coverage(mixture.cdf(law, r), levels)
+    levels = [0.5, 0.9, 0.99]
+    inside = coverage(mixture.cdf(law, r), levels)
     assert inside == pytest.approx(levels, abs=0.01)

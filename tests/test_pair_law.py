@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import semisure
+from plain import coverage
 from semisure.calibrate.scenes import (
     AlongErrors,
     ScenePair,
@@ -29,7 +30,6 @@ from semisure.law.pair_law import (
     pair_law_by_residuals,
     predictive_law,
 )
-from semisure.metrics import coverage
 from semisure.pairs.estimation import refit_matches
 from semisure.pairs.models import Model
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher, random_homography

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from semisure.errors import InputError
 from semisure.geometry.homography import corners, project
-from semisure.types import FloatArray, IntArray, Mask, Matrix3, PerMatch, Pose, Vector
+from semisure.types import IntArray, Mask, Matrix3, PerMatch, Pose, Vector
 
 ECE_BINS = 15
 
@@ -172,12 +172,3 @@ def auprc(score: PerMatch, positive: Mask) -> float:
     precision = hits[last] / (last + 1)
     gained = np.diff(np.append(0, hits[last])) / n_pos
     return float((precision * gained).sum())
-
-
-def coverage(pit: FloatArray, levels: ArrayLike) -> Vector:
-    """Share of truths inside each central interval, from the law's CDF at them.
-
-    `pit` (any shape) is P(R ≤ r); a calibrated law gives back `levels`.
-    """
-    distance = 2.0 * np.abs(np.ravel(pit) - 0.5)
-    return np.array([(distance <= level).mean() for level in np.atleast_1d(levels)])

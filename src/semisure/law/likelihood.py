@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semisure.law.families import LAPLACE, Family
-from semisure.law.mixture import expit, mixture_law
+from semisure.law.mixture import expit, log_sum, mixture_law
 from semisure.law.observations import Observations
 from semisure.types import (
     Calibration,
@@ -109,7 +109,7 @@ class _Terms:
         fine = family.energy(x, law.fine_scale)
         coarse = family.energy(x, law.coarse_scale)
         g = z + (fine - coarse) + np.log(law.fine_scale / law.coarse_scale)
-        log_density = np.logaddexp(0.0, g) - np.logaddexp(0.0, z)
+        log_density = log_sum(0.0, g) - log_sum(0.0, z)
         log_density += family.log_density(x, law.fine_scale)
         return cls(log_density, z, g, fine, coarse, family.power)
 

@@ -26,6 +26,7 @@ from semisure.law.mixture import (
     coarse_success,
     expit,
     log_joint,
+    log_sum,
     ordered,
 )
 from semisure.refit.core import outcome
@@ -132,7 +133,7 @@ def judged(law: ErrorLaw, residual: PerAxis) -> tuple[PerMatch, float]:
     """ω of each match, and the log likelihood of all, nats."""
     fine, coarse = log_joint(law, far_not_undefined(residual))
     success = expit(fine - coarse)
-    return success[:, 0] * success[:, 1], float(np.logaddexp(fine, coarse).sum())
+    return success[:, 0] * success[:, 1], float(log_sum(fine, coarse).sum())
 
 
 def more_likely(

@@ -58,7 +58,7 @@ def on_refined_side(H_01: Matrix3, matches: Matches, moves: Jacobian) -> Jacobia
     Where a match lives in image 0, x₀ = Π⁻¹(y) moves by −(∂Π⁻¹/∂y) dΠ(x₀).
     """
     back = plane.inverse(H_01)
-    if back is None:
+    if back is None or matches.side.all():
         return moves
     local = plane.jacobian(back, matches.target)
     backward = -np.einsum("nab,bkn->akn", local, moves)

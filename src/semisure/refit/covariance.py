@@ -198,7 +198,7 @@ class Grid:
     """The squares of a grid that hold matches."""
 
     label: Labels  # of each match
-    centre: FloatArray  # mean of its matches, (m, 2) px
+    apart: Matrix  # distances between the cells' mean points, (m, m) px
     side_px: float
 
     @classmethod
@@ -210,11 +210,11 @@ class Grid:
         label = (np.cumsum(np.bincount(label) > 0) - 1)[label]
         count = np.bincount(label)
         centre = np.stack([np.bincount(label, x) / count for x in points.T], axis=1)
-        return cls(label, centre, side)
+        return cls(label, np.linalg.norm(centre[:, None] - centre, axis=2), side)
 
     def summed(self, values: FloatArray) -> FloatArray:
         """Sums over the matches of each cell, (…, m) from (…, n)."""
-        rows, count = values.reshape(-1, len(self.label)), len(self.centre)
+        rows, count = values.reshape(-1, len(self.label)), len(self.apart)
         sums = np.array([np.bincount(self.label, row, count) for row in rows])
         return sums.reshape(*values.shape[:-1], count)
 
@@ -223,8 +223,7 @@ class Grid:
 
         Two points of a square are half its side apart, in the mean.
         """
-        distance = np.linalg.norm(self.centre[:, None] - self.centre, axis=2) / reach
-        inside = self.side_px / reach
+        distance, inside = self.apart / reach, self.side_px / reach
         if smooth:
             within = float(np.exp(-0.5 * (0.55 * inside) ** 2))
             return within * np.exp(-0.5 * distance**2), within
