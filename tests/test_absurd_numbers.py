@@ -126,3 +126,26 @@ def test_matches_do_not_change_with_the_callers_arrays(order: str) -> None:
     confidence[:] = 2
     np.testing.assert_array_equal(matches.source, MATCHES.source)
     np.testing.assert_array_equal(matches.confidence, MATCHES.confidence)
+
+
+@pytest.mark.parametrize("seed", [4, 12, 19])
+def test_matches_in_one_spot_have_no_negative_variance(seed: int) -> None:
+    """Sixty matches within a fiftieth of the image hardly determine eight numbers."""
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=60, seed=seed)
+    middle = matches.source.mean(axis=0)
+    source = middle + 0.02 * (matches.source - middle)
+    target = source + 0.02 * (matches.target - matches.source)
+    spot = replace(matches, source=source, target=target)
+    C = semisure.refit_homography(spot, EXAMPLE_CALIBRATION, np.eye(3)).covariance
+    if C is not None:
+        unit = 1.0 / np.sqrt(np.diag(C))
+        assert np.linalg.eigvalsh(C * unit * unit[:, None])[0] > 0
+
+
+def test_a_shift_of_very_many_scales_is_the_expected_error() -> None:
+    """E|X + c| → |c|, by whole windows of 8 px."""
+    far = replace(EXAMPLE_CALIBRATION, location=(1e299, -1e299))
+    far = replace(far, coarse_var_gain=(1e-30, 1e-30))
+    matches, _ = SyntheticMatcher().match(np.eye(3), count=5)
+    expected = semisure.expected_abs_error(semisure.error_law(matches, far))
+    assert expected == pytest.approx(8e299)

@@ -141,7 +141,7 @@ def covariance(
         px2 = (own**2).sum() / (slope.mean(axis=0) ** 2).sum()  # that size² stands for
         C += smooth_scale * px2 * np.eye(p)
     C += by_lens @ np.tensordot(chance, lens2, 2) @ by_lens.T + by_known @ by_known.T
-    return C if np.isfinite(C).all() else None
+    return C if _positive(C) else None
 
 
 def _fitted(
