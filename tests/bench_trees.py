@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
+from plain import plain_matches
 from semisure.bench.options import Options
 from semisure.bench.study import Study
 from semisure.datasets.posed import PosedCamera, PosedPair
@@ -130,21 +131,12 @@ def posed_pair(folder: Path, hidden_from_row: int) -> PosedPair:
     return PosedPair(name="p", camera0=cameras[0], camera1=cameras[1], scene="s")
 
 
-def plain_matches(
+def small_matches(
     source: FloatArray, target: FloatArray, side: int | Labels = 1
 ) -> Matches:
-    """Matches of two images of 64 × 48 px whose cues say nothing."""
-    ones = np.ones((len(source), 2))
-    return Matches(
-        source=source,
-        target=target,
-        confidence=ones[:, 0],
-        fine_std=ones,
-        coarse_std=ones,
-        source_size=(64, 48),
-        target_size=(64, 48),
-        side=side,
-    )
+    """Matches of two images of 64 × 48 px that are all alike."""
+    small = {"source_size": (64, 48), "target_size": (64, 48), "side": side}
+    return plain_matches(source, target, **small)
 
 
 def write_mtv(root: Path, scene: str, seed: int) -> Path:

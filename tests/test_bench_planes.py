@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_trees import SMALL, plain_matches, posed_pair, study_of
+from bench_trees import SMALL, posed_pair, small_matches, study_of
 from semisure.bench.figures import MAX_AREA, draw, rendered
 from semisure.bench.files import write_outcome
 from semisure.bench.options import Options
@@ -242,7 +242,7 @@ def test_without_shipped_law_or_held_out_pairs_every_row_says_so(
 def test_residual_from_depth_by_hand(tmp_path: Path, side: int) -> None:
     pair = posed_pair(tmp_path, hidden_from_row=30)
     source = np.array([[10.0, 10.0], [20.0, 20.0], [10.0, 40.0], [62.0, 10.0]])
-    matches = plain_matches(source, source + np.array([5.0, -2.0]), side)
+    matches = small_matches(source, source + np.array([5.0, -2.0]), side)
     residual = depth_residual(pair, matches)
     # The truth is 4 px to the right: off by (1, −2) in image 1, by (−1, 2) in image 0.
     off = np.array([1.0, -2.0]) * (1 if side else -1)

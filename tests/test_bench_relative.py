@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from bench_trees import plain_matches, posed_pair
+from bench_trees import posed_pair, small_matches
 from semisure.bench import BENCHES
 from semisure.bench.data import usable
 from semisure.bench.files import document
@@ -106,7 +106,7 @@ def test_a_block_of_the_table_by_hand() -> None:
 
 def test_depth_is_that_of_the_unrefined_point(tmp_path: Path) -> None:
     pair = posed_pair(tmp_path, hidden_from_row=30)  # 2 m there in image 1, else 4 m
-    matches = plain_matches(
+    matches = small_matches(
         source=np.array([[10.0, 40.0], [10.0, 40.0], [99.0, 40.0]]),
         target=np.array([[14.0, 40.0]] * 3),
         side=np.array([1, 0, 1]),
@@ -232,7 +232,7 @@ def test_damaged_phototourism_is_named(tmp_path: Path) -> None:
 
 def test_the_distance_of_lines_by_hand() -> None:
     """Lines of a sideways move are rows: the distance is that of the rows."""
-    matches = plain_matches(
+    matches = small_matches(
         source=np.array([[10.0, 10.0], [20.0, 20.0], [30.0, 30.0]]),
         target=np.array([[5.0, 10.0], [15.0, 22.0], [25.0, 37.0]]),
     )
