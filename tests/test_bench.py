@@ -21,8 +21,15 @@ from bench_trees import (
     write_scene,
 )
 from semisure.bench import BENCHES, exported
-from semisure.bench.calibrations import FAITHFUL, Calibrations, both_laws, folds, given
-from semisure.bench.data import LIST_PAIRS, pairs_of, usable
+from semisure.bench.calibrations import (
+    CROSS_VALIDATED,
+    FAITHFUL,
+    Calibrations,
+    both_laws,
+    folds,
+    given,
+)
+from semisure.bench.data import LIST_PAIRS, pairs_of, parts_of, usable
 from semisure.bench.exported import Exported, MatchJob, export, jobs_of, with_truth
 from semisure.bench.files import document, write_outcome
 from semisure.bench.options import CALIBRATION_SIZE, Options
@@ -281,6 +288,36 @@ def test_without_a_shipped_calibration_the_fit_is_cross_validated(
     assert len(gains) == 3  # one law for each sequence
 
 
+def test_scenes_of_one_folder_are_judged_apart_by_laws_of_the_other(
+    both: Path, pool: Engine, cache: Path
+) -> None:
+    study = study_of(pool, cache, both / "mega", cross_validate=True)
+    label, scenes = f"daisy{CROSS_VALIDATED}", ["mega 0015", "mega 0022"]
+    tails = of_study("tail", study).tables[0].rows
+    assert [line[:2] for line in tails] == [[label, scene] for scene in scenes]
+    parts = [row["data"] for row in of_study("laws", study).rows]
+    assert list(dict.fromkeys(parts)) == ["depth 0015", "depth 0022", "depth"]
+    poses = of_study("relative", study).tables[0].rows
+    names = [line[0] for line in poses if line[1] == "core+"]
+    assert names == [f"{label}, {part}" for part in (*scenes, "all")]
+    laws = study.calibrations("daisy", study.exported("daisy"))
+    assert laws[0].paper != laws[1].paper
+    # Several folders are told apart by their names alone.
+    pairs = study.exported("daisy")
+    assert parts_of(["a", "b"], pairs) == ["a", "b"]
+
+
+def test_true_residuals_by_depth_are_computed_once(
+    both: Path, pool: Engine, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pair, _) = study_of(pool, cache, both / "mega").exported("daisy")
+    matches, residual = with_truth(pair)
+    monkeypatch.delattr("semisure.bench.exported.depth_residual")
+    again, kept = with_truth(pair)
+    assert len(again) == len(matches) > 0
+    np.testing.assert_array_equal(kept, residual)
+
+
 def test_calibrations_fitted_to_data_are_files_that_commands_take(
     root: Path, pool: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +420,8 @@ def test_command_lists_runs_and_complains(sequences: Path, tmp_path: Path) -> No
     wrong = config(tmp_path, 'optimiser = "x"')
     with pytest.raises(InputError, match="optimiser must be one of"):
         runner.invoke(app, [*data, *wrong], catch_exceptions=False)
+    others = runner.invoke(app, [*asked, "--calibrate-on", "others"])
+    assert CROSS_VALIDATED in others.stdout
     quiet = runner.invoke(app, [*asked, "-q"])
     assert (quiet.exit_code, quiet.stdout) == (0, "")
 

@@ -97,7 +97,7 @@ def given(name: str) -> tuple[Calibrations, str]:
 def is_cross_validated(options: Options, matcher: str) -> bool:
     """Whether the laws of a matcher are fitted and judged on the same data."""
     source = options.calibration or options.calibrate_on
-    return source is None and not is_shipped(matcher)
+    return source is None and (options.cross_validate or not is_shipped(matcher))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -9,6 +9,7 @@ which published homographies are not.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from semisure.bench import HOMOGRAPHY, MAP, POSE, Entry
-from semisure.bench.exported import AnyPair, Size
+from semisure.bench.exported import AnyPair, Exported, Size
 from semisure.bench.options import Options, protocol_of
 from semisure.calibrate.random_views import random_pair, random_view
 from semisure.datasets import evenly
@@ -31,6 +32,7 @@ from semisure.datasets.layouts import (
     read_posed_pairs,
 )
 from semisure.datasets.megadepth import is_megadepth
+from semisure.datasets.posed import PosedPair
 from semisure.errors import InputError
 from semisure.io.images import Image, find_images, read_image, write_png
 from semisure.types import Pair
@@ -148,6 +150,17 @@ def labels(roots: Sequence[Path]) -> list[str]:
         root.name if names.count(root.name) == 1 else "/".join(root.parts[-2:])
         for root in roots
     ]
+
+
+def parts_of(folders: Sequence[str], exported: Sequence[Exported]) -> list[str]:
+    """The part of a table that each pair belongs to: its folder, with its scene.
+
+    The scene is named where a folder has several, as MegaDepth's index does.
+    """
+    named = list(zip(folders, exported, strict=True))
+    posed = [(name, one) for name, one in named if isinstance(one.truth, PosedPair)]
+    scenes = Counter(name for name, _ in {(name, one.group) for name, one in posed})
+    return [f"{name} {one.group}" if scenes[name] > 1 else name for name, one in named]
 
 
 def matched_at(size: Size | None) -> str:

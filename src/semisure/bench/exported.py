@@ -63,9 +63,18 @@ def stored_matches(file: Path) -> Matches:
 
 
 def with_truth(exported: Exported) -> tuple[Matches, PerAxis]:
-    """The matches with a finite true residual, and those residuals."""
-    matches = exported.matches()
-    residual = residual_of(exported, matches)
+    """The matches with a finite true residual, and those residuals.
+
+    Residuals by depth maps, which are slow to read, are kept beside the matches.
+    """
+    matches, truth = exported.matches(), exported.truth
+    if isinstance(truth, PosedPair):
+        key = key_of(truth, digest(room("datasets")))
+        file = exported.file.with_name(f"{exported.file.stem}-{key}.npz")
+        kept = kept_arrays(file, lambda: {"px": residual_of(exported, matches)})
+        residual = kept["px"]
+    else:
+        residual = residual_of(exported, matches)
     finite = within_px(residual)
     return matches.take(finite), residual[finite]
 

@@ -39,6 +39,7 @@ class Options:
     threshold_px: float | None = None  # None: the bench's own
     calibration: str | None = None  # a file; None: shipped, else cross-validated
     calibrate_on: Path | None = None  # a data set to fit to instead
+    cross_validate: bool = False  # fit to the other sequences or scenes instead
     calibration_pairs: int = CALIBRATION_PAIRS  # of that data set
     calibration_size: tuple[int, int] | None = None  # None: the paper's
     optimiser: Optimiser = "newton"  # powell: the paper's

@@ -48,7 +48,7 @@ class Task:
     matcher: str
     estimator: str
     settings: RansacSettings
-    data: str = ""  # its folder, where a bench distinguishes them
+    data: str = ""  # its part of a table, where a bench distinguishes parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,10 +165,11 @@ class Study:
         return exported
 
     def tasks(
-        self, matcher: str, exported: Sequence[Exported], data: str = ""
+        self, matcher: str, exported: Sequence[Exported], parts: Sequence[str] = ()
     ) -> list[Task]:
-        """A task for each pair."""
+        """A task for each pair, with the part of the table that it belongs to."""
         laws = self.calibrations(matcher, exported)
+        names = parts or [""] * len(exported)
         return [
             Task(
                 exported=pair,
@@ -176,9 +177,9 @@ class Study:
                 matcher=matcher,
                 estimator=self.options.estimator,
                 settings=self.options.ransac(),
-                data=data,
+                data=name,
             )
-            for pair, both in zip(exported, laws, strict=True)
+            for pair, both, name in zip(exported, laws, names, strict=True)
         ]
 
     def calibrations(

@@ -13,6 +13,7 @@ from semisure.cli.options import option
 from semisure.cli.progress import stages
 
 ALL = "all"
+OTHERS = "others"
 
 
 def _benches(incomplete: str) -> list[str]:
@@ -43,7 +44,10 @@ def bench(
     calibration: options.CalibrationName = None,
     calibrate_on: Annotated[
         Path | None,
-        option("Fit the laws to 200 held-out pairs of this folder, as the paper does."),
+        option(
+            "Fit the laws to 200 held-out pairs of this folder, as the paper does; "
+            f"{OTHERS}: to the data's other sequences or scenes."
+        ),
     ] = None,
     size: Annotated[
         Any, options.size("Resize images to this instead of the paper's size.")
@@ -76,6 +80,8 @@ def bench(
     `semisure.bench.options.Options`, and the engine in its table [engine].
     """
     arguments = {**locals(), "matchers": tuple(matcher) if matcher else None}
+    if str(calibrate_on) == OTHERS:
+        arguments |= {"calibrate_on": None, "cross_validate": True}
     if name is None:
         _print_list()
         return

@@ -9,7 +9,7 @@ A law from a file and the uncalibrated one need no fit. For figure 5
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from semisure.bench.calibrations import (
     given,
     split,
 )
+from semisure.bench.data import parts_of
 from semisure.bench.exported import Exported, Size, with_truth
 from semisure.bench.options import Options
 from semisure.bench.outcome import Cell, Lines, Outcome, Panel, Table
@@ -73,8 +74,8 @@ _GRID = np.linspace(-REACH_PX, REACH_PX, 81)
 WITH_LOCATION = "mixture + location"  # ours
 _NUMBERS = ("nll", *(f"nll {stratum}" for stratum in STRATA_PX), "ece", "rho")
 _RAW: LawName = "uncalibrated"
-_OWN = "own"  # size of images: what the bench matches them at, the only one
-PairsBySize = Mapping[str, Sequence[Exported]]  # pairs by the size they were matched at
+# Pairs to judge by, by the part of a table that they belong to: size, kind of data.
+Parts = Mapping[str, Sequence[Exported]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,25 +147,26 @@ class LawTask:
 
     name: str
     calibration: Calibration
-    judged: PairsBySize
+    judged: Parts
 
 
 def evaluate(task: LawTask) -> dict[str, LawScores]:
-    """The scores of a law at each size of the images."""
+    """The scores of a law on each part that has pairs."""
     return {
-        size: joined([score(task.calibration, one) for one in exported])
-        for size, exported in task.judged.items()
+        name: joined([score(task.calibration, one) for one in exported])
+        for name, exported in task.judged.items()
+        if exported
     }
 
 
 def judged_laws(
     study: Study,
     matcher: str,
-    judged: PairsBySize,
+    judged: Parts,
     names: Sequence[str],
     fitted_at: Size | None = None,
 ) -> tuple[str, str, dict[str, dict[str, LawScores]]]:
-    """The label of a matcher's rows, a remark on the split, and laws by size and name.
+    """The label of a matcher's rows, a remark on the split, and laws by part and name.
 
     The paper's split, the file given, or else cross-validation, which the label says.
     Of the laws of these `names` those that need no fit are judged on all pairs at once.
@@ -172,7 +174,7 @@ def judged_laws(
     """
     options, unfitted = study.options, unfitted_laws(study.options)
     label = matcher
-    splits: list[tuple[list[Exported], PairsBySize]] = []
+    splits: list[tuple[list[Exported], Parts]] = []
     if options.calibrate_on is not None:
         held_out = study.held_out(matcher, fitted_at)
         remark = study.calibrated_on(held_out)
@@ -183,14 +185,20 @@ def judged_laws(
             "to, --calibrate-on"
         )
     else:
-        own = next(iter(judged.values()))
-        pairs = study.exported(matcher, fitted_at) if fitted_at else own
+        pairs = [one for part in judged.values() for one in part]
+        if fitted_at:
+            pairs = study.exported(matcher, fitted_at)
         label += CROSS_VALIDATED
         remark = f"each law {OTHERS}"
         fold = folds([one.group for one in pairs])
         for k in range(int(fold.max()) + 1):
-            in_fold = {size: split(part, fold, k)[1] for size, part in judged.items()}
-            splits.append((split(pairs, fold, k)[0], in_fold))
+            others, mine = split(pairs, fold, k)
+            groups = {one.group for one in mine}
+            in_fold = {
+                name: [one for one in part if one.group in groups]
+                for name, part in judged.items()
+            }
+            splits.append((others, in_fold))
     searched = [(n, parts) for n in names if n not in unfitted for parts in splits]
     fits = study.laws([_fit(options, name, pairs) for name, (pairs, _) in searched])
     tasks = [LawTask(n, unfitted[n], judged) for n in names if n in unfitted]
@@ -198,12 +206,12 @@ def judged_laws(
         LawTask(name, law, in_fold)
         for (name, (_, in_fold)), law in zip(searched, fits, strict=True)
     ]
-    parts = study.map(evaluate, tasks, "Judging laws")
-    verdicts: dict[str, dict[str, LawScores]] = {size: {} for size in judged}
+    scores = study.map(evaluate, tasks, "Judging laws")
+    verdicts: dict[str, dict[str, LawScores]] = {place: {} for place in judged}
     for name in names:
-        mine = [p for task, p in zip(tasks, parts, strict=True) if task.name == name]
-        for size in judged if mine else ():
-            verdicts[size][name] = joined([part[size] for part in mine])
+        own = [s for task, s in zip(tasks, scores, strict=True) if task.name == name]
+        for place in judged if own else ():
+            verdicts[place][name] = joined([s[place] for s in own if place in s])
     return label, remark, verdicts
 
 
@@ -235,13 +243,15 @@ def laws(study: Study) -> Outcome:
     for matcher in study.options.matchers:
         for data, part in study.by_truth().items():
             pairs = part.exported(matcher)
-            label, remark, verdicts = judged_laws(part, matcher, {_OWN: pairs}, names)
-            for name, scores in verdicts[_OWN].items():
-                numbers = scores.numbers()
-                about = f"{label}, {data}", LAWS.get(name, name)
-                printed.append([*about, *numbers, len(scores.nll)])
-                row = dict(zip(_NUMBERS, numbers, strict=True))
-                rows.append({"matcher": matcher, "data": data, "law": name, **row})
+            parts = by_scene(part, data, pairs)
+            label, remark, verdicts = judged_laws(part, matcher, parts, names)
+            for scene, by_law in {**verdicts, data: pooled(verdicts.values())}.items():
+                for name, scores in by_law.items():
+                    numbers = scores.numbers()
+                    about = f"{label}, {scene}", LAWS.get(name, name)
+                    printed.append([*about, *numbers, len(scores.nll)])
+                    row = dict(zip(_NUMBERS, numbers, strict=True))
+                    rows.append({"matcher": matcher, "data": scene, "law": name, **row})
             study.note(f"{matcher}, {data}: judged on {len(pairs)} pairs; {remark}.")
     table = Table(
         name="laws",
@@ -254,6 +264,22 @@ def laws(study: Study) -> Outcome:
     return Outcome(tables=[table], rows=rows)
 
 
+def by_scene(study: Study, name: str, pairs: Sequence[Exported]) -> Parts:
+    """The pairs of one folder by scene, those of several folders together."""
+    if len(study.options.data) > 1:
+        return {name: pairs}
+    parts: dict[str, list[Exported]] = {}
+    for part, one in zip(parts_of([name] * len(pairs), pairs), pairs, strict=True):
+        parts.setdefault(part, []).append(one)
+    return parts
+
+
+def pooled(parts: Iterable[Mapping[str, LawScores]]) -> dict[str, LawScores]:
+    """The scores of each law on all parts together."""
+    every = list(parts)
+    return {name: joined([part[name] for part in every]) for name in every[0]}
+
+
 def resolution(study: Study) -> Outcome:
     """NLL, ECE and rank correlation at each size, and reliability."""
     printed: Lines = []
@@ -263,9 +289,17 @@ def resolution(study: Study) -> Outcome:
     names = list(dict.fromkeys([*_JUDGED, *extra]))
     for matcher in study.options.matchers:
         by_size = {_named(size): part.exported(matcher, size) for size in SIZES}
-        label, remark, at_sizes = judged_laws(part, matcher, by_size, names, FITTED_AT)
-        for size, by_law in at_sizes.items():
-            printed += [[label, size, law, *_numbers(s)] for law, s in by_law.items()]
+        scenes = {s: by_scene(part, s, pairs) for s, pairs in by_size.items()}
+        every = {
+            name: pairs for parts in scenes.values() for name, pairs in parts.items()
+        }
+        label, remark, verdicts = judged_laws(part, matcher, every, names, FITTED_AT)
+        at_sizes = {
+            size: pooled(verdicts[name] for name in parts)
+            for size, parts in scenes.items()
+        }
+        for name, by_law in {**verdicts, **at_sizes}.items():
+            printed += [[label, name, law, *_numbers(s)] for law, s in by_law.items()]
         for draw in (_density, _reliability):
             panels += [draw(f"{label}, {size}", at) for size, at in at_sizes.items()]
         count = len(next(iter(by_size.values())))
@@ -275,7 +309,17 @@ def resolution(study: Study) -> Outcome:
         title="Resolution transfer of a law fitted at "
         f"{_named(study.options.calibration_size or FITTED_AT)}; the paper's: Fig. 5, "
         "without numbers",
-        head=["", "size", "law", "NLL", "ECE", "rho", "mean E[e]", "mean e", "matches"],
+        head=[
+            "",
+            "size, scene",
+            "law",
+            "NLL",
+            "ECE",
+            "rho",
+            "mean E[e]",
+            "mean e",
+            "matches",
+        ],
         rows=printed,
         digits=3,
     )

@@ -57,6 +57,7 @@ class Draw:
 
     matcher: str
     options: Options
+    judged: str  # the scene of all judges, "" if they are of several
     judges: Sequence[Exported]
     chosen: Sequence[Exported]
     optimisers: Sequence[Optimiser]  # the first makes the law, others are only timed
@@ -74,6 +75,7 @@ def evaluate(task: Draw) -> Row:
     scores = joined([score(calibration, one) for one in by_nll])
     row: Row = {
         "matcher": task.matcher,
+        "judged": task.judged,
         "pairs": len(task.chosen),
         "matches": report.matches,
         "fit nll": report.nll,
@@ -123,14 +125,17 @@ def quantity(study: Study) -> Outcome:
         if options.calibrate_on is None:
             label += CROSS_VALIDATED
         mine = where(rows, matcher=matcher)
-        counts = sorted({row["pairs"] for row in mine})
-        means = []
-        for count in counts:
-            draws = [row for row in mine if row["pairs"] == count]
-            means.append([_mean(draws, name) for name in _NUMBERS])
-            printed.append([label, count, *means[-1], len(draws)])
-        for name, values in zip(_NUMBERS, np.array(means).T, strict=True):
-            lines[name][label] = (np.array(counts, dtype=np.float64), values)
+        for judged in dict.fromkeys(row["judged"] for row in mine):
+            part = where(mine, judged=judged)
+            name = f"{label}, judged on {judged}" if judged else label
+            counts = sorted({row["pairs"] for row in part})
+            means = []
+            for count in counts:
+                draws = [row for row in part if row["pairs"] == count]
+                means.append([_mean(draws, number) for number in _NUMBERS])
+                printed.append([name, count, *means[-1], len(draws)])
+            for number, values in zip(_NUMBERS, np.array(means).T, strict=True):
+                lines[number][name] = (np.array(counts, dtype=np.float64), values)
     head = ["", "N pairs", "matches", "NLL fitted", "Newton, s", "Powell, s"]
     table = Table(
         name="quantity",
@@ -182,6 +187,7 @@ def _tasks(study: Study, matcher: str) -> Iterator[Draw]:
     both = sorted(OPTIMISERS, key=lambda name: name != options.optimiser)
     least = min(len(pool) for pool, _ in splits)
     for k, (pool, held_out) in enumerate(splits):
+        scenes = {one.group for one in held_out}
         for count in (n for n in QUANTITIES if n <= least):
             # All pairs can be drawn once only.
             for draw in range(DRAWS if count < len(pool) else 1):
@@ -191,6 +197,7 @@ def _tasks(study: Study, matcher: str) -> Iterator[Draw]:
                 yield Draw(
                     matcher=matcher,
                     options=options,
+                    judged=min(scenes) if len(scenes) == 1 else "",
                     judges=held_out,
                     chosen=[pool[i] for i in index],
                     optimisers=both if timed else both[:1],

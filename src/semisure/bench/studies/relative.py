@@ -1,10 +1,11 @@
 """Supplement B.4: relative pose before and after each refit, by pose AUC.
 
 The error of a pair is the larger of the angles of rotation and of translation
-direction. All arms of a pair start from the same estimate on the same matches; ``base −
-shift`` is the estimator on matches less the location of our law. The ``depth-`` arms,
-the paper's, get each point's true depth and the baseline's length, and use the
-pairs with depth only. Images are matched as they are unless a size is given.
+direction. All arms of a pair start from the same estimate on the same matches. Only
+``core+`` starts, as in :func:`semisure.match`, from ``base − shift``, the estimator on
+matches less the location of our law, where it has one. The ``depth-`` arms, the
+paper's, get each point's true depth and the baseline's length, and use the pairs with
+depth only. Images are matched as they are unless a size is given.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from semisure.bench.calibrations import SHIFTED
-from semisure.bench.data import labels, matched_at, pairs_of
-from semisure.bench.exported import images_of
+from semisure.bench.data import labels, matched_at, pairs_of, parts_of
 from semisure.bench.outcome import Lines, Outcome, Table, where
 from semisure.bench.study import Study, Task
 from semisure.datasets.layouts import MIN_OVERLAP
@@ -65,22 +65,22 @@ def tasks_of(
 ) -> list[Task]:
     """The pairs of all folders by matcher and estimator."""
     options = study.options
-    pairs, folder = [], {}
-    for name, root in zip(labels(options.data), options.data, strict=True):
-        for pair in pairs_of(options, root, min_angle_deg=MIN_ANGLE_DEG):
-            pairs.append((pair, options.size))
-            folder[images_of(pair)] = name
-    if not pairs:
-        raise InputError(f"There is no pair to use. {PAIRS_TAKEN}")
-    tasks = [
-        task
-        for matcher in options.matchers
-        for task in study.tasks(matcher, study.matched(matcher, pairs))
+    named = [
+        (name, pair)
+        for name, root in zip(labels(options.data), options.data, strict=True)
+        for pair in pairs_of(options, root, min_angle_deg=MIN_ANGLE_DEG)
     ]
+    if not named:
+        raise InputError(f"There is no pair to use. {PAIRS_TAKEN}")
+    tasks = []
+    for matcher in options.matchers:
+        exported = study.matched(matcher, [(pair, options.size) for _, pair in named])
+        parts = parts_of([name for name, _ in named], exported)
+        tasks += study.tasks(matcher, exported, parts)
     return [
-        replace(t, data=folder[t.exported.images], estimator=name, settings=settings)
+        replace(task, estimator=name, settings=settings)
         for name in estimators
-        for t in tasks
+        for task in tasks
     ]
 
 
@@ -121,17 +121,17 @@ def evaluate(task: Task) -> Row:
     depth = anchor_depth(pair, matches)
     baseline = float(np.linalg.norm(pair.P_01[:, 3]))
     start = estimate_relative(matches, *K, task.estimator, task.settings)
-    models = {"base": start.model}
+    models, own_start = {"base": start.model}, start
     if ours.location is not None:
         shifted, _ = without_bias(matches, ours)
-        again = estimate_relative(shifted, *K, task.estimator, task.settings)
-        models[SHIFTED] = again.model
+        own_start = estimate_relative(shifted, *K, task.estimator, task.settings)
+        models[SHIFTED] = own_start.model
     for method in METHODS:
         if depth is not None or not method.startswith("depth"):
             models[method] = refit_relative(
                 matches,
                 task.calibrations.of_arm(method),
-                start,
+                own_start if method == "core+" else start,
                 *K,
                 method=method,
                 depth=depth,

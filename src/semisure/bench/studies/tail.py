@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from semisure.bench.data import parts_of
 from semisure.bench.exported import with_truth
 from semisure.bench.outcome import Lines, Outcome, Panel, Table, where
 from semisure.bench.study import Study, Task
@@ -43,15 +44,17 @@ def evaluate(task: Task) -> Row:
 
 def tail(study: Study) -> Outcome:
     """By matcher and data set, all matches of a set together."""
-    tasks = []
+    tasks: list[Task] = []
     for matcher in study.options.matchers:
         for root in study.options.data:
             part = study.on([root])
-            tasks += part.tasks(matcher, part.exported(matcher), root.name)
+            exported = part.exported(matcher)
+            parts = parts_of([root.name] * len(exported), exported)
+            tasks += part.tasks(matcher, exported, parts)
     rows = study.map(evaluate, tasks, "Tails")
     printed: Lines = []
     lines = {}
-    names = list(dict.fromkeys(root.name for root in study.options.data))
+    names = list(dict.fromkeys(task.data for task in tasks))
     for _, label, mine in study.by_matcher(rows):
         totals = [total(where(mine, data=name)) for name in names]
         printed += [[label, n, *t] for n, t in zip(names, totals, strict=True)]
