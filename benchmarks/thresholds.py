@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +25,23 @@ from semisure.bench.data import labels, pairs_of, parts_of
 from semisure.bench.exported import Exported
 from semisure.bench.options import Options
 from semisure.bench.run import open_study
+from semisure.bench.studies.fundamental import pose_of
 from semisure.cli.progress import stages
 from semisure.datasets.posed import PosedPair
 from semisure.engine import EngineSettings
-from semisure.estimators import RansacSettings, estimate_homography
-from semisure.estimators.relative import RELATIVE_SETTINGS, estimate_relative
+from semisure.estimators import RansacSettings
 from semisure.law.error_laws import error_law
 from semisure.metrics import auc, auc_gain, corner_error, pose_error_deg
-from semisure.refit.planes import refit_homography
-from semisure.refit.relative import refit_relative
+from semisure.pairs.estimation import refit_matches
+from semisure.pairs.models import Kind
+from semisure.types import Matches
 
 # Chosen on scene 0015 of MegaDepth, every third pair: the best of 0.7, 1, 1.4, 2, 2.8
 # and 4 medians for both matchers together, and what these are there in px.
-SCALES = {"ransac": 0.7, "magsac++": 0.7, "poselib": 2.0}
-FIXED_PX = {"ransac": 0.5, "magsac++": 0.5, "poselib": 1.5}
+SCALES = {"ransac": 0.7, "lo-ransac": 0.7, "magsac++": 0.7, "poselib": 2.0}
+FIXED_PX = {"ransac": 0.5, "lo-ransac": 0.5, "magsac++": 0.5, "poselib": 1.5}
 USUAL_PX = 1.0
+SAMPLES = 2000
 WAYS = "usual", "fixed", "law"
 ARMS = "base", "core+"
 PX, DEGREES = (1, 3, 5, 10), (1, 3, 5, 10, 20)
@@ -52,33 +54,52 @@ class Job:
     part: str
     matcher: str
     estimator: str
+    kind: Kind  # of model, of pairs with cameras
     exported: Exported
 
 
 def evaluate(job: Job) -> dict[str, Any]:
     """Errors by threshold and arm."""
     matches, truth = job.exported.matches(), job.exported.truth
+    kind: Kind = job.kind if isinstance(truth, PosedPair) else "homography"
+    K0 = K1 = None
+    if isinstance(truth, PosedPair) and kind == "essential":
+        K0, K1 = truth.camera0.K, truth.camera1.K
     law = semisure.load_calibration(job.matcher)
-    points, _ = semisure.without_bias(matches, law)
     fine = error_law(matches, law).fine_scale
     fixed = FIXED_PX[job.estimator]
     follows = SCALES[job.estimator] * float(np.median(fine)) if len(fine) else fixed
-    row: dict[str, Any] = {"part": job.part, "posed": isinstance(truth, PosedPair)}
+    row: dict[str, Any] = {"part": job.part, "posed": kind != "homography"}
     for name, line_px in zip(WAYS, (USUAL_PX, fixed, follows), strict=True):
-        if isinstance(truth, PosedPair):
-            K = truth.camera0.K, truth.camera1.K
-            settings = replace(RELATIVE_SETTINGS, threshold_px=line_px)
-            start = estimate_relative(points, *K, job.estimator, settings)
-            refit = refit_relative(matches, law, start, *K)
-            errors = [pose_error_deg(m, truth.P_01) for m in (start.model, refit.model)]
-        else:
-            wider = RansacSettings(threshold_px=3.0 * line_px)
-            start = estimate_homography(points, job.estimator, wider)
-            refit = refit_homography(matches, law, start)
-            H_01, size = job.exported.H_01, matches.source_size
-            errors = [corner_error(m, H_01, size) for m in (start.model, refit.model)]
-        row[f"{name} base"], row[f"{name} core+"] = errors
+        # Lines get a third of it.
+        limit = RansacSettings(threshold_px=3.0 * line_px, max_iterations=SAMPLES)
+        result = refit_matches(
+            matches,
+            law,
+            model=kind,
+            estimator=job.estimator,
+            settings=limit,
+            K0=K0,
+            K1=K1,
+        )
+        for arm, model in zip(
+            ARMS, (result.estimate.model, result.refit.model), strict=True
+        ):
+            row[f"{name} {arm}"] = error_of(model, kind, job.exported, matches, line_px)
     return row
+
+
+def error_of(
+    model: Any, kind: Kind, exported: Exported, matches: Matches, line_px: float
+) -> float:
+    """Of corners in px, or of the pose in degrees."""
+    truth = exported.truth
+    if kind == "homography":
+        return corner_error(model, exported.H_01, matches.source_size)
+    assert isinstance(truth, PosedPair)
+    if kind == "fundamental":
+        model = pose_of(model, truth, matches, line_px)
+    return pose_error_deg(model, truth.P_01)
 
 
 def report(title: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -107,7 +128,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, nargs="+")
     parser.add_argument("--matcher", nargs="*", default=["daisy", "xfeat-star"])
-    parser.add_argument("--estimator", nargs="*", default=tuple(SCALES))
+    parser.add_argument(
+        "--estimator",
+        nargs="*",
+        default=["ransac", "magsac++", "poselib"],
+        choices=tuple(SCALES),
+    )
+    parser.add_argument(
+        "--model",
+        default="essential",
+        choices=("essential", "fundamental"),
+        help="Of pairs with cameras; judged by the pose.",
+    )
     parser.add_argument("--cache", type=Path, default=Path("semisure-cache"))
     parser.add_argument("--limit", type=int)
     parser.add_argument("--workers", type=int, default=1)
@@ -131,7 +163,7 @@ def main() -> None:
             parts = parts_of(folders, exported)
             for estimator in given.estimator:
                 jobs = [
-                    Job(part, matcher, estimator, one)
+                    Job(part, matcher, estimator, given.model, one)
                     for part, one in zip(parts, exported, strict=True)
                 ]
                 title = f"{matcher}, {estimator}"

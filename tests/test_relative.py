@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 
 from semisure.datasets.posed import depth_at, read_posed
 from semisure.errors import InputError
+from semisure.estimators import estimate_fundamental
 from semisure.estimators.relative import RELATIVE_ESTIMATORS, estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.geometry import epipolar
 from semisure.geometry.rotations import rotation
 from semisure.io.files import load_calibration
 from semisure.metrics import pose_error_deg
+from semisure.pairs.estimation import refit_matches
 from semisure.refit.relative import RELATIVE_METHODS, refit_relative
 from semisure.synthetic import EXAMPLE_CALIBRATION, SyntheticMatcher
 from semisure.types import Estimate, FloatArray, Matches
@@ -47,6 +50,58 @@ def refit(matches: Matches, initial: object, method: str = "core+", **options: o
     return refit_relative(
         matches, EXAMPLE_CALIBRATION, initial, K, K, method=method, **options
     )
+
+
+# --- thresholds ---------------------------------------------------------------------
+
+
+def test_a_threshold_that_is_not_given_follows_the_precision() -> None:
+    """On images of four times the size the same matches are inliers."""
+    matches, _ = views(count=600)
+    large = replace(
+        matches,
+        source=4 * matches.source + 1.5,
+        target=4 * matches.target + 1.5,
+        fine_std=4 * matches.fine_std,
+        coarse_std=4 * matches.coarse_std,
+        source_size=(2560, 1920),
+        target_size=(2560, 1920),
+    )
+    zoom = np.array([[4, 0, 1.5], [0, 4, 1.5], [0, 0, 1]])
+
+    def inliers(matches: Matches, K0: FloatArray, settings: RansacSettings | None):
+        result = refit_matches(
+            matches,
+            EXAMPLE_CALIBRATION,
+            model="essential",
+            estimator="ransac",
+            settings=settings,
+            K0=K0,
+        )
+        return result.estimate.inliers
+
+    mask = inliers(matches, K, None)
+    assert mask.sum() > 100
+    np.testing.assert_array_equal(mask, inliers(large, zoom @ K, None))
+    # A given threshold is kept: a third of it for lines.
+    given = RansacSettings(threshold_px=3.0)
+    assert (
+        inliers(matches, K, given).sum() > 1.3 * inliers(large, zoom @ K, given).sum()
+    )
+    start = estimate_relative(matches, K, K, "ransac", RansacSettings(threshold_px=1.0))
+    np.testing.assert_array_equal(inliers(matches, K, given), start.inliers)
+
+
+def test_without_a_threshold_each_estimator_has_its_own() -> None:
+    matches, _ = views(count=300)
+    for estimate in (
+        partial(estimate_relative, matches, K, K, "ransac"),
+        partial(estimate_fundamental, matches, "ransac"),
+    ):
+        usual, own = RansacSettings(threshold_px=1.0), RansacSettings(seed=0)
+        np.testing.assert_array_equal(estimate(usual).inliers, estimate(own).inliers)
+    with pytest.raises(InputError, match="threshold_px is not set"):
+        _ = RansacSettings().threshold
 
 
 # --- the study on a planted scene ---------------------------------------------------

@@ -38,7 +38,7 @@ def match(
     model: Model = "auto",
     estimator: str | RobustEstimator = "magsac++",
     method: RefitMethod = "core+",
-    threshold_px: float = 3.0,
+    threshold_px: float | None = None,
     seed: int = 0,
     K0: Intrinsics | None = None,
     K1: Intrinsics | None = None,
@@ -75,7 +75,8 @@ def match(
         A name, or a callable of (source, target, confidence) that returns a model, or a
         model and a mask; `model` must then name its kind.
     threshold_px
-        Inlier threshold of the estimator; a third of it for epipolar lines.
+        Inlier threshold of the estimator, a third of it for epipolar lines. Default: 3
+        px; for relative poses by the precision of the matches.
     K0, K1, fov, focal_from_exif
         Intrinsics in px, pixel centres at integers: a 3 × 3 array, a text file of one,
         or "fx,fy,cx,cy" (`K1` by default `K0`); or the field of view in degrees along

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from semisure.datasets.megadepth import has_training_index
 from semisure.datasets.mtv import is_mtv
 from semisure.errors import InputError
-from semisure.estimators.settings import RansacSettings
+from semisure.estimators.settings import POINT_PX, RansacSettings
 from semisure.law.fit_law import OPTIMISERS, Optimiser
 from semisure.matchers import check_name
 from semisure.types import as_choice
@@ -66,7 +66,8 @@ class Options:
         """The usual settings with the user's seed and, if given, threshold."""
         settings = replace(usual or RansacSettings(), seed=self.seed)
         limit = self.threshold_px
-        return settings if limit is None else replace(settings, threshold_px=limit)
+        chosen = settings if limit is None else replace(settings, threshold_px=limit)
+        return chosen.within(POINT_PX)
 
     def size_of(self, root: Path) -> tuple[int, int]:
         """The size that images of the folder are resized to."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from semisure.estimators.homography import ESTIMATOR_NAMES
 from semisure.estimators.settings import (
+    LINE_PX,
     RansacSettings,
     by_poselib,
     models_in,
@@ -30,7 +31,7 @@ from semisure.types.matches import require_matches
 
 FUNDAMENTAL_ESTIMATORS = ESTIMATOR_NAMES
 # A distance from a line ignores the error along it, so less is allowed than for points.
-FUNDAMENTAL_SETTINGS = RansacSettings(threshold_px=1.0)
+FUNDAMENTAL_SETTINGS = RansacSettings(threshold_px=LINE_PX)
 
 
 def estimate_fundamental(
@@ -52,7 +53,7 @@ def estimate_fundamental(
     """
     require_matches(matches)
     as_choice("estimator", estimator, FUNDAMENTAL_ESTIMATORS)
-    settings = settings or FUNDAMENTAL_SETTINGS
+    settings = (settings or FUNDAMENTAL_SETTINGS).within(LINE_PX)
 
     def find() -> list[FloatArray]:
         if estimator == "poselib":
@@ -65,7 +66,7 @@ def estimate_fundamental(
     def inliers_of(F: FloatArray) -> Mask:
         # By the distance from the line on the refined side.
         distance = epipolar.lines_of(F[None], matches).distance
-        return np.asarray(np.abs(distance) <= settings.threshold_px)
+        return np.asarray(np.abs(distance) <= settings.threshold)
 
     n, least = len(matches), fm.MINIMAL_SAMPLE + 1
     return robust_estimate(estimator, "fundamental matrix", n, least, find, inliers_of)
@@ -81,7 +82,7 @@ def _opencv(matches: Matches, name: str, settings: RansacSettings) -> Any:
         source,
         target,
         cv2.FM_RANSAC,
-        settings.threshold_px,
+        settings.threshold,
         settings.confidence,
         settings.max_iterations,
     )[0]

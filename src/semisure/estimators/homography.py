@@ -21,6 +21,7 @@ import cv2
 import numpy as np
 
 from semisure.estimators.settings import (
+    POINT_PX,
     RansacSettings,
     by_poselib,
     models_in,
@@ -82,7 +83,8 @@ def load_estimator(
     ([3.0, 3.0], 5)
     """
     as_choice("estimator", name, ESTIMATOR_NAMES)
-    return partial(_estimate, name=name, settings=settings or RansacSettings())
+    chosen = (settings or RansacSettings()).within(POINT_PX)
+    return partial(_estimate, name=name, settings=chosen)
 
 
 def _estimate(
@@ -103,7 +105,7 @@ def _estimate(
 
     def inliers_of(H: FloatArray) -> Mask:
         distance = np.linalg.norm(target - project(H, source), axis=1)
-        return np.asarray(distance <= settings.threshold_px)
+        return np.asarray(distance <= settings.threshold)
 
     least = MINIMAL_SAMPLE
     return robust_estimate(name, "homography", len(source), least, find, inliers_of)
@@ -116,7 +118,7 @@ def _opencv(source: Points, target: Points, name: str, settings: RansacSettings)
         source,
         target,
         cv2.RANSAC,
-        settings.threshold_px,
+        settings.threshold,
         maxIters=settings.max_iterations,
         confidence=settings.confidence,
     )[0]

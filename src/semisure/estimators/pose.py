@@ -20,6 +20,7 @@ import cv2
 import numpy as np
 
 from semisure.estimators.settings import (
+    POINT_PX,
     RansacSettings,
     by_poselib,
     models_in,
@@ -58,7 +59,7 @@ def estimate_pose(
     True
     """
     as_choice("estimator", estimator, POSE_ESTIMATOR_NAMES)
-    settings = settings or RansacSettings()
+    settings = (settings or RansacSettings()).within(POINT_PX)
 
     def find() -> list[FloatArray]:
         if estimator == "poselib":
@@ -73,7 +74,7 @@ def estimate_pose(
         pixels = se3.project(pose, camera, matches.world)
         distance = np.linalg.norm(matches.points - pixels, axis=1)
         # False for NaN: behind the camera.
-        return np.asarray(distance <= settings.threshold_px)
+        return np.asarray(distance <= settings.threshold)
 
     n = len(matches)
     return robust_estimate(estimator, "pose", n, MINIMAL_SAMPLE, find, inliers_of)
@@ -95,7 +96,7 @@ def _opencv(
         success, turn, t, _ = cv2.solvePnPRansac(
             *args,
             iterationsCount=settings.max_iterations,
-            reprojectionError=settings.threshold_px,
+            reprojectionError=settings.threshold,
             confidence=settings.confidence,
             flags=cv2.SOLVEPNP_AP3P,
         )
@@ -121,7 +122,7 @@ def _pycolmap(
 ) -> Pose | None:
     pycolmap = colmap("COLMAP's RANSAC")
     ransac = pycolmap.RANSACOptions(
-        max_error=settings.threshold_px,
+        max_error=settings.threshold,
         confidence=settings.confidence,
         max_num_trials=settings.max_iterations,
         min_num_trials=min(1000, settings.max_iterations),

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from semisure.estimators.settings import (
+    LINE_PX,
     RansacSettings,
     by_poselib,
     models_in,
@@ -44,7 +45,7 @@ from semisure.types.matches import require_matches
 
 RELATIVE_ESTIMATORS: tuple[str, ...] = ("ransac", "lo-ransac", "magsac++", "poselib")
 # A distance from a line ignores the error along it, so less is allowed than for points.
-RELATIVE_SETTINGS = RansacSettings(threshold_px=1.0, max_iterations=2000)
+RELATIVE_SETTINGS = RansacSettings(threshold_px=LINE_PX, max_iterations=2000)
 
 
 def estimate_relative(
@@ -70,7 +71,7 @@ def estimate_relative(
     as_choice("estimator", estimator, RELATIVE_ESTIMATORS)
     K0 = epipolar.checked_intrinsics(K0, "K0")
     K1 = epipolar.checked_intrinsics(K1, "K1")
-    settings = settings or RELATIVE_SETTINGS
+    settings = (settings or RELATIVE_SETTINGS).within(LINE_PX)
     x0, x1 = epipolar.rays(K0, matches.source), epipolar.rays(K1, matches.target)
 
     def find() -> list[FloatArray]:
@@ -92,7 +93,7 @@ def estimate_relative(
         # Near the line on the refined side, the point in front of both cameras.
         lines = epipolar.CalibratedViews(P_01, K0, K1).lines(matches)
         z0, z1 = epipolar.depths(P_01, x0, x1)
-        near = np.abs(lines.distance) <= settings.threshold_px
+        near = np.abs(lines.distance) <= settings.threshold
         return np.asarray(near & (z0 > 0) & (z1 > 0))
 
     n, least = len(matches), epipolar.MINIMAL_SAMPLE
@@ -115,7 +116,7 @@ def _ransac(
         np.eye(3),
         cv2.RANSAC,
         settings.confidence,
-        float(settings.threshold_px / focal),
+        float(settings.threshold / focal),
         settings.max_iterations,
     )[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
@@ -14,33 +14,55 @@ from semisure.types import Estimate, FloatArray, IntArray, Mask, Matches, PerMat
 from semisure.types.checks import as_integer, as_number, as_reals, put
 from semisure.types.display import counted
 
+POINT_PX, LINE_PX = 3.0, 1.0  # usual thresholds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RansacSettings:
     """Settings that every estimator understands; the paper states none of them.
 
-    >>> RansacSettings(threshold_px=2.0).max_iterations
-    10000
+    Without a threshold, each estimator has its own: 3 px for distances between points,
+    1 px for those from epipolar lines, which ignore the error along the line.
+
+    >>> RansacSettings(seed=1).within(3.0).threshold
+    3.0
     """
 
-    threshold_px: float = 3.0
+    threshold_px: float | None = None
     max_iterations: int = 10_000
     confidence: float = 0.9999
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("threshold_px", "confidence"):
-            put(self, **{name: as_number(name, getattr(self, name))})
+        put(self, confidence=as_number("confidence", self.confidence))
+        if self.threshold_px is not None:
+            put(self, threshold_px=as_number("threshold_px", self.threshold_px))
         for name in ("max_iterations", "seed"):
             put(self, **{name: as_integer(name, getattr(self, name))})
         for name, good, rule in (
-            ("threshold_px", self.threshold_px > 0, "be positive"),
+            (
+                "threshold_px",
+                self.threshold_px is None or self.threshold_px > 0,
+                "be positive",
+            ),
             ("max_iterations", 1 <= self.max_iterations < 2**31, "lie in [1, 2³¹)"),
             ("confidence", 0 < self.confidence < 1, "lie in (0, 1)"),
             ("seed", 0 <= self.seed < 2**31, "lie in [0, 2³¹)"),
         ):
             if not good:
                 raise InputError(f"{name} must {rule}, but is {getattr(self, name)}.")
+
+    def within(self, usual_px: float) -> RansacSettings:
+        """These settings with a threshold: the usual one if they have none."""
+        given = self.threshold_px is not None
+        return self if given else replace(self, threshold_px=usual_px)
+
+    @property
+    def threshold(self) -> float:
+        """The threshold in px; `within` makes sure that there is one."""
+        if self.threshold_px is None:
+            raise InputError("threshold_px is not set: give RansacSettings one.")
+        return self.threshold_px
 
 
 def robust_estimate(
@@ -110,7 +132,7 @@ _USAC: dict[str, tuple[int, int, int, int, int]] = {
 def usac_params(name: str, settings: RansacSettings) -> cv2.UsacParams:
     """OpenCV's options for the estimator called `name`."""
     params = cv2.UsacParams()
-    params.threshold = settings.threshold_px
+    params.threshold = settings.threshold
     params.maxIterations = settings.max_iterations
     params.confidence = settings.confidence
     params.randomGeneratorState = settings.seed
@@ -149,8 +171,8 @@ def by_poselib(function: str, settings: RansacSettings, *arguments: Any) -> Any:
     except ImportError:
         raise MissingExtraError("poselib", "ransac", "PoseLib's RANSAC") from None
     options = {
-        "max_reproj_error": settings.threshold_px,
-        "max_epipolar_error": settings.threshold_px,
+        "max_reproj_error": settings.threshold,
+        "max_epipolar_error": settings.threshold,
         "max_iterations": settings.max_iterations,
         "min_iterations": min(1000, settings.max_iterations),
         "success_prob": settings.confidence,

@@ -15,7 +15,7 @@ from semisure.estimators import (
     estimate_fundamental,
     estimate_homography,
 )
-from semisure.estimators.settings import own_estimate
+from semisure.estimators.settings import LINE_PX, POINT_PX, own_estimate
 from semisure.geometry import epipolar
 from semisure.geometry import fundamental as fm
 from semisure.geometry import homography as plane
@@ -47,9 +47,12 @@ from semisure.types import (
 from semisure.types.calibration import require_calibration
 from semisure.types.checks import require_kind
 
-# A distance from a line ignores the error along it: lines get this share of the
-# threshold for points.
+# A distance from a line ignores the error along it: lines get this share of a given
+# threshold for points. Without one, a relative pose by OpenCV gets so many medians of
+# the fine scales. Chosen on one scene of MegaDepth-1500, judged on the other, where
+# fundamental matrices and PoseLib, which fits to all inliers, gain nothing from it.
 LINE_THRESHOLD = 1 / 3
+POSE_SCALES = 0.7
 
 
 def match_pair(
@@ -76,7 +79,9 @@ def match_pair(
         explains the matches, and otherwise a fundamental matrix, or a relative pose
         (``essential``) if intrinsics are given.
     settings
-        Of the robust estimator; epipolar lines get a third of the threshold.
+        Of the robust estimator; epipolar lines get a third of the threshold. Without a
+        threshold, points get 3 px and lines 1 px, but those of a relative pose by
+        OpenCV's estimators 0.7 of the matches' median fine scale.
     K0, K1
         Intrinsics in px, pixel centres at integers; without `K1`, `K0` is for both.
 
@@ -218,12 +223,13 @@ def _fitted(
     # Estimators ignore the location: it is subtracted from their input, and only there.
     unbiased, _ = without_bias(matches, calibration)
     if kind != "homography":
-        threshold_px = LINE_THRESHOLD * settings.threshold_px
-        settings = replace(settings, threshold_px=threshold_px)
+        by_law = kind == "essential" and estimator != "poselib"
+        settings = _for_lines(settings, by_law, matches, calibration)
     if initial is None:
         start = _estimated(kind, unbiased, estimator, settings, cameras)
     else:
-        start = _given(kind, initial, unbiased, settings.threshold_px, cameras)
+        limit = settings.within(POINT_PX).threshold
+        start = _given(kind, initial, unbiased, limit, cameras)
     if kind == "homography":
         refit = refit_homography(matches, calibration, start, method=method)
     else:
@@ -247,6 +253,21 @@ def _fitted(
         kind=kind,
         cameras=cameras if kind == "essential" else None,
     )
+
+
+def _for_lines(
+    settings: RansacSettings,
+    by_law: bool,
+    matches: Matches,
+    calibration: Calibration,
+) -> RansacSettings:
+    """The settings with the threshold for distances from epipolar lines."""
+    if settings.threshold_px is not None:
+        return replace(settings, threshold_px=LINE_THRESHOLD * settings.threshold_px)
+    if not (by_law and len(matches)):
+        return settings.within(LINE_PX)
+    fine = error_law(matches, calibration).fine_scale
+    return settings.within(POSE_SCALES * float(np.median(fine)))
 
 
 def _estimated(

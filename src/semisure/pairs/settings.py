@@ -39,7 +39,7 @@ class PairSettings:
     model: Geometry = "auto"  # "none": matches only
     estimator: str = "magsac++"
     method: RefitMethod = "core+"
-    threshold_px: float = 3.0
+    threshold_px: float | None = None  # None: by the model, and the matches
     seed: int = 0
     intrinsics: str | tuple[float, float, float, float] | None = None  # fx, fy, cx, cy
     fov: float | None = None  # degrees along the longer side, instead

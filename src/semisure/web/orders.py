@@ -69,7 +69,7 @@ class Order:
     fov: str = ""  # degrees along the longer side; for camera motions
     estimator: str = "magsac++"
     method: str = "core+"
-    threshold: str = "3"  # px
+    threshold: str = ""  # px; "": by the model, and the matches
     seed: str = "0"
     report: str = ""  # "yes" for an HTML report
 
@@ -84,10 +84,8 @@ class Order:
 
     def settings(self) -> RansacSettings:
         """Those of the robust estimator."""
-        return RansacSettings(
-            threshold_px=as_number("threshold", self.threshold),
-            seed=as_integer("seed", self.seed),
-        )
+        limit = as_number("threshold", self.threshold) if self.threshold else None
+        return RansacSettings(threshold_px=limit, seed=as_integer("seed", self.seed))
 
     def intrinsics(self, size: tuple[int, int]) -> Matrix3 | None:
         """Those of an image of that size, if the field of view is given."""

@@ -59,10 +59,10 @@ def evaluate(task: Task) -> Row:
         law = task.calibrations.of_arm(method)
         refit = refit_fundamental(matches, law, start, method=method)
         models[method], reason = refit.model, refit.reason
-    pair, limit = posed(task), task.settings.threshold_px
+    pair, limit = posed(task), task.settings.threshold
     row = {**about(task, matches, start), "kept": reason}  # why core+ kept the start
     for arm, F in models.items():
-        row[arm] = pose_error_deg(_pose(F, pair, matches, limit), pair.P_01)
+        row[arm] = pose_error_deg(pose_of(F, pair, matches, limit), pair.P_01)
     if pair.camera0.depth is not None and pair.camera1.depth is not None:
         residual = residual_of(task.exported, matches)
         finite = np.asarray(np.isfinite(residual).all(axis=1))
@@ -72,7 +72,7 @@ def evaluate(task: Task) -> Row:
     return row
 
 
-def _pose(
+def pose_of(
     F: Matrix3 | None, pair: PosedPair, matches: Matches, limit: float
 ) -> Pose | None:
     """The pose that F and the true intrinsics give, most inliers in front."""
@@ -106,7 +106,7 @@ def fundamental(study: Study) -> Outcome:
                 printed += arm_lines(f"{label}, {data}, {name}", group)
                 gained += _gains(f"{label}, {data}, {name}", group, options.seed)
     study.note(
-        f"Inliers within {settings.threshold_px:g} px of their line; images "
+        f"Inliers within {settings.threshold:g} px of their line; images "
         f"{matched_at(options.size)}. {PAIRS_TAKEN}"
     )
     heads = [f"@{t}°" for t in THRESHOLDS]

@@ -47,7 +47,7 @@ def evaluate(task: Task) -> Row:
     models = {"base": start.model, **refitted(task, matches, start)}
     for arm, H in models.items():
         row[arm] = corner_error(H, truth, size)
-        row[f"{arm} inliers"] = inliers(H, matches, task.settings.threshold_px)
+        row[f"{arm} inliers"] = inliers(H, matches, task.settings.threshold)
     return row
 
 

@@ -97,7 +97,7 @@ def about(task: Task, matches: Matches, start: Estimate) -> Row:
         "data": task.data,
         "matcher": task.matcher,
         "estimator": task.estimator,
-        "threshold_px": task.settings.threshold_px,
+        "threshold_px": task.settings.threshold,
         "matches": len(matches),
         "inliers": int(start.inliers.sum()),
     }
@@ -165,7 +165,7 @@ def relative(study: Study) -> Outcome:
         for name, part in by_folder(mine).items():
             printed += block(f"{label}, {name}", part, options.seed)
     study.note(
-        f"Inliers within {settings.threshold_px:g} px of their line, at most "
+        f"Inliers within {settings.threshold:g} px of their line, at most "
         f"{settings.max_iterations} samples; images {matched_at(options.size)}. "
         f"{PAIRS_TAKEN} Standard errors: paired bootstrap over the pairs."
     )
