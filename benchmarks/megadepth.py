@@ -25,14 +25,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import poselib
 
 import peers
 import semisure
-from semisure.bench.exported import moved
+from semisure.bench.exported import export, jobs_of, moved
+from semisure.bench.options import Options
 from semisure.cli.progress import stages
 from semisure.datasets.megadepth import read_megadepth
 from semisure.datasets.posed import PosedPair
 from semisure.engine import EngineSettings, in_order, open_engine
+from semisure.errors import FileError
 from semisure.estimators.relative import estimate_relative
 from semisure.estimators.settings import RansacSettings
 from semisure.io.cache import kept_arrays
@@ -40,7 +43,7 @@ from semisure.io.files import arrays_of, matches_from
 from semisure.io.images import Image, read_image, resized
 from semisure.metrics import auc, auc_gain, pose_error_deg
 from semisure.pairs.estimation import refit_matches
-from semisure.types import Array, Matches
+from semisure.types import Array, Matches, Matrix3, Pose
 
 THRESHOLDS = (5, 10, 20)  # degrees
 RANSAC = RansacSettings(threshold_px=0.5, max_iterations=1000, confidence=0.99999)
@@ -61,35 +64,38 @@ PUBLISHED = {  # by their authors; XFeat's paper, glue-factory, EfficientLoFTR's
 class Row:
     """A matcher as its authors run it."""
 
-    make: Callable[[], Callable[[Image, Image], Matches]]
-    long_side: int | None = None  # px that images are resized to; None: as they are
+    make: Callable[[], Callable[[Image, Image], Matches]] | None = None  # ours: by name
+    long_side: int = 0  # px that images are resized to; ours: as they are
     multiple: int = 1  # px, that both sides are reduced to
     poselib: RansacSettings = LIGHTGLUE
+    least_samples: int | None = None  # of PoseLib, where its authors do not keep 1,000
     law: str | None = None  # the calibration, for core+
 
 
-def _xfeat_of_its_authors() -> Any:
-    from semisure.matchers.xfeat import RawXFeatStar
+def _xfeat(kind: str) -> Any:
+    from semisure.matchers import xfeat
 
-    return RawXFeatStar(max_side=None, top_k=10_000)
+    return getattr(xfeat, kind)(max_side=None, top_k=10_000)
 
 
 OURS = RansacSettings(threshold_px=1.0)
 ROWS = {
-    "daisy": Row(
-        make=partial(semisure.load_matcher, "daisy"), poselib=OURS, law="daisy"
-    ),
-    "xfeat-star": Row(
-        make=partial(semisure.load_matcher, "xfeat-star"),
-        poselib=OURS,
-        law="xfeat-star",
-    ),
+    "daisy": Row(poselib=OURS, law="daisy"),
+    "xfeat-star": Row(poselib=OURS, law="xfeat-star"),
     "xfeat-star-1200": Row(
-        make=_xfeat_of_its_authors,
+        make=partial(_xfeat, "RawXFeatStar"),
         long_side=1200,
         multiple=32,
         poselib=XFEAT,
+        least_samples=20,
         law="xfeat-star-raw",
+    ),
+    "xfeat-star-1200-centred": Row(  # the same with its points in the cells' middles
+        make=partial(_xfeat, "XFeatStar"),
+        long_side=1200,
+        multiple=32,
+        poselib=XFEAT,
+        law="xfeat-star",
     ),
     "sift": Row(make=lambda: peers.sift, long_side=1600),
     "aliked-lightglue": Row(
@@ -112,12 +118,19 @@ class Job:
     pair: PosedPair
     cache: Path
 
-    def arrays(self) -> dict[str, Array]:
+    def matched(self) -> tuple[Matches, float]:
         """The matches in pixels of the images as they are, and the seconds it took."""
-        file = self.cache / self.row / f"{self.pair.name}.npz"
-        return kept_arrays(file, self._matched)
+        if ROWS[self.row].make is None:  # as benches match them, in their cache
+            options = Options(data=[], cache=self.cache)
+            ours = export(jobs_of(options, self.row, [(self.pair, None)])[0])
+            if isinstance(ours, FileError):
+                raise ours
+            return ours.matches(), ours.seconds
+        file = self.cache / "megadepth" / self.row / f"{self.pair.name}.npz"
+        arrays = kept_arrays(file, self._arrays)
+        return matches_from(arrays, file), float(arrays["seconds"])
 
-    def _matched(self) -> dict[str, Array]:
+    def _arrays(self) -> dict[str, Array]:
         row, matcher = ROWS[self.row], _made(self.row)
         cameras = self.pair.camera0, self.pair.camera1
         images = [read_image(camera.image) for camera in cameras]
@@ -131,12 +144,12 @@ class Job:
 
 @lru_cache(maxsize=1)
 def _made(row: str) -> Callable[[Image, Image], Matches]:
-    return ROWS[row].make()
+    make = ROWS[row].make
+    assert make is not None
+    return make()
 
 
 def _resized(image: Image, row: Row) -> Image:
-    if row.long_side is None:
-        return image
     size = np.array(image.shape[1::-1])
     wanted = np.rint(size * (row.long_side / size.max())).astype(int)
     width, height = (int(n) // row.multiple * row.multiple for n in wanted)
@@ -181,28 +194,54 @@ class Judged:
 
 def evaluate(job: Job) -> Judged:
     """A pair by estimator and arm."""
-    arrays, row, pair = job.arrays(), ROWS[job.row], job.pair
-    matches = matches_from(arrays, job.cache)
+    (matches, seconds), row, pair = job.matched(), ROWS[job.row], job.pair
     K = pair.camera0.K, pair.camera1.K
     errors: dict[Key, float] = {}
     for name, settings in (("ransac", RANSAC), ("poselib", row.poselib)):
         start = estimate_relative(matches, *K, name, settings)
         errors[name, "base"] = pose_error_deg(start.model, pair.P_01)
+        if name == "poselib" and row.least_samples is not None:
+            P_01 = as_published(matches, K, settings, row.least_samples)
+            errors[name, "published"] = pose_error_deg(P_01, pair.P_01)
         if row.law is not None:
-            # By the law after RANSAC, as semisure.match does; the row's after PoseLib.
+            # As semisure.match does; after PoseLib by the row's threshold.
             limit = None if name == "ransac" else 3.0 * row.poselib.threshold
             result = refit_matches(
                 matches,
                 semisure.load_calibration(row.law),
                 model="essential",
                 estimator=name,
-                settings=RansacSettings(threshold_px=limit),
+                settings=replace(settings, threshold_px=limit),
                 K0=K[0],
                 K1=K[1],
             )
             errors[name, "start"] = pose_error_deg(result.estimate.model, pair.P_01)
             errors[name, "core+"] = pose_error_deg(result.refit.model, pair.P_01)
-    return Judged(pair.scene, float(arrays["seconds"]), len(matches), errors)
+    return Judged(pair.scene, seconds, len(matches), errors)
+
+
+def as_published(
+    matches: Matches, K: tuple[Matrix3, Matrix3], settings: RansacSettings, least: int
+) -> Pose:
+    """The pose by PoseLib with this least number of samples."""
+    cameras = [
+        {
+            "model": "PINHOLE",
+            "width": 1,  # a pinhole's projection does not depend on them
+            "height": 1,
+            "params": [k[0, 0], k[1, 1], k[0, 2], k[1, 2]],
+        }
+        for k in K
+    ]
+    options = {
+        "max_epipolar_error": settings.threshold,
+        "max_iterations": settings.max_iterations,
+        "min_iterations": least,
+        "success_prob": settings.confidence,
+    }
+    points = matches.source, matches.target
+    pose, _ = poselib.estimate_relative_pose(*points, *cameras, options)
+    return np.column_stack([pose.R, pose.t])
 
 
 def report(name: str, rows: list[Judged]) -> None:

@@ -73,6 +73,7 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
         places = np.arange(len(x)) + (k - (len(panel.lines) - 1) / 2) * width
         axes.bar(places, y, width, label=plain_text(label))
         axes.set_xticks(np.arange(len(x)), labels=[plain_text(str(v)) for v in x])
+    axes.margins(y=0.4)  # room for the legend
 
 
 def _draw_areas(axes: Any, panel: Panel) -> None:

@@ -301,7 +301,7 @@ def resolution(study: Study) -> Outcome:
         for name, by_law in {**verdicts, **at_sizes}.items():
             printed += [[label, name, law, *_numbers(s)] for law, s in by_law.items()]
         for draw in (_density, _reliability):
-            panels += [draw(f"{label}, {size}", at) for size, at in at_sizes.items()]
+            panels += [draw(f"{matcher}, {size}", at) for size, at in at_sizes.items()]
         count = len(next(iter(by_size.values())))
         study.note(f"{matcher}, {data}: judged on {count} pairs; {remark}.")
     table = Table(

@@ -55,11 +55,11 @@ def tail(study: Study) -> Outcome:
     printed: Lines = []
     lines = {}
     names = list(dict.fromkeys(task.data for task in tasks))
-    for _, label, mine in study.by_matcher(rows):
+    for matcher, label, mine in study.by_matcher(rows):
         totals = [total(where(mine, data=name)) for name in names]
         printed += [[label, n, *t] for n, t in zip(names, totals, strict=True)]
-        lines[f"{label}, predicted"] = (names, np.array([t[0] for t in totals]))
-        lines[f"{label}, observed"] = (names, np.array([t[1] for t in totals]))
+        lines[f"{matcher}, predicted"] = (names, np.array([t[0] for t in totals]))
+        lines[f"{matcher}, observed"] = (names, np.array([t[1] for t in totals]))
     table = Table(
         name="tail",
         title="P(|r_x| > 8 px), mean over all matches, and how often it is so where "
