@@ -76,7 +76,7 @@ def match(
         model and a mask; `model` must then name its kind.
     threshold_px
         Inlier threshold of the estimator, a third of it for epipolar lines. Default: 3
-        px; for relative poses by the precision of the matches.
+        px; for relative poses by RANSAC or MAGSAC++, by the precision of the matches.
     K0, K1, fov, focal_from_exif
         Intrinsics in px, pixel centres at integers: a 3 × 3 array, a text file of one,
         or "fx,fy,cx,cy" (`K1` by default `K0`); or the field of view in degrees along

@@ -48,11 +48,12 @@ from semisure.types.calibration import require_calibration
 from semisure.types.checks import require_kind
 
 # A distance from a line ignores the error along it: lines get this share of a given
-# threshold for points. Without one, a relative pose by OpenCV gets so many medians of
-# the fine scales. Chosen on one scene of MegaDepth-1500, judged on the other, where
-# fundamental matrices and PoseLib, which fits to all inliers, gain nothing from it.
+# threshold for points. Without one, relative poses by these estimators get so many
+# medians of the fine scales. Chosen on one scene of MegaDepth-1500, judged on the other,
+# where fundamental matrices, LO-RANSAC and PoseLib gain nothing from it.
 LINE_THRESHOLD = 1 / 3
 POSE_SCALES = 0.7
+_BY_SCALES = "ransac", "magsac++"
 
 
 def match_pair(
@@ -81,7 +82,7 @@ def match_pair(
     settings
         Of the robust estimator; epipolar lines get a third of the threshold. Without a
         threshold, points get 3 px and lines 1 px, but those of a relative pose by
-        OpenCV's estimators 0.7 of the matches' median fine scale.
+        RANSAC or MAGSAC++ 0.7 of the matches' median fine scale.
     K0, K1
         Intrinsics in px, pixel centres at integers; without `K1`, `K0` is for both.
 
@@ -223,7 +224,7 @@ def _fitted(
     # Estimators ignore the location: it is subtracted from their input, and only there.
     unbiased, _ = without_bias(matches, calibration)
     if kind != "homography":
-        by_law = kind == "essential" and estimator != "poselib"
+        by_law = kind == "essential" and estimator in _BY_SCALES
         settings = _for_lines(settings, by_law, matches, calibration)
     if initial is None:
         start = _estimated(kind, unbiased, estimator, settings, cameras)
