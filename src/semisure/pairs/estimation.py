@@ -49,8 +49,8 @@ from semisure.types.checks import require_kind
 
 # A distance from a line ignores the error along it: lines get this share of a given
 # threshold for points. Without one, relative poses by these estimators get so many
-# medians of the fine scales. Chosen on one scene of MegaDepth-1500, judged on the other,
-# where fundamental matrices, LO-RANSAC and PoseLib gain nothing from it.
+# medians of the fine scales. Chosen on one scene of MegaDepth-1500 and judged on the
+# other, where fundamental matrices, LO-RANSAC and PoseLib gain nothing from it.
 LINE_THRESHOLD = 1 / 3
 POSE_SCALES = 0.7
 _BY_SCALES = "ransac", "magsac++"
